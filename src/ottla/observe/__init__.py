@@ -1,4 +1,4 @@
-"""Watching any cluster: samples of its groups, offsets, nodes and quorum on intervals, for rules and jobs to read.
+"""Observes any cluster: takes samples of its groups, offsets, nodes and quorum on intervals, for rules and jobs.
 
     async with Client("localhost:9092", **QUIET) as client:
         await Observer(client, "my-run", Options(), sink=TopicSink(client, "ottla.observations")).run()
@@ -41,4 +41,4 @@ QUIET: Final[Changes] = {
     "reconnect_backoff_max_ms": 60_000,
     "max_in_flight": 20,
 }
-"""Settings for a client that polls: it fails soon, and backs off from brokers that do not answer."""
+"""Settings for a client that polls: it fails fast, and backs off from brokers that do not answer."""

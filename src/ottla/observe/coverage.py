@@ -1,4 +1,4 @@
-"""What can be observed in a cluster, by the APIs that its nodes have and the features that are finalized.
+"""The coverage of a cluster: what its nodes' APIs and its finalized features make visible.
 
 A cluster may have an API that this client is not authorized to use, so `coverage` is asked after a probe has succeeded.
 """

@@ -1,5 +1,5 @@
-"""What probes remember and share: which groups and topics exist, and how far `__share_group_state` was read. All of it
-is bounded."""
+"""The memory of the probes: which groups and topics exist, and how far `__share_group_state` was read. All of it is
+bounded."""
 
 from __future__ import annotations
 

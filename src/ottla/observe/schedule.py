@@ -1,4 +1,4 @@
-"""When each kind is probed next. The caller passes the time; nothing here waits."""
+"""The schedule: when each kind is probed next. The caller passes the time; nothing here waits."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
     with ottla.testing.broker() as b:
         run_my_program(b.bootstrap_servers)
 
-pytest finds the fixture `ottla_broker` by itself. docs/testing.md is the tutorial. Importing this package loads nothing
-else; the broker comes with its first use.
+pytest finds the fixture `ottla_broker` without any setup. docs/testing.md is the tutorial. Importing this package loads
+nothing else; the broker is imported at its first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A broker for a test: started for it alone, on a free port, in a directory that goes away."""
+"""A broker for a test, on a free port and with a temporary directory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FOR_TESTS: Final = {
     "transaction.state.log.num.partitions": "1",
     "transaction.state.log.replication.factor": "1",
 }
-"""What makes one node quick: small internal topics, no waiting for members that never come. Settings go before it."""
+"""Defaults that make a single node fast: small internal topics, no waiting for members. The test's settings win."""
 
 _OURS: Final = ("listeners", "advertised.listeners", "log.dir", "log.dirs", "metadata.log.dir")
 
@@ -38,9 +38,9 @@ def broker(
 ) -> Iterator[Broker]:
     """A running broker: `with broker(num_partitions=3) as b: …`.
 
-    `config` has Kafka's settings, with `_` for the dot, or unpacked from a dict by their own names. The broker runs in
-    a thread of this process or, with `process`, in one of its own. Its data are in a new directory, which is removed
-    at the end, or in `directory`, which stays. Only with `durable` are they synced to the disk.
+    `config` has Kafka's settings, with `_` for the dot, or unpacked from a dict under their own names. The broker runs
+    in a thread of this process or, with `process`, in a process of its own. Its data are in a new directory, which is
+    removed at the end, or in `directory`, which stays. They are synced to the disk only with `durable`.
     """
     settings = FOR_TESTS | _settings(config)
     with contextlib.ExitStack() as stack:
@@ -72,7 +72,7 @@ def _settings(config: Mapping[str, object]) -> dict[str, str]:
 
 
 class Broker:
-    """A broker under test. Methods return when what they say has happened."""
+    """A broker under test. Methods return when they have taken effect."""
 
     def __init__(self, data_dir: Path, runner: BrokerRunner) -> None:
         self.data_dir = data_dir
@@ -88,7 +88,7 @@ class Broker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """What a client is told: host and port, the same after a restart."""
+        """Host and port for clients; they stay the same after a restart."""
         return f"{LOOPBACK}:{self.port}"
 
     @property
@@ -97,7 +97,7 @@ class Broker:
 
     @property
     def controller_servers(self) -> str:
-        """For tools that ask the controller (`--bootstrap-controller`)."""
+        """Host and port for tools that connect to the controller (`--bootstrap-controller`)."""
         return f"{LOOPBACK}:{self._ports['CONTROLLER']}"
 
     @property
@@ -121,32 +121,32 @@ class Broker:
         self._ports = self._facts["ports"]
 
     def stop(self) -> None:
-        """Stop cleanly: what was asked is answered, everything is written."""
+        """Stop cleanly: all requests are answered, everything is written."""
         self._end(clean=True)
 
     def kill(self) -> None:
-        """Stop at once, as a crash would: connections break, nothing more is written. What was acknowledged stays."""
+        """Stop at once, like a crash: connections break, nothing more is written. Acknowledged records stay."""
         self._end(clean=False)
 
     def restart(self) -> None:
-        """Stop cleanly, if it runs, and start again."""
+        """Stop cleanly, if the broker runs, and start again."""
         if self.is_running:
             self.stop()
         self.start()
 
     def close_connections(self) -> int:
-        """Close all connections; gives how many there were."""
+        """Close all connections; returns how many there were."""
         return int(self._perform("close_connections"))
 
     def advance(self, ms: int) -> None:
-        """Let the broker's clocks jump ahead: time-outs pass, retention bites, without waiting."""
+        """Move the broker's clocks ahead, so that timeouts and retention take effect without waiting."""
         if ms < 0:
             raise ValueError(f"ms={ms}: time does not go back")
         self._perform("advance", ms=ms)
         self._shift_ms += ms
 
     def close(self) -> None:
-        """End for good; `broker()` does it."""
+        """Stop the broker for good; `broker()` calls this at its end."""
         try:
             if self.is_running:
                 self.kill()
@@ -170,7 +170,7 @@ class Broker:
         return ",".join(f"{name}://{LOOPBACK}:{self._ports.get(name, 0)}" for name in names)
 
     def _reserve_ports(self) -> None:
-        """Keep the ports from others while the broker is down. Nobody listens, so clients are refused."""
+        """Keep the ports from other processes while the broker is down. Nothing listens, so clients are refused."""
         for port in self._ports.values():
             sock = socket.socket()
             self._reserved.append(sock)

@@ -1,4 +1,4 @@
-"""A broker under test in a process of its own: `python -m ottla.testing.child`, driven by `runners.ProcessRunner`."""
+"""A broker under test in a process of its own: `runners.ProcessRunner` starts `python -m ottla.testing.child`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def serve() -> None:
 
 
 def _read(loop: asyncio.AbstractEventLoop, lines: asyncio.Queue[str]) -> None:
-    """Pass on our input; the empty line says that there is no more."""
+    """Pass the lines of standard input on; an empty line means its end."""
     for line in sys.stdin:
         loop.call_soon_threadsafe(lines.put_nowait, line)
     loop.call_soon_threadsafe(lines.put_nowait, "")

@@ -7,11 +7,11 @@ from typing import Final
 __all__ = ["WALL_START_MS", "VirtualClock"]
 
 WALL_START_MS: Final = 1_700_000_000_000
-"""What the wall clock shows when the other one shows 0."""
+"""The wall-clock time when the monotonic clock is 0."""
 
 
 class VirtualClock:
-    """Two clocks, as a computer has them: `monotonic_ms` never goes back; the wall clock may be set."""
+    """The two clocks of a computer: `monotonic_ms` never goes back; the wall clock may be set."""
 
     def __init__(self) -> None:
         self._now_ms = 0
@@ -27,5 +27,5 @@ class VirtualClock:
         self._now_ms = max(self._now_ms, at_ms)
 
     def jump_wall(self, by_ms: int) -> None:
-        """Somebody sets the wall clock, forward or back."""
+        """Set the wall clock, forward or back."""
         self._wall_offset_ms += by_ms

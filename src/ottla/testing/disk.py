@@ -1,16 +1,16 @@
-"""A disk in memory that crashes, loses, tears, fills up and is slow, all from a seed.
+"""A disk in memory that crashes, loses and tears writes, fills up and is slow, all from a seed.
 
-It promises what `ottla.log.disk` says a disk promises, and keeps not a bit more:
+It guarantees what `ottla.log.disk` requires of a disk, and nothing more:
 
-* A **process kill** (`crash(power_loss=False)`) keeps every write that had returned. The call during which it happened
-  may have been carried out in part: a write only up to some byte.
-* A **power loss** (`crash(power_loss=True)`) also forgets what was not synced. Of a file's unsynced pages each may be
-  new or old, or torn at a sector; its length is anything between the synced and the last one, with zeros where nothing
-  arrived. Of a directory's unsynced names a first part has happened and the rest has not.
+* A **process kill** (`crash(power_loss=False)`) keeps every write that had returned. The interrupted call may have been
+  carried out in part: a write only up to some byte.
+* A **power loss** (`crash(power_loss=True)`) may also lose what was not synced. Each unsynced page of a file is new or
+  old, or torn at a sector; the length is between the synced and the last one, with zeros for missing pages. Of the
+  unsynced name changes in a directory, a first part has happened and the rest has not.
 
-`crash_at` names the operation, counted from now on, that does not return: it raises `Crash`, and so does everything
-after it until `crash` has made the disk that the next start finds. `capacity_bytes` makes writes fail with ENOSPC after
-taking what fits. `sync_ms` is added to `waited_ms` by each sync, for tests that have a clock.
+`crash_at` is the number of the operation, counted from now on, that does not return: it raises `Crash`, and so do all
+operations after it, until `crash` has made the disk for the next start. `capacity_bytes` makes writes fail with ENOSPC
+after writing what fits. Each sync adds `sync_ms` to `waited_ms`, for tests that have a clock.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ SECTOR_BYTES: Final = 512
 
 
 class Crash(BaseException):
-    """The machine or the process stops here. Not an Exception: no code of the product may take it for a failure."""
+    """The machine or the process stops here. Not an Exception, so that no code of the product handles it."""
 
 
 class _Node:
-    """A file's content, apart from its name: a file that was renamed or unlinked while open goes on."""
+    """A file's content, apart from its name: an open file can be renamed or unlinked."""
 
     __slots__ = ("content", "modified_ms", "synced")
 
@@ -101,7 +101,7 @@ class VirtualFile:
 
 
 class VirtualDisk:
-    """A `Disk` in memory. `random` decides what a crash leaves, so a seed decides everything."""
+    """A `Disk` in memory. `random` decides what a crash leaves, so the seed decides everything."""
 
     def __init__(self, seed: int | random.Random = 0, *, capacity_bytes: int | None = None, sync_ms: int = 0) -> None:
         self.random = seed if isinstance(seed, random.Random) else random.Random(seed)
@@ -114,7 +114,7 @@ class VirtualDisk:
         self._is_down = False
         self._files: dict[str, _Node] = {}
         self._directories: set[str] = {"", "/"}
-        # What a power loss would leave of the names, and what has happened to them since, by directory.
+        # By directory: the names that a power loss would leave, and the changes since.
         self._synced_files: dict[str, _Node] = {}
         self._changes: dict[str, list[tuple[str, _Node | None]]] = {}
 
@@ -125,12 +125,12 @@ class VirtualDisk:
             raise Crash
 
     def is_next_fatal(self) -> bool:
-        """Whether the operation under way is the one that will not return."""
+        """Whether the current operation is the one that does not return."""
         self.check_alive()
         return self.crash_at is not None and self.operations + 1 >= self.crash_at
 
     def count(self, what: str, path: str) -> None:
-        """Note an operation; raises Crash if it is the fatal one. Its effect is up to the caller's order."""
+        """Count an operation; raises Crash if it is the fatal one. The caller decides when it takes effect."""
         fatal = self.is_next_fatal()
         self.operations += 1
         if fatal:
@@ -138,7 +138,7 @@ class VirtualDisk:
             raise Crash(f"operation {self.operations}: {what} {path}")
 
     def room_bytes(self, growth: int) -> int | None:
-        """How much of a growth fits; None if all of it does."""
+        """How many of the additional bytes fit; None if all do."""
         if self.capacity_bytes is None or growth <= 0:
             return None
         used = sum(len(node.content) for node in self._files.values())
@@ -146,7 +146,7 @@ class VirtualDisk:
         return None if growth <= free else max(0, free)
 
     def crash(self, *, power_loss: bool) -> VirtualDisk:
-        """The disk that the next start finds."""
+        """The disk after the crash, for the next start."""
         after = VirtualDisk(self.random, capacity_bytes=self.capacity_bytes, sync_ms=self.sync_ms)
         after.now_ms = self.now_ms
         after._directories = set(self._directories)
@@ -155,9 +155,9 @@ class VirtualDisk:
             survivor = after._files[path] = _Node()
             survivor.content = self._surviving_content(node) if power_loss else bytearray(node.content)
             survivor.modified_ms = node.modified_ms
-            # After a kill the page cache is still there, and still not on the disk.
+            # After a kill the page cache is still there, and still not synced.
             survivor.synced = bytes(survivor.content) if power_loss else node.synced
-        # After a kill some names are still not synced; a later power loss takes those that never were.
+        # After a kill some names are still not synced; a later power loss may lose them.
         kept = names if power_loss else [path for path in names if path in self._synced_files]
         after._synced_files = {path: after._files[path] for path in kept}
         for path in names:
@@ -242,7 +242,7 @@ class VirtualDisk:
         self._node(path).modified_ms = modified_ms
 
     def make_read_only(self, path: str) -> None:
-        self._node(path)  # it must be there; who may write is not simulated
+        self._node(path)  # it must exist; permissions are not simulated
 
     def _node(self, path: str) -> _Node:
         self.check_alive()
@@ -263,7 +263,7 @@ class VirtualDisk:
         self._note(source, None)
 
     def _rename_directory(self, source: str, target: str) -> None:
-        """Directories move with what is in them, and at once for good: the log asks no more of them."""
+        """Directories move with their content, and are synced at once: the log needs no more."""
         self.count("rename", target)
         for names in (self._files, self._synced_files):
             for name in [name for name in names if name.startswith(f"{source}/")]:

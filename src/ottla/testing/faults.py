@@ -1,8 +1,7 @@
-"""Faults on demand: what goes wrong with the next answers of an API.
+"""Fault injection: lets the next responses of an API fail.
 
-`Faults` is what a test holds; it checks what it is told and passes it on. `FaultRules` are the faults that lie in wait
-in a node, and `FaultyDispatch` lets them strike. The two may live in different processes, so what passes between them
-is plain data (`FaultSpec`).
+A test uses `Faults`, which checks its arguments and passes them on. `FaultRules` has the armed faults of a node, and
+`FaultyDispatch` applies them. The two may live in different processes, so they exchange plain data (`FaultSpec`).
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ __all__ = ["Fault", "FaultRules", "FaultSpec", "Faults", "FaultyDispatch"]
 
 Kind = Literal["fail", "delay", "drop", "close"]
 Perform = Callable[..., Any]
-"""Sends a command to the node and gives its answer: `perform("hits", fault_id=3)`."""
+"""Sends a command to the node and returns its answer: `perform("hits", fault_id=3)`."""
 
 ANY_API: Final = "*"
 _PRODUCE_KEY: Final = 0
@@ -45,7 +44,7 @@ class FaultSpec:
 
 
 class Fault:
-    """A fault that lies in wait, or has struck."""
+    """A fault that is armed or was applied."""
 
     def __init__(self, fault_id: int, spec: FaultSpec, perform: Perform) -> None:
         self.spec = spec
@@ -57,40 +56,40 @@ class Fault:
 
     @property
     def hits(self) -> int:
-        """How often it has struck."""
+        """How often it was applied."""
         return int(self._perform("hits", fault_id=self._fault_id))
 
     def remove(self) -> None:
-        """It strikes no more."""
+        """Disarm the fault."""
         self._perform("remove_fault", fault_id=self._fault_id)
 
 
 class Faults:
-    """Lets the next answers go wrong. `api` is a name such as "Produce", or "*" for any; `times` None means for ever.
+    """Lets the next responses fail. `api` is a name such as "Produce", or "*" for any; `times` None means for ever.
 
-    With `after`, the request is carried out first, and only its answer is touched: the client cannot know. Faults of
-    one API strike in the order in which they were asked for. When the broker ends, they are gone.
+    With `after`, the request is carried out first, and only its response fails: the client cannot know. Faults of one
+    API are applied in the order in which they were added. They end with the broker.
     """
 
     def __init__(self, perform: Perform) -> None:
         self._perform = perform
 
     def fail(self, api: str, error: str | int, *, times: int | None = 1, after: bool = False) -> Fault:
-        """Answer with an error, given by its name ("NOT_LEADER_OR_FOLLOWER") or code."""
+        """Respond with an error, given by its name ("NOT_LEADER_OR_FOLLOWER") or code."""
         return self._add(FaultSpec("fail", _api(api), _times(times), error_code=_error_code(error), after=after))
 
     def delay(self, api: str, ms: int, *, times: int | None = 1) -> Fault:
-        """Send the answer `ms` milliseconds of real time later. Answers behind it on the connection wait as well."""
+        """Send the response `ms` milliseconds of real time later. Later responses on the connection wait, too."""
         if ms < 0:
             raise ValueError(f"ms={ms}: an answer cannot be sent before it is there")
         return self._add(FaultSpec("delay", _api(api), _times(times), ms=ms, after=True))
 
     def drop(self, api: str, *, times: int | None = 1, after: bool = False) -> Fault:
-        """Send no answer; the connection stays open, and silent, until the client gives it up."""
+        """Send no response; the connection stays open until the client closes it."""
         return self._add(FaultSpec("drop", _api(api), _times(times), after=after))
 
     def close(self, api: str, *, times: int | None = 1, after: bool = False) -> Fault:
-        """Close the connection in place of an answer."""
+        """Close the connection instead of responding."""
         return self._add(FaultSpec("close", _api(api), _times(times), after=after))
 
     def clear(self) -> None:
@@ -133,13 +132,13 @@ def _nearest(name: str, known: Iterable[str]) -> str:
 
 
 class FaultRules:
-    """The faults that lie in wait in a node."""
+    """The armed faults of a node."""
 
     def __init__(self) -> None:
         self._specs: dict[int, FaultSpec] = {}
         self._hits: dict[int, int] = {}
         self.held: list[Request] = []
-        """Requests whose answers are kept back."""
+        """Requests whose responses are withheld."""
 
     def add(self, spec: Mapping[str, Any]) -> int:
         fault_id = len(self._hits)
@@ -157,7 +156,7 @@ class FaultRules:
         self._specs.clear()
 
     def take(self, api: str) -> FaultSpec | None:
-        """The fault that strikes now, if any."""
+        """The fault to apply now, if any."""
         for fault_id, spec in self._specs.items():
             if spec.api in (ANY_API, api):
                 self._hits[fault_id] += 1
@@ -167,14 +166,14 @@ class FaultRules:
         return None
 
     def let_go(self) -> None:
-        """Close the connections that wait for an answer that is kept back: a node that stops would wait for them."""
+        """Close the connections of withheld responses: a node that stops would wait for them."""
         held, self.held = self.held, []
         for request in held:
             request.connection.close(_REASON)
 
 
 class FaultyDispatch(Dispatch):
-    """Calls handlers as always, unless a fault strikes."""
+    """Calls handlers as usual, and applies faults."""
 
     def __init__(self, rules: FaultRules, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - as of Dispatch
         super().__init__(*arguments, **options)
@@ -206,12 +205,12 @@ class FaultyDispatch(Dispatch):
 
 
 def _is_unanswered(request: Request) -> bool:
-    """Whether the client expects no answer: a Produce with acks=0."""
+    """Whether the client expects no response: a Produce with acks=0."""
     return request.api_key == _PRODUCE_KEY and request.body.acks == 0
 
 
 def _then(answer: Answer, request: Request, change: Callable[[object], Answer]) -> Answer:
-    """The answer, changed once it is there."""
+    """The answer, changed once it is complete."""
     if isinstance(answer, AfterWrite):
         return AfterWrite(lambda: _then(answer.finish(), request, change))
     if not isinstance(answer, DelayedResponse):

@@ -1,14 +1,14 @@
-"""The network between clients and the coordinator: slow, and at times unreliable.
+"""The network between clients and the coordinator, which is slow and sometimes unreliable.
 
-Requests of one client arrive in the order in which they were sent, as on a connection. Faults, each with its own
-chance:
+Requests of one client arrive in the order in which they were sent, as on a connection. The faults, each with its own
+probability:
 
-* a request is lost, or its answer is: the client hears nothing and gives up after its time-out;
-* a request arrives twice, one behind the other; who sent it hears the answer to the first;
-* a request arrives *late*: the client gave it up long ago and has asked again on another connection.
+* a request or its response is lost: the client gets nothing and gives up after its timeout;
+* a request arrives twice in a row; the sender gets the response to the first;
+* a request arrives *late*: the client has given it up long ago and has sent it again on another connection.
 
-The last one breaks the order on which the newer protocols rest (a heartbeat tells what a member owns), so worlds choose
-whether it happens; invariants about what clients believe do not hold in those.
+The last one breaks the order that the newer protocols rely on (a heartbeat lists what a member owns), so worlds choose
+whether it happens; then invariants about what clients believe do not hold.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from ottla.wire.index import MESSAGES
 __all__ = ["Chances", "InFlightRequest", "Network"]
 
 Then = Callable[[Any], None]
-"""Takes the answer, or None if there was none in time."""
+"""Takes the response, or None if there was none in time."""
 
 
 class Chances(msgspec.Struct, frozen=True):
-    """How likely a message meets each fault, from 0 to 1."""
+    """The probability of each fault for a message, from 0 to 1."""
 
     request_lost: float = 0.0
     answer_lost: float = 0.0
     doubled: float = 0.0
     late: float = 0.0
     slow: float = 0.0
-    """An answer that takes seconds."""
+    """A response that takes seconds."""
 
 
 class Sender(Protocol):
@@ -52,7 +52,7 @@ class InFlightRequest(NamedTuple):
     version: int
     request: Any
     is_echo: bool = False
-    """It arrives for the second time, and its response is ignored."""
+    """Whether it arrives for the second time, so that its response is ignored."""
 
 
 class NetworkPorts(Protocol):
@@ -73,7 +73,7 @@ class Network:
         self._waiting: dict[int, Then] = {}
         self._numbers = 0
         self._arrives_at_ms: dict[str, int] = {}
-        """By client: nothing that is sent later may arrive before this."""
+        """Client -> when its last request arrives: later ones must not arrive before."""
 
     def send(self, sender: str, request: Any, version: int, then: Then, timeout_ms: int) -> None:  # noqa: ANN401
         self._numbers += 1
@@ -116,7 +116,7 @@ class Network:
 
     def _arrive(self, number: int, message: Any) -> None:  # noqa: ANN401
         then = self._waiting.pop(number, None)
-        if then is not None:  # else it was given up, or was answered already
+        if then is not None:  # else the client has given up, or has a response already
             then(message)
 
     def _give_up(self, number: int) -> None:
@@ -125,11 +125,11 @@ class Network:
             then(None)
 
     def forget(self, sender: str) -> None:
-        """A client is gone; what it sent may still arrive."""
+        """A client is gone; its requests may still arrive."""
         self._arrives_at_ms.pop(sender, None)
 
 
 def _through_codec(message: Any, version: int) -> Any:  # noqa: ANN401
-    """A message as the other side decodes it. Requests that are not Kafka's are passed as they are."""
+    """A message as the other side decodes it. Requests that are not Kafka's are passed unchanged."""
     name = type(message).__name__
     return wire.decode(name, version, wire.encode(message, version)) if name in MESSAGES else message

@@ -17,7 +17,7 @@ __all__ = ["NodeHost"]
 
 
 class NodeHost:
-    """Runs one node after the other on the same directory and ports; lives on the loop of the nodes."""
+    """Runs one node after the other on the same directory and ports, on the event loop of the nodes."""
 
     def __init__(self, settings: Mapping[str, str], *, durable: bool) -> None:
         self.settings = dict(settings)
@@ -26,7 +26,7 @@ class NodeHost:
         self._durable = durable
         self.node: Node | None = None
         self.on_failure: Callable[[], None] | None = None
-        """Called when the node could not go on, and is gone."""
+        """Called when the node has failed and stopped."""
         self._ending: asyncio.Task[None] | None = None
         self._commands: dict[str, Callable[..., Any]] = {
             "add_fault": self.rules.add,
@@ -38,7 +38,7 @@ class NodeHost:
         }
 
     async def start(self, listeners: str, shift_ms: int) -> dict[str, Any]:
-        """Start a node, its clocks so much ahead; gives what a test wants to know of it."""
+        """Start a node with its clocks moved ahead; returns its ports and names."""
         self.clock.shift_ms = shift_ms
         config = NodeConfig(self.settings, {"listeners": listeners})
         node = self.node = await Node.start(
@@ -63,7 +63,7 @@ class NodeHost:
         node, self.node = self.node, None
         if node is None:
             return
-        self.rules.clear()  # as the end of a process would
+        self.rules.clear()  # as at the end of a process
         if clean:
             self.rules.let_go()
             await node.stop()
@@ -76,7 +76,7 @@ class NodeHost:
         return self._commands[command](**arguments)
 
     def _advance(self, ms: int) -> None:
-        """Let time pass at once: what became due is done before this returns."""
+        """Move the clocks ahead; everything that becomes due is done before this returns."""
         self.clock.shift_ms += ms
         self._running.housekeeping.run_due()
         self._running.run_timers()

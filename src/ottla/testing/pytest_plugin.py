@@ -1,4 +1,4 @@
-"""The pytest fixture `ottla_broker`. pytest loads this module in every run, so it imports nothing before its use."""
+"""The pytest fixture `ottla_broker`. pytest loads this module in every run, so it imports nothing until it is used."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def ottla_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
-    """A broker of the test's own; `@pytest.mark.ottla(num_partitions=3)` gives it settings, see `testing.broker`."""
+    """A broker for one test; `@pytest.mark.ottla(num_partitions=3)` gives it settings, see `testing.broker`."""
     from ottla.testing import broker
 
     options: dict[str, object] = {}
-    for marker in reversed(list(request.node.iter_markers("ottla"))):  # the nearest has the last word
+    for marker in reversed(list(request.node.iter_markers("ottla"))):  # the nearest marker wins
         options |= marker.kwargs
     with broker(**options) as running:  # type: ignore[arg-type]  # a test's mistake is shown by broker() itself
         yield running

@@ -1,8 +1,8 @@
 """Runs a broker under test: in a thread of this process, or in a process of its own.
 
-Both have the same commands, so that a test need not know which it is. A child process reads one JSON object a line from
-its standard input and answers each with one on its standard output. It ends with its input, so it never outlives the
-test.
+Both have the same commands, so that a test need not know which one it has. A child process reads one JSON object per
+line from its standard input and answers each with one on its standard output. It ends when its input is closed, so it
+never outlives the test.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class BrokerRunner(Protocol):
     def is_running(self) -> bool: ...
 
     def start(self, listeners: str, shift_ms: int) -> dict[str, Any]:
-        """Start the broker, its clocks so much ahead; gives its ports and names."""
+        """Start the broker with its clocks moved ahead; returns its ports and names."""
 
     def end(self, *, clean: bool) -> None:
         """Stop the broker, or kill it."""
@@ -145,7 +145,7 @@ class ProcessRunner:
     def _ask(self, order: Mapping[str, Any], seconds: float = ORDER_MAX_SECONDS) -> Any:  # noqa: ANN401
         if self._child is None or self._child.stdin is None:
             raise BrokerError("the broker does not run")
-        with contextlib.suppress(BrokenPipeError):  # it is dead; that no answer comes tells why
+        with contextlib.suppress(BrokenPipeError):  # the child is dead; the missing answer raises the error
             self._child.stdin.write(json.dumps(order) + "\n")
             self._child.stdin.flush()
         try:
@@ -181,9 +181,9 @@ class ProcessRunner:
 
 
 def _pump(child: subprocess.Popen[str], answers: queue.SimpleQueue[str]) -> None:
-    """Pass on a child's lines; the empty one says that there are no more."""
+    """Pass a child's lines on; an empty line means their end."""
     assert child.stdout is not None
-    with contextlib.suppress(ValueError):  # closed under our hands, after the child's end
+    with contextlib.suppress(ValueError):  # closed by the other thread, after the child's end
         for line in child.stdout:
             answers.put(line)
     answers.put("")

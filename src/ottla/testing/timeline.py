@@ -1,7 +1,7 @@
-"""The timeline of a world: a heap of actions, and the machine that works after each of them.
+"""The timeline of a world: a heap of actions, and a machine that runs after each of them.
 
-Each step takes all actions of the next moment, or the machine's next deadline, whichever comes first; then `serve` lets
-the machine work, and `check` looks at the invariants. Everything random comes from one generator.
+Each step takes all actions of the next time, or the machine's next deadline, whichever comes first; then `serve` runs
+the machine, and `check` checks the invariants. All randomness comes from one generator.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ottla.testing.trace import Trace, Violation
 __all__ = ["Timeline"]
 
 _STEPS_MAX: Final = 200_000
-"""No run is that long; a loop that goes on without time passing is."""
+"""No run is that long, except an endless loop in which no time passes."""
 
 
 class Timeline:
@@ -29,11 +29,11 @@ class Timeline:
         self.trace = Trace()
         self.clock = VirtualClock()
         self.is_up = True
-        """Whether the machine is."""
+        """Whether the machine runs."""
         self.is_calm = False
-        """Whether nothing goes wrong any more."""
+        """Whether the faults have ended."""
         self.settled_ms = 0
-        """How long after the faults stopped everybody had what they want."""
+        """How long after the end of the faults everything had converged."""
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._serial = count()
         self._violation: Violation | None = None
@@ -41,15 +41,15 @@ class Timeline:
     # --- what a world says --------------------------------------------------------------------------------------------
 
     def next_deadline_ms(self) -> int | None:
-        """When the machine has something to do by itself."""
+        """The next deadline of the machine."""
         raise NotImplementedError
 
     def serve(self) -> None:
-        """Let the machine see to its deadlines and end its turn."""
+        """Let the machine handle its deadlines and end its turn."""
         raise NotImplementedError
 
     def restart(self) -> None:
-        """Start the machine again, from what its disk has left."""
+        """Start the machine again with the disk that remains."""
         raise NotImplementedError
 
     def disk_operations(self) -> int:
@@ -64,7 +64,7 @@ class Timeline:
         heapq.heappush(self._heap, (self.now_ms() + delay_ms, next(self._serial), action))
 
     def run_until(self, end_ms: int, done: Callable[[], bool] = lambda: False) -> bool:
-        """Let things happen until a time, or until `done`; whether it was the latter."""
+        """Run until a time, or until `done`; returns whether it was `done`."""
         for _ in range(_STEPS_MAX):
             if done():
                 return True
@@ -84,7 +84,7 @@ class Timeline:
         return min(known) if known else None
 
     def _step(self, at_ms: int) -> None:
-        """Everything that comes at this time is one turn of the machine, as requests of one read are."""
+        """Everything at this time is one turn of the machine, like the requests of one read."""
         try:
             while self._heap and self._heap[0][0] <= at_ms:
                 heapq.heappop(self._heap)[2]()
@@ -97,7 +97,7 @@ class Timeline:
     # --- the machine's ups and downs ----------------------------------------------------------------------------------
 
     def kill(self) -> None:
-        """The process ends here and now."""
+        """The process is killed."""
         if self.is_up:
             self._crashed()
 
@@ -120,12 +120,12 @@ class Timeline:
         self.trace.fault(self.now_ms(), kind, detail)
 
     def hold(self, name: str, condition: bool, detail: str) -> None:
-        """Note a violation of an invariant unless the condition holds."""
+        """Note a violation of the invariant unless the condition is true."""
         if not condition:
             self.found(Violation(name, detail))
 
     def found(self, violation: Violation) -> None:
-        """Remember it for the end of the step: the code under test may catch what is raised in the middle of it."""
+        """Remember it for the end of the step: the code under test might catch an exception that is raised now."""
         if self._violation is None:
             self._violation = violation
             self.note(f"VIOLATION {violation}")

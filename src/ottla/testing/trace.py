@@ -1,4 +1,4 @@
-"""The trace of a world: what happened, line by line, and a digest of it."""
+"""The trace of a world: its events, line by line, and a digest of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Trace", "Violation"]
 
 
 class Violation(AssertionError):
-    """An invariant does not hold. `name` is the invariant's; the trace tells how it came to that."""
+    """An invariant does not hold. `name` is the name of the invariant; the trace shows what led to it."""
 
     def __init__(self, name: str, detail: str) -> None:
         super().__init__(f"{name}: {detail}")
@@ -26,7 +26,7 @@ class Trace:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.faults: Counter[str] = Counter()
-        """What went wrong on purpose, by kind."""
+        """The number of injected faults, by kind."""
         self._hash = hashlib.blake2b(digest_size=8)
 
     def add(self, at_ms: int, line: str) -> None:

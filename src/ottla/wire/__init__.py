@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 _SUBMODULES = frozenset({"batch", "columns", "errors", "frames", "keyed", "legacy", "types"})
-# By name or class, then version: looking up twice is cheaper than making a pair to look up.
+# By name or class, then version: two lookups are cheaper than making a tuple for one.
 _decoders: dict[str, dict[int, Decoder]] = {}
 _encoders: dict[type, dict[int, Encoder]] = {}
 _part_encoders: dict[str, dict[int, PartEncoder]] = {}
@@ -118,10 +118,10 @@ def encoder(name: str, version: int) -> Encoder:
 
 
 def part_encoder(name: str, version: int) -> PartEncoder:
-    """An encoder that gives the parts of the message instead of joining them.
+    """An encoder that returns the parts of the message instead of joining them.
 
-    What stands in a records field goes into the list as it is. It needs a length and no more, so that a broker can
-    answer with a place in a file and send the bytes from there.
+    The value of a records field goes into the list as it is. It only needs a length, so that a broker can answer with
+    a region of a file and send the bytes from there.
     """
     _check(name, version)
     codecs = _part_encoders.setdefault(name, {})
@@ -133,7 +133,7 @@ def part_encoder(name: str, version: int) -> PartEncoder:
 
 
 def to_json(message: object, version: int) -> dict[str, Json]:
-    """The message as Kafka's JsonConverter writes it in that version (unknown tagged fields have no place there)."""
+    """The message as Kafka's JsonConverter writes it in that version, without unknown tagged fields."""
     from ottla.wire.compile import message_shape
     from ottla.wire.values import struct_to_json
 
@@ -143,7 +143,7 @@ def to_json(message: object, version: int) -> dict[str, Json]:
 
 
 def from_json(name: str, version: int, obj: Json) -> Any:
-    """The message that `to_json` would write as `obj`. Raises WireError for what does not fit."""
+    """The message that `to_json` would write as `obj`. Raises WireError for a value that does not fit."""
     from ottla.wire.compile import classes_of, message_shape
     from ottla.wire.values import struct_from_json
 

@@ -18,14 +18,14 @@ class AbortedTransaction(NamedTuple):
 
 
 class AbortedTransactions:
-    """Is asked about the transactional batches and the abort markers of a partition, in the order of their offsets."""
+    """Takes the transactional batches and the abort markers of a partition in the order of their offsets."""
 
     __slots__ = ("_open", "_to_come")
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
         self._to_come = sorted(aborted, reverse=True)
         self._open: set[int] = set()
-        """Producers with an aborted transaction at the offset that was last asked about."""
+        """Producers with an aborted transaction at the last offset."""
 
     def __bool__(self) -> bool:
         return bool(self._to_come or self._open)

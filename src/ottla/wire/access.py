@@ -1,4 +1,4 @@
-"""Operations and resources that access is granted on, with Kafka's numbers."""
+"""Operations and resource types of authorization, with Kafka's numbers."""
 
 from enum import IntEnum
 from typing import Final
@@ -8,7 +8,7 @@ CLUSTER_NAME: Final = "kafka-cluster"
 
 
 class Operation(IntEnum):
-    """What somebody wants to do."""
+    """An operation that a principal may be allowed to do."""
 
     ANY = 1
     ALL = 2
@@ -28,7 +28,7 @@ class Operation(IntEnum):
 
 
 class ResourceType(IntEnum):
-    """What he wants to do it to."""
+    """A type of resource on which operations are allowed."""
 
     ANY = 1
     TOPIC = 2

@@ -8,15 +8,15 @@ __all__ = ["AcknowledgeType"]
 
 
 class AcknowledgeType(IntEnum):
-    """What is to become of a record that was delivered."""
+    """How a delivered record is acknowledged."""
 
     GAP = 0
-    """There was no record; only the consumer itself says so."""
+    """There is no record at this offset; the consumer itself sends this."""
     ACCEPT = 1
     """It was processed."""
     RELEASE = 2
-    """Somebody else, or the same member, is to get it again; at the delivery limit it is archived."""
+    """It is to be delivered again, to any member; at the delivery limit it is archived."""
     REJECT = 3
-    """Nobody can process it."""
+    """It cannot be processed."""
     RENEW = 4
-    """It takes longer: the lock starts anew."""
+    """It takes longer: the lock is renewed."""

@@ -1,4 +1,4 @@
-"""What a decoder reads, piece by piece: a message's shape flattened into fields, lengths and the ends of structs."""
+"""The atoms that a decoder reads: a message's shape, flattened into fields, lengths and the ends of structs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Var(NamedTuple):
 
 
 class End(NamedTuple):
-    """Behind a struct's last field: its tagged section, if it has one, and the making of the object."""
+    """The end of a struct: its tagged section, if it has one, and the creation of the object."""
 
     struct: Struct
     target: str
@@ -34,7 +34,7 @@ Atom: TypeAlias = "Fixed | Var | End"
 
 
 class Item(NamedTuple):
-    """One value of a run; `size` is how far it moves the position, 0 for a look ahead."""
+    """One value of a run; `size` is how far it moves the position, 0 for a lookahead."""
 
     form: str
     size: int
@@ -56,7 +56,7 @@ def prefix(atom: Var) -> list[Item]:
     if shape.kind == "struct":
         return [Item("b", 1, atom.length)]
     if shape.compact and shape.kind == "records":
-        # Their length has two bytes as a rule. There is always a second byte to look at: at least the count of tags.
+        # Their length usually has two bytes. There is always a second byte: at least the count of tags.
         return [Item("B", 1, atom.length), Item("B", 0, "x")]
     if shape.compact:
         return [Item("B", 1, atom.length)]
@@ -64,7 +64,7 @@ def prefix(atom: Var) -> list[Item]:
 
 
 def items_of(atom: Atom) -> list[Item]:
-    """What an atom adds to an optimistic run."""
+    """The items that an atom adds to an optimistic run."""
     if isinstance(atom, Fixed):
         return [Item(FIXED_FORMATS[atom.kind], FIXED_SIZES[atom.kind], atom.var)]
     if isinstance(atom, Var):

@@ -1,4 +1,4 @@
-"""Record batches: reading, building, changing them. This module is the door; the rooms are `ottla.wire.batch_*`.
+"""Record batches: reading, building, changing them. This module exports the names of `ottla.wire.batch_*`.
 
 ::
 
@@ -19,18 +19,18 @@
 
 Reading:
 
-    for batch in split_batches(data):       # views, nothing copied; a cut last batch is left out
+    for batch in split_batches(data):       # views, nothing is copied; a truncated last batch is left out
         batch.check_crc()
         for record in batch.records():      # offset, timestamp, key, value, headers
             ...
 
-Writing: `build_batch(records, compression=Compression.ZSTD)`, or a `BatchBuilder` that says how large it has become.
+Writing: `build_batch(records, compression=Compression.ZSTD)`, or a `BatchBuilder`, which knows its present size.
 For brokers: `stamp` assigns offsets in place, `recompress_batch` and `filter_batch` serve `compression.type` and
 compaction. Control records, from transaction markers to the quorum's voters, are built and opened here, too. Many
 batches at once become columns in `ottla.wire.columns`.
 
-Damage raises `WireError`; its byte offset counts from the start of the buffer that was given. The checksum is looked
-at only by `check_crc` (and `iterate_records`), as in Java, where the caller decides.
+Damage raises `WireError`; its byte offset counts from the start of the given buffer. Only `check_crc` (and
+`iterate_records`) verify the checksum, as in Java, where the caller decides.
 """
 
 from ottla.wire.batch_build import BatchBuilder, build_batch, filter_batch, recompress_batch, stamp

@@ -1,15 +1,15 @@
-"""Record batches as they are made and changed.
+"""Builds and changes record batches.
 
-Theory of operation. `BatchBuilder` collects records and closes them into one batch; `build_batch` does so for records
-at hand. What comes out is, if not compressed, byte for byte what Kafka's Java client writes for the same records. The
-other functions change batches that exist, and touch no more than they must:
+Theory of operation. `BatchBuilder` collects records and makes one batch of them; `build_batch` does so for existing
+records. An uncompressed result is byte for byte what Kafka's Java client writes for the same records. The other
+functions change existing batches, and no more of them than necessary:
 
-- `stamp`, the leader's work on a produced batch, in place: base offset and leader epoch lie outside the checksum;
-  timestamp type and largest timestamp lie inside, so only their change costs a new one.
-- `recompress_batch` for a topic whose `compression.type` is not the producer's: the records' bytes stay, their
-  packing changes.
-- `filter_batch` for compaction: records that stay keep their bytes from the key on, so even what no text can hold
-  survives. Offsets, sequences and producer stay in the header, and an empty batch keeps them when no record is left.
+- `stamp`, the leader's work on a produced batch, in place: base offset and leader epoch are outside the checksum;
+  timestamp type and largest timestamp are inside, so only changes of these need a new checksum.
+- `recompress_batch` for a topic whose `compression.type` is not the producer's: the bytes of the records stay, their
+  compression changes.
+- `filter_batch` for compaction: kept records keep their bytes from the key on, even header keys that are not valid
+  UTF-8. Offsets, sequences and producer stay in the header, also in an empty batch if no record is left.
 
 Values that no batch can carry raise `WireError` without a byte offset.
 """
@@ -58,9 +58,9 @@ _NO_TIMESTAMP: Final = -1
 class BatchBuilder:
     """Collects records until the caller closes them into a batch with `build`.
 
-    Offsets count up from `base_offset` unless given (they must rise). `delete_horizon_ms` marks a batch that
-    compaction has met; timestamps are then relative to it, else to the first record's, unless `base_timestamp` names
-    another.
+    Offsets count up from `base_offset` unless given (they must increase). `delete_horizon_ms` marks a batch that the
+    cleaner has processed; timestamps are then relative to it, else to the first record's, unless `base_timestamp` is
+    given.
     """
 
     __slots__ = (
@@ -89,7 +89,7 @@ class BatchBuilder:
 
     @property
     def size_bytes(self) -> int:
-        """What the batch takes now, if it is not compressed."""
+        """The present size of the batch without compression."""
         return self._size
 
     @property
@@ -105,7 +105,7 @@ class BatchBuilder:
         *,
         offset: int | None = None,
     ) -> int:
-        """Add a record; returns the bytes it takes."""
+        """Add a record; returns its size in bytes."""
         if offset is None:
             offset = self._last_offset + 1
         offset_delta = offset - self.base_offset
@@ -137,9 +137,9 @@ class BatchBuilder:
         last_offset_delta: int | None = None,
         max_timestamp: int | None = None,
     ) -> bytes:
-        """The batch. Without records it is an empty one, as compaction leaves it, and never compressed.
+        """The batch. Without records it is an empty one, as after compaction, and never compressed.
 
-        `log_append_time` sets that timestamp type and the largest timestamp; the records keep their own beside it.
+        `log_append_time` sets that timestamp type and the largest timestamp; the records keep their own timestamps.
         `last_offset_delta` and `max_timestamp` are needed only where they do not follow from the records.
         """
         if not self._parts:
@@ -186,7 +186,7 @@ def build_batch(
     last_offset_delta: int | None = None,
     max_timestamp: int | None = None,
 ) -> bytes:
-    """A batch of records that have their offsets.
+    """A batch of records with offsets.
 
     The base offset is the first one's unless given. See `BatchBuilder`.
     """
@@ -238,11 +238,10 @@ def stamp(
     log_append_time: int | None = None,
     max_timestamp: int | None = None,
 ) -> None:
-    """Write what the leader assigns into the batch at `position` of a writable buffer.
+    """Write the values that the leader assigns into the batch at `position` of a writable buffer.
 
-    `log_append_time` makes it a batch with that timestamp type, whatever its producer said. Without it the batch has
-    create time, and `max_timestamp` corrects its largest timestamp if the records say otherwise. The checksum is
-    computed anew only if one of them changed.
+    `log_append_time` gives it that timestamp type, regardless of the producer's. Without it the batch has create time,
+    and `max_timestamp` corrects a wrong largest timestamp. The checksum is computed again only if one of them changed.
     """
     batch = read_header(buffer, position)
     _BASE_OFFSET.pack_into(buffer, position, base_offset)
@@ -290,7 +289,7 @@ def filter_batch(
     level: int | None = None,
     max_decompressed_bytes: int = DEFAULT_MAX_BYTES,
 ) -> bytes:
-    """The batch without the records that `keep` denies, in the same codec.
+    """The batch with only the records that `keep` accepts, in the same codec.
 
     `delete_horizon_ms` sets the horizon of a batch that has none yet. The base timestamp becomes the horizon or the
     first kept record's timestamp, the largest one that of the kept records; of records with log append time that is

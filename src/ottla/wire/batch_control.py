@@ -1,4 +1,4 @@
-"""Control records: what brokers and the quorum write between the data.
+"""Control records, which brokers and the quorum write between the data.
 
 A batch with the control bit holds them. The key of such a record is its type (`int16 version, int16 type`), the value
 depends on it:
@@ -14,9 +14,8 @@ type    name             value
 6       KRAFT_VOTERS     VotersRecord
 ======  ===============  ======================================================================
 
-A transaction marker of a later version is read as far as it is known. An unknown type is no damage; its value stays
-closed. The values' own messages come from the codec, which is loaded when the first one is
-read or written.
+A transaction marker of a later version is read up to its unknown fields. An unknown type is no damage; its value is not
+decoded. The codec decodes the values; it is loaded when the first one is read or written.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ __all__ = [
 
 
 class ControlRecordType(IntEnum):
-    """The types that Kafka 4.4 knows; UNKNOWN stands for all others."""
+    """The types of Kafka 4.4; UNKNOWN stands for all others."""
 
     UNKNOWN = -1
     ABORT = 0
@@ -73,7 +72,7 @@ _MARKERS: Final = (ControlRecordType.ABORT, ControlRecordType.COMMIT)
 
 
 class ControlRecord(msgspec.Struct, frozen=True):
-    """A control record opened: `message` is the codec's message of the type's name, None if the type is unknown."""
+    """A decoded control record: `message` is the codec's message of the type's name, None if the type is unknown."""
 
     offset: int
     timestamp: int
@@ -94,7 +93,7 @@ def read_control_type(key: bytes | bytearray | memoryview | None) -> int:
 
 
 def read_control_record(record: Record) -> ControlRecord:
-    """Open one record of a control batch."""
+    """Decode one record of a control batch."""
     type_id = read_control_type(record.key)
     try:
         kind = ControlRecordType(type_id)
@@ -105,7 +104,7 @@ def read_control_record(record: Record) -> ControlRecord:
 
 
 def read_control_batch(batch: BatchView) -> list[ControlRecord]:
-    """Open all records of a control batch."""
+    """Decode all records of a control batch."""
     if not batch.is_control:
         raise WireError("RecordBatch.attributes", batch.position, "the batch holds no control records")
     return [read_control_record(record) for record in batch.records()]
@@ -116,13 +115,13 @@ def _read_message(kind: ControlRecordType, value: bytes | bytearray | memoryview
 
     if value is None or len(value) < _INT16.size:
         raise WireError(f"ControlRecord.value.{kind.name}", None, "the value is missing or has no version")
-    # All values begin with a version; a marker's stands before its message, the others' inside.
+    # All values begin with a version; that of a marker is before its message, the others are inside.
     (version,) = _INT16.unpack_from(value)
     if version < 0:
         raise WireError(f"ControlRecord.value.{kind.name}.version", None, f"{version} is below zero")
     name = _MESSAGE_NAMES[kind]
     if kind in _MARKERS:
-        # What a later version may add lies behind the coordinator's epoch.
+        # A later version may add fields after the coordinator's epoch.
         return wire.decode(name, 0, bytes(value[_INT16.size : _MARKER_BYTES]))
     return wire.decode(name, min(version, max(wire.versions(name))), bytes(value))
 

@@ -1,19 +1,20 @@
-"""Records: what a batch of magic 2 holds.
+"""The records of a batch of magic 2.
 
 One record is `length, attributes, timestamp delta, offset delta, key, value, headers`, all integers but the
 attributes zigzag varints; a length below zero stands for null.
 
-Theory of operation. Two readers, one meaning:
+Theory of operation. There are two readers with the same results:
 
-- `read_records` is one flat loop for what clients send. It gives up without a reason (returns None) on anything it
-  does not like: damage, but also rarities such as a timestamp that overflows.
-- `walk` is slow and exact. It gives the place of every field, and for damage a `WireError` with path and byte offset.
+- `read_records` is one flat loop for the usual records. It returns None, without a reason, for anything unusual:
+  damage, but also rarities such as a timestamp that overflows.
+- `walk` is slow and exact. It returns the position of every field, and raises `WireError` with path and byte offset
+  for damage.
 
-Whoever reads calls the first and, when it gives up, the second; so the error's text is written once and the loop
-stays short. The numba decoder in `ottla.wire.columns` relies on `walk` in the same way, and compaction uses its
-places to copy records without decoding.
+Callers use the first and, if it returns None, the second; so the texts of errors are written once and the loop stays
+short. The numba decoder in `ottla.wire.columns` relies on `walk` in the same way, and compaction uses its positions to
+copy records without decoding.
 
-No reader trusts a count: every record takes seven bytes at least, so a loop over them ends with the input.
+No reader trusts a count: every record has at least seven bytes, so a loop over them ends with the input.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 
 
 class TimestampType(IntEnum):
-    """Whose clock a timestamp is from: bit 3 of the attributes."""
+    """Whether timestamps are the producer's or the broker's: bit 3 of the attributes."""
 
     NO_TIMESTAMP_TYPE = -1
     CREATE_TIME = 0
@@ -71,7 +72,7 @@ class TimestampType(IntEnum):
 
 
 class RecordPlace(NamedTuple):
-    """Where the parts of a record lie in its section; a length of -1 is null."""
+    """The positions of the parts of a record in its section; a length of -1 is null."""
 
     start: int
     timestamp_delta: int
@@ -87,7 +88,7 @@ class RecordPlace(NamedTuple):
 
 
 class Section(NamedTuple):
-    """The (decompressed) records of one batch, and how errors name them."""
+    """The (decompressed) records of one batch, and their name in errors."""
 
     data: bytes | memoryview
     path: str
@@ -95,7 +96,7 @@ class Section(NamedTuple):
     was_compressed: bool
 
     def refuse(self, field: str, position: int, reason: str) -> NoReturn:
-        """Raise the error for `position` in the section; in compressed input, that of the whole section is named."""
+        """Raise the error for `position` in the section; for compressed input, with the position of the section."""
         if self.was_compressed:
             raise WireError(f"{self.path}{field}", self.byte_offset, f"{reason} (byte {position} after decompression)")
         raise WireError(f"{self.path}{field}", self.byte_offset + position, reason)
@@ -111,9 +112,9 @@ _BASE_MAX: Final = 1 << 62
 def read_records(  # noqa: C901  (one flat loop: a call per field would double its time)
     data: bytes | memoryview, count: int, base_offset: int, base_timestamp: int, append_time: int | None
 ) -> list[Record] | None:
-    """The records of a section, or None if `walk` should look; `append_time` replaces each record's own timestamp.
+    """The records of a section, or None if `walk` must read it; `append_time` replaces each record's own timestamp.
 
-    Slices past the end do not raise, but then the next index does, or the position misses the end of the record.
+    Slices beyond the end do not raise, but then the next index does, or the position differs from the record's end.
     """
     records: list[Record] = []
     if abs(base_offset) > _BASE_MAX or abs(base_timestamp) > _BASE_MAX:
@@ -214,12 +215,12 @@ def _read_headers(data: bytes | memoryview, position: int) -> tuple[tuple[Header
 
 
 def decode_header_key(data: Bytes) -> str:
-    """Header keys are UTF-8; what is not becomes U+FFFD in the places where Java's decoder puts it."""
+    """Header keys are UTF-8; invalid bytes become U+FFFD, in the same way as in Java's decoder."""
     return bytes(data).decode("utf-8", _REPLACE)
 
 
 def _replace_as_java_does(error: UnicodeError) -> tuple[str, int]:
-    # One mark for the three bytes of a surrogate, or for its first two, where Python puts one for each byte.
+    # Java writes one mark for the three bytes of a surrogate, or for its first two; Python one for each byte.
     if not isinstance(error, UnicodeDecodeError):
         raise error
     first, second, third = (error.object[error.start :] + b"\0\0")[:3]
@@ -236,7 +237,7 @@ codecs.register_error(_REPLACE, _replace_as_java_does)
 
 
 def walk(section: Section, count: int) -> Iterator[RecordPlace]:
-    """The place of each record; raises WireError where the bytes are not `count` records and nothing else."""
+    """The positions of each record; raises WireError unless the bytes are exactly `count` records."""
     if count < 0:
         section.refuse("", 0, f"the header claims {count} records")
     cursor = _Cursor(section)
@@ -256,7 +257,7 @@ def walk_headers(section: Section, start: int, count: int) -> list[tuple[int, in
 def walk_records(
     section: Section, count: int, base_offset: int, base_timestamp: int, append_time: int | None
 ) -> list[Record]:
-    """What `read_records` gives, through the exact reader."""
+    """The same as `read_records`, through the exact reader."""
     return [
         Record(
             wrap_int64(base_offset + place.offset_delta),
@@ -279,7 +280,7 @@ def _slice(data: bytes | memoryview, start: int, length: int) -> bytes | memoryv
 
 
 class _Cursor:
-    """A position in a section that says, when a read fails, which field was being read."""
+    """A position in a section; if a read fails, its error names the field."""
 
     __slots__ = ("data", "index", "limit", "position", "section")
 
@@ -370,7 +371,7 @@ class _Cursor:
 def encode_record(
     offset_delta: int, timestamp_delta: int, key: Bytes | None, value: Bytes | None, headers: Sequence[Header] = ()
 ) -> bytes:
-    """One record, its length in front."""
+    """One record with its length before it."""
     if not -_INT64_MAX <= timestamp_delta <= _INT64_MAX:
         timestamp_delta = wrap_int64(timestamp_delta)
     body = b"".join(

@@ -1,9 +1,9 @@
 """Views of record batches: the header unpacked, the rest left where it is.
 
-`split_batches` cuts a buffer into `BatchView`s (and `LegacyBatch`es). A view keeps the caller's buffer; nothing is
-copied and nothing but the header is looked at. Splitting judges only lengths and magic, in the order in which Kafka's
-Java reader does: a batch that claims more bytes than there are is a cut tail (usual in fetch answers), not damage.
-The layout is in `ottla.wire.batch`.
+`split_batches` splits a buffer into `BatchView`s (and `LegacyBatch`es). A view keeps the caller's buffer; nothing is
+copied and only the header is read. Splitting checks only lengths and magic, in the order of Kafka's Java reader: a
+batch that claims more bytes than there are is a truncated tail (usual in fetch responses), not damage. The layout is in
+`ottla.wire.batch`.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ Buffer = bytes | bytearray | memoryview
 
 @functools.cache
 def _crc32c_function() -> Callable[[Buffer, int], int]:
-    # Not before a checksum is needed, and without the package's own __init__, which reads the versions of installed
-    # packages and sets up a command line: 60 ms that the function has no use for.
+    # Imported when a checksum is needed, and without the package's own __init__, which reads the versions of installed
+    # packages and sets up a command line in 60 ms.
     from importlib.machinery import PathFinder
     from importlib.util import module_from_spec
 
     package = PathFinder.find_spec("crc32c")
     spec = package and PathFinder.find_spec("crc32c._crc32c", package.submodule_search_locations)
-    if not spec or spec.loader is None:  # put together in another way, say frozen
+    if not spec or spec.loader is None:  # packaged in another way, for example frozen
         from crc32c import crc32c as function
 
         return function
@@ -79,9 +79,9 @@ def crc32c(data: Buffer, crc: int = 0) -> int:
 
 
 class BatchView(msgspec.Struct, frozen=True, gc=False, eq=False):
-    """The header of one batch, and the buffer in which it lies at `position`.
+    """The header of one batch, and the buffer that holds the batch at `position`.
 
-    A snapshot: who changes the bytes afterwards (see `ottla.wire.batch_build.stamp`) makes a new view.
+    It is a snapshot: after changing the bytes (see `ottla.wire.batch_build.stamp`), make a new view.
     """
 
     buffer: memoryview
@@ -115,7 +115,7 @@ class BatchView(msgspec.Struct, frozen=True, gc=False, eq=False):
 
     @property
     def data(self) -> memoryview:
-        """The whole batch, header included."""
+        """The whole batch, including the header."""
         return self.buffer[self.position : self.position + self.size_bytes]
 
     @property
@@ -157,7 +157,7 @@ class BatchView(msgspec.Struct, frozen=True, gc=False, eq=False):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When compaction may drop the batch's tombstones or marker; None while it has not met them."""
+        """When the cleaner may drop the batch's tombstones or marker; None if it has not processed them yet."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
 
     @property
@@ -171,7 +171,7 @@ class BatchView(msgspec.Struct, frozen=True, gc=False, eq=False):
         return increment_sequence(self.base_sequence, self.last_offset_delta)
 
     def sequence_of(self, offset: int) -> int:
-        """The producer's number of the record with this offset; -1 if the batch has none."""
+        """The sequence number of the record with this offset; -1 if the batch has none."""
         if self.base_sequence < 0:
             return -1
         return increment_sequence(self.base_sequence, wrap_int32(offset - self.base_offset))
@@ -185,7 +185,7 @@ class BatchView(msgspec.Struct, frozen=True, gc=False, eq=False):
         return crc32c(self.buffer[start : self.position + self.size_bytes])
 
     def check_crc(self) -> None:
-        """Raise WireError if the stored checksum is not that of the bytes."""
+        """Raise WireError if the checksum is wrong."""
         computed = self.compute_crc()
         if computed != self.crc:
             raise WireError(
@@ -208,10 +208,10 @@ class BatchView(msgspec.Struct, frozen=True, gc=False, eq=False):
         stored_timestamps: bool = False,
         max_decompressed_bytes: int = DEFAULT_MAX_BYTES,
     ) -> list[Record]:
-        """All records, or WireError; the checksum is not looked at.
+        """All records. Raises WireError for damage; the checksum is not verified.
 
-        Keys and values are `bytes`, or memoryviews if not `copy`. In a batch with log append time every record has
-        that one; `stored_timestamps` gives the producer's instead, which the bytes still hold.
+        Keys and values are `bytes`, or memoryviews if not `copy`. In a batch with log append time every record has that
+        time; `stored_timestamps` gives the producer's timestamps instead, which the bytes still hold.
         """
         if self.record_count == 0:
             return []
@@ -228,7 +228,7 @@ AnyBatch = BatchView | LegacyBatch
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchView:
-    """The view of a batch of which `buffer` needs to hold no more than the 61 bytes of the header."""
+    """The view of a batch; `buffer` need only hold the 61 bytes of its header."""
     view = memoryview(buffer)
     if len(view) - position < HEADER_BYTES:
         reason = f"{max(len(view) - position, 0)} bytes are no header of {HEADER_BYTES}"
@@ -243,9 +243,9 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchView:
 
 
 def split_batches(buffer: Buffer, *, position: int = 0, allow_partial_tail: bool = True) -> Iterator[AnyBatch]:
-    """Each batch from `position` on, of whatever magic.
+    """Each batch from `position` on, of any magic.
 
-    A last one that is cut is left out, or refused if not allowed.
+    A truncated last one is left out, or raises WireError if that is not allowed.
     """
     view = memoryview(buffer)
     while True:
@@ -282,7 +282,7 @@ def _next_size(view: memoryview, position: int) -> int | None:
 def iterate_records(
     buffer: Buffer, *, check_crc: bool = True, include_control: bool = False, copy: bool = True
 ) -> Iterator[Record]:
-    """The records of all batches in a buffer, as a consumer wants them: checked, and without control records."""
+    """The records of all batches in a buffer, with checksums verified, and without control records."""
     for batch in split_batches(buffer):
         if check_crc:
             batch.check_crc()
@@ -293,7 +293,7 @@ def iterate_records(
 
 
 def increment_sequence(sequence: int, increment: int) -> int:
-    """`increment` steps on; after 2^31 - 1 comes 0. Computed in 32 bits like Java, also for what no producer sends."""
+    """`increment` steps ahead; after 2^31 - 1 comes 0. Computed in 32 bits like Java, also for invalid numbers."""
     if sequence > wrap_int32(_SEQUENCE_MAX - increment):
         return wrap_int32(increment - (_SEQUENCE_MAX - sequence) - 1)
     return wrap_int32(sequence + increment)

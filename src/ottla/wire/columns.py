@@ -1,16 +1,15 @@
-"""Many record batches to columns at once: offset, timestamp, and where keys, values and headers lie.
+"""Decodes many record batches at once into columns: offset, timestamp, and positions of keys, values and headers.
 
-Theory of operation. A chunk of batches (a fetch answer, a piece of a segment; 1 to 8 MiB is a good size) is walked by
-compiled loops: one over the batch headers, one over all records. The result, `Columns`, holds numpy arrays with one
-entry a record. Keys and values stay where they are: `key_start` and `key_length` point into `data`, which is the
-chunk itself, or, if a batch was compressed, the decompressed records joined. `to_arrow` copies them into Arrow
-buffers for who needs them (Spark does).
+Theory of operation. Compiled loops walk a chunk of batches (a fetch response, a piece of a segment; 1 to 8 MiB is a
+good size): one over the batch headers, one over all records. The result, `Columns`, holds numpy arrays with one entry
+per record. Keys and values are not copied: `key_start` and `key_length` point into `data`, which is the chunk itself
+or, if a batch was compressed, the decompressed records joined. `to_arrow` copies them into Arrow buffers (for Spark).
 
-The pure readers are the reference. Whatever the compiled loops refuse, and every chunk with message sets of magic 0
-or 1, is read again by them; so errors are the same `WireError`s, and results the same arrays. Without numba
-everything goes that way, some hundred times slower, and a warning says so once.
+The pure readers are the reference. They read again every chunk that the compiled loops reject, and every chunk with
+message sets of magic 0 or 1; so errors are the same `WireError`s, and results the same arrays. Without numba they read
+everything, some hundred times slower, and a warning says so once.
 
-Memory. A count in a header is believed only if the batch has room for that many records, so arrays take at most six
+Memory. A count in a header is accepted only if the batch has room for that many records, so arrays take at most six
 times the (decompressed) input; `max_decompressed_bytes` bounds the latter for the whole chunk.
 
 numpy is imported at the first call, numba (0.3 s, and some seconds to compile on the first run ever) at the first use
@@ -59,11 +58,11 @@ def decode_columns(
     max_decompressed_bytes: int = DEFAULT_MAX_BYTES,
     engine: Engine = "auto",
 ) -> Columns:
-    """All records of the batches in `chunk`; a cut batch at its end is left out, damage raises WireError.
+    """All records of the batches in `chunk`; a truncated batch at its end is left out, damage raises WireError.
 
-    Control batches are left out unless asked for, but stay in `Columns.batches`. `keep_batches` may leave out more:
-    it sees the headers (producer, transaction, control type) before any record is read and says which batches count.
-    That is how a reader of committed records drops aborted transactions.
+    Control batches are left out unless requested, but stay in `Columns.batches`. `keep_batches` may leave out more:
+    it gets the headers (producer, transaction, control type) before any record is read, and returns which batches
+    count. So a reader of committed records drops aborted transactions.
     """
     if len(chunk) > POSITION_MAX:
         raise ValueError(f"a chunk of {len(chunk)} bytes: columns take at most {POSITION_MAX}")
@@ -76,12 +75,12 @@ def decode_columns(
     try:
         return _decode_compiled(kernels, chunk, options)
     except _GaveUpError:
-        # Damage or an old format: the reference reads it, or says what is wrong.
+        # Damage or an old format: the reference reads it, or raises the error.
         return decode_pure(chunk, options)
 
 
 def warm_up() -> None:
-    """Import and compile everything now: 5 s where nothing is in numba's cache, half a second else."""
+    """Import and compile everything now: 5 s if numba's cache is empty, else half a second."""
     from ottla.wire.batch_build import build_batch
 
     record = Record(0, 0, b"k", b"v", (("h", b"v"),))
@@ -155,7 +154,7 @@ def _control_types(view: memoryview, table: Int64s, options: Options) -> Int64s:
 def _sections(
     data: Octets, view: memoryview, picked: Int64s, max_decompressed_bytes: int
 ) -> tuple[Octets, Int64s, Int64s]:
-    """The bytes that hold the records, and where each batch's begin and end."""
+    """The bytes of the records, and the start and end of each batch in them."""
     import numpy as np
 
     position, length, attributes = (picked[BATCH_FIELDS.index(n)] for n in ("position", "batch_length", "attributes"))
@@ -186,7 +185,7 @@ def _walk_compiled(
     total = kernels.count_records(picked, starts, ends)
     if total < 0:
         raise _GaveUpError
-    # One block for all columns: one large piece stays with the process for the next chunk, many go back to the system.
+    # One block for all columns: the process keeps a large block for the next chunk, but returns many small ones.
     block = np.empty((5, total), np.int64)
     offset, timestamp = block[0], block[1]
     places = block[2:].reshape(-1).view(np.int32).reshape(6, total)

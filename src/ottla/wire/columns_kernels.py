@@ -1,12 +1,12 @@
 """The loops of `ottla.wire.columns` in numba. Only that module imports this one, late: numba takes 0.3 s to load.
 
-Each function repeats in machine code what the pure readers do, and judges alike: what it refuses,
-`ottla.wire.batch_record.walk` explains. Positions are of 32 bits, so a buffer has fewer than 2^31 bytes. Compiled
-code is cached beside the source or in the user's cache folder (`NUMBA_CACHE_DIR` moves it).
+Each function does in machine code what the pure readers do, and accepts the same input: `walk` in
+`ottla.wire.batch_record` explains what it rejects. Positions have 32 bits, so a buffer has fewer than 2^31 bytes.
+Compiled code is cached beside the source or in the user's cache folder (`NUMBA_CACHE_DIR` moves it).
 """
 
 # mypy: disable-error-code="return-value, no-untyped-call, call-arg, unreachable"
-# numba finds the types by itself; the annotations tell them to readers, as Python has no names for machine integers.
+# numba infers the types; the annotations are for readers, because Python has no names for machine integers.
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ _FAILED = -1
 
 
 def _compile(function: Callable[..., Any], *, forceinline: bool) -> Callable[..., Any]:
-    # Integer overflow wraps, as it should; bounds are checked by hand; other threads run meanwhile.
+    # Integer overflow wraps, as intended; bounds are checked by hand; other threads run in the meantime.
     kernel: Callable[..., Any]
     try:
         kernel = njit(cache=True, boundscheck=False, nogil=True, forceinline=forceinline)(function)
-    except RuntimeError:  # neither the source's folder nor the user's can be written: compile in each process
+    except RuntimeError:  # no cache folder is writable: compile in each process
         kernel = njit(boundscheck=False, nogil=True, forceinline=forceinline)(function)
     return kernel
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile at the first call for the types at hand, and keep the code on disk."""
+    """Compile at the first call for its types, and cache the code on disk."""
     return _compile(function, forceinline=False)
 
 
@@ -77,7 +77,7 @@ def _int64(data: Octets, at: int) -> int:
 
 @compiled
 def count_batches(data: Octets) -> tuple[int, int, bool]:
-    """How many whole batches of magic 2 there are, where they end, and whether what follows is no cut tail of one."""
+    """The number of whole batches of magic 2, their end, and whether something else than a truncated one follows."""
     position = 0
     count = 0
     while len(data) - position >= _LOG_OVERHEAD:
@@ -119,7 +119,7 @@ def read_batch_headers(data: Octets, table: Int64s) -> None:
 
 @compiled
 def count_records(table: Int64s, starts: Int64s, ends: Int64s) -> int:
-    """How many records the table's batches claim; -1 if one has no room for its own."""
+    """How many records the table's batches claim; -1 if a batch has no room for so many."""
     total = 0
     for section in range(len(starts)):
         count = table[13, section]
@@ -136,7 +136,7 @@ def count_records(table: Int64s, starts: Int64s, ends: Int64s) -> int:
 
 @inlined
 def _short_varint(first: int, second: int) -> tuple[int, int]:
-    """A zigzag varint of at most two bytes, and its size; that is 0 if it is longer."""
+    """A zigzag varint of at most two bytes, and its size, which is 0 if it is longer."""
     raw = np.int64(first)
     if raw < 128:
         return raw >> 1 ^ -(raw & 1), 1
@@ -148,7 +148,7 @@ def _short_varint(first: int, second: int) -> tuple[int, int]:
 
 @compiled
 def _varint(data: Octets, at: int, end: int, bytes_max: int) -> tuple[int, int]:
-    """A zigzag varint of 32 (`bytes_max` 5) or 64 bits (10), and where it ends; that is -1 if it does not."""
+    """A zigzag varint of 32 (`bytes_max` 5) or 64 bits (10), and its end, which is -1 if it does not end in time."""
     raw = np.uint64(0)
     for shift in range(0, 7 * bytes_max, 7):
         if at >= end:
@@ -193,8 +193,8 @@ def walk_sections(  # noqa: C901  (one loop, see above)
 ) -> int:
     """Fill the columns from the sections of the table's batches; returns the first that is damaged, or -1.
 
-    With append time, the records' own timestamps count for nothing. Before each field, what the record must still have
-    behind it is checked, so that two bytes can be loaded; unsigned indexes spare a test for the sign.
+    With append time, the records' own timestamps are ignored. Before each field, the least size of the rest of the
+    record is checked, so that two bytes can be loaded; unsigned indexes save a test for the sign.
     """
     row = np.uint64(0)
     for section in range(len(starts)):
@@ -294,7 +294,7 @@ def walk_headers(
     value_start: Int32s,
     value_length: Int32s,
 ) -> None:
-    """Where the keys and values of all headers lie; the headers were walked before, so they are sound."""
+    """Fill the positions of keys and values of all headers, which were validated before."""
     end = len(data)
     index = 0
     for row in range(len(headers_start)):
@@ -336,7 +336,7 @@ def _copy(typing: Any, target: Any, target_at: Any, source: Any, source_at: Any,
 
 @compiled
 def copy_runs(data: Octets, starts: Int32s, lengths: Int32s, ends: Int32s, output: Octets) -> None:
-    """Copy runs of bytes one behind the other; `ends` gets the place after each (its first entry is 0)."""
+    """Copy runs of bytes one after the other; `ends` gets the end of each (its first entry is 0)."""
     at = np.int64(0)
     for row in range(len(starts)):
         length = np.int64(lengths[row])

@@ -1,6 +1,6 @@
-"""The reference of `ottla.wire.columns`: the pure readers, their results laid out in the same columns.
+"""The reference of `ottla.wire.columns`: the pure readers, with results in the same columns.
 
-It reads every magic, and it alone says what is wrong with a damaged chunk. numpy only holds the results.
+It reads every magic, and only it explains what is wrong with a damaged chunk. numpy only holds the results.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Options:
     max_decompressed_bytes: int
 
     def chosen(self, batches: BatchColumns) -> Bools:
-        """The batches whose records are read; those that claim none are not looked into, as in Java."""
+        """The batches whose records are read; those that claim none are skipped, as in Java."""
         mask: Bools = batches.field("record_count") != 0
         if not self.include_control:
             mask &= ~batches.is_control
@@ -43,7 +43,7 @@ class Options:
 
 
 class Joined:
-    """Sections put one behind the other, with one bound for all that comes out of compressed ones."""
+    """Sections joined, with one bound for all decompressed bytes."""
 
     def __init__(self, max_decompressed_bytes: int) -> None:
         self.parts: list[bytes | memoryview] = []
@@ -76,13 +76,13 @@ class Joined:
 
 
 def control_type(batch: BatchView, max_decompressed_bytes: int) -> int:
-    """The type that the first record of a control batch names; -1 if the batch is empty."""
+    """The type of the first record of a control batch; -1 if the batch is empty."""
     records = batch.records(max_decompressed_bytes=max_decompressed_bytes)
     return read_control_type(records[0].key) if records else -1
 
 
 def decode_pure(chunk: Buffer, options: Options) -> Columns:
-    """What `ottla.wire.columns.decode_columns` gives, by the pure readers."""
+    """The same as `ottla.wire.columns.decode_columns`, by the pure readers."""
     import numpy as np
 
     joined = Joined(options.max_decompressed_bytes)
@@ -112,9 +112,9 @@ def _checked(chunk: Buffer, options: Options) -> Iterable[AnyBatch]:
 
 
 class _Opened:
-    """A batch with what its entry among the batches needs.
+    """A batch with the values of its entry in `Columns.batches`.
 
-    A wrapper of magic 0 or 1 has to be decompressed for that.
+    A wrapper of magic 0 or 1 must be decompressed for that.
     """
 
     def __init__(self, batch: AnyBatch, joined: Joined) -> None:
@@ -138,7 +138,7 @@ class _Opened:
 
 
 def _legacy_header(batch: LegacyBatch, places: list[MessagePlace]) -> tuple[int, ...]:
-    """A message or a wrapper in the fields of a batch; what it has not is -1."""
+    """A message or a wrapper in the fields of a batch; missing fields are -1."""
     known = {
         "position": batch.position,
         "base_offset": places[0].offset,

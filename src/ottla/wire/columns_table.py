@@ -1,4 +1,4 @@
-"""What `ottla.wire.columns` gives: the columns of records, headers and batches, and their way into Arrow."""
+"""The result of `ottla.wire.columns`: columns of records, headers and batches, and their conversion to Arrow."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BATCH_FIELDS: Final = (
     "record_count",
 )
 
-# The fields of `Columns` with one entry a record.
+# The fields of `Columns` with one entry per record.
 _ROW_FIELDS: Final = (
     "offset",
     "timestamp",
@@ -52,7 +52,7 @@ _ROW_FIELDS: Final = (
 
 
 def read_only(buffer: Buffer) -> Octets:
-    """The bytes as an array; always read-only, as numba would compile its loops once more for arrays that are not."""
+    """The bytes as an array; always read-only, because numba would compile its loops again for writable arrays."""
     import numpy as np
 
     array = np.frombuffer(buffer, np.uint8)
@@ -61,18 +61,18 @@ def read_only(buffer: Buffer) -> Octets:
 
 
 class Loops(Protocol):
-    """What columns need once they are made; the compiled loops and the pure ones have both."""
+    """The loops that columns use later; both the compiled loops and the pure ones have them."""
 
     def walk_headers(self, data: Octets, headers_start: Int32s, header_count: Int32s, *places: Int32s) -> None:
         """Fill start and length of keys, and of values, of all headers."""
 
     def copy_runs(self, data: Octets, starts: Int32s, lengths: Int32s, ends: Int32s, output: Octets) -> None:
-        """Copy runs of bytes one behind the other; `ends` gets the place after each."""
+        """Copy runs of bytes one after the other; `ends` gets the end of each."""
 
 
 @dataclass(frozen=True, eq=False)
 class BatchColumns:
-    """One entry a batch, whether its records were read or not; `table` holds the header fields as stored."""
+    """One entry per batch, whether its records were read or not; `table` holds the header fields as stored."""
 
     table: Int64s
     record_start: Int64s
@@ -116,7 +116,7 @@ class BatchColumns:
 
 @dataclass(frozen=True, eq=False)
 class HeaderColumns:
-    """One entry a header, of all records one after another."""
+    """One entry per header, of all records in order."""
 
     record_start: Int32s
     """Record i has the headers from `record_start[i]` to `record_start[i + 1]`."""
@@ -128,7 +128,7 @@ class HeaderColumns:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """One entry a record. Starts point into `data`; a length of -1 is null."""
+    """One entry per record. Starts point into `data`; a length of -1 is null."""
 
     data: Octets
     batches: BatchColumns
@@ -141,9 +141,9 @@ class Columns:
     headers_start: Int32s
     header_count: Int32s
     end_position: int
-    """Where in the chunk the whole batches end; what follows is a cut one."""
+    """The end of the whole batches in the chunk; a truncated one may follow."""
     is_compiled: bool
-    """Which engine read the chunk; the same one finds headers and copies."""
+    """Whether the compiled engine read the chunk; the same engine finds headers and copies."""
 
     def __len__(self) -> int:
         return len(self.offset)
@@ -157,7 +157,7 @@ class Columns:
 
     @functools.cached_property
     def headers(self) -> HeaderColumns:
-        """Where the headers lie; found at the first question, as most consumers never ask."""
+        """The positions of the headers; computed at the first access, because most consumers do not need them."""
         import numpy as np
 
         starts = np.zeros(len(self) + 1, np.int32)
@@ -176,7 +176,7 @@ class Columns:
         return replace(self, batches=batches, **{name: getattr(self, name)[start:stop] for name in _ROW_FIELDS})
 
     def record(self, row: int) -> Record:
-        """One record in the form of `BatchView.records`, for looking and testing."""
+        """One record in the form of `BatchView.records`, for tests."""
         view = self.data.data
         starts = self.headers.record_start
 
@@ -214,7 +214,7 @@ class Columns:
         return pa.ListArray.from_arrays(pa.array(headers.record_start), pairs, mask=mask)
 
     def to_arrow(self, *, headers: bool = True) -> Any:
-        """An Arrow record batch with columns offset, timestamp (ms), key, value and, if asked for, headers."""
+        """An Arrow record batch with columns offset, timestamp (ms), key, value and optionally headers."""
         import pyarrow as pa
 
         columns = {
@@ -228,7 +228,7 @@ class Columns:
         return pa.RecordBatch.from_pydict(columns)
 
     def _loops(self) -> Loops:
-        # Not a field: columns can be pickled, modules cannot.
+        # Not a field, because modules cannot be pickled.
         if self.is_compiled:
             from ottla.wire import columns_kernels
 
@@ -251,7 +251,7 @@ class Columns:
 
 
 def _utf8_array(keys: Any) -> Any:
-    """Header keys as text; what is not UTF-8 is replaced as everywhere."""
+    """Header keys as text; invalid UTF-8 is replaced as everywhere."""
     import pyarrow as pa
 
     try:

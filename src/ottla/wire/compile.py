@@ -1,6 +1,6 @@
-"""Codecs per (message, version): source written from the shape, compiled at first use and kept.
+"""Codecs per (message, version): their source is written from the shape, compiled at first use and kept.
 
-Nothing generated here is committed or cached on disk: one takes about a millisecond to make, and a broker needs few.
+They are neither committed nor cached on disk: one takes about a millisecond to make, and a broker needs few.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Decoder = Callable[..., Any]
 """`decode(data, start=0, whole=True)`: the message in `data` from `start` on, to its end unless `whole` is false."""
 Encoder = Callable[[Any], bytes]
 PartEncoder = Callable[[Any], list[Any]]
-"""Like an Encoder, but the parts are not joined: records may be any object with a length, such as a place in a file."""
+"""Like an Encoder, but the parts are not joined: records may be any object with a length, such as a file region."""
 
 _OUR_BUG = "the compiled codec refuses what the interpreter accepts; please report it with these bytes"
 
@@ -66,7 +66,7 @@ def compile_decoder(name: str, version: int) -> Decoder:
 
 
 def compile_encoder(name: str, version: int, *, joined: bool = True) -> Any:
-    """An Encoder, or a PartEncoder if the parts shall not be joined."""
+    """An Encoder, or a PartEncoder if the parts are not to be joined."""
     shape = message_shape(name, version)
     writer = EncoderWriter(shape, classes_of(name))
 
@@ -82,9 +82,9 @@ def compile_encoder(name: str, version: int, *, joined: bool = True) -> Any:
 
 
 def _compiled(source: str, env: dict[str, Any], label: str) -> Any:
-    """Run a source that defines one function, and give that function."""
+    """Run a source that defines one function, and return the function."""
     filename = f"<ottla {label}>"
-    # Tracebacks and profilers then show the generated lines.
+    # So tracebacks and profilers show the generated lines.
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     exec(compile(source, filename, "exec"), env)
     return env.get("decode") or env["encode"]

@@ -1,8 +1,7 @@
 """The five compressions of record batches, with a bound on what comes out.
 
-Theory of operation. A peer chooses the compressed bytes, so it also chooses how large they become: a kilobyte of zstd
-can ask for a gigabyte. Every reader here therefore takes `max_bytes` and refuses with `WireError` before it has
-allocated more:
+Theory of operation. A peer chooses the compressed bytes, and with them the size of the output: a kilobyte of zstd can
+become a gigabyte. Every reader here therefore takes `max_bytes` and raises `WireError` before it has allocated more:
 
 =======  ============================================================================================================
 gzip     the size in the trailer is only a hint, taken when deflate could reach it; else zlib's own output limit holds
@@ -13,13 +12,13 @@ zstd     block headers are walked first: no block yields more than 128 KiB. Only
          window the frame header names (at most 128 MiB) beside it; those pages stay untouched until they are filled
 =======  ============================================================================================================
 
-What follows the end of the compressed data is judged as Kafka's Java client judges it (4.4.0, observed): after gzip's
-trailer and after lz4's end mark anything may follow, up to three bytes may follow a snappy chunk, nothing may follow
-a zstd frame except another one. Java writes snappy in the framing of xerial's library; a bare snappy block is read,
-too. In message sets of magic 0 the checksum of the lz4 frame header was computed over the wrong bytes; it is ignored
-there on reading and written in that broken form.
+Bytes after the end of the compressed data are treated as by Kafka's Java client (4.4.0, observed): anything may follow
+gzip's trailer and lz4's end mark, up to three bytes a snappy chunk, and nothing but another frame a zstd frame. Java
+writes snappy in the framing of xerial's library; a bare snappy block is read, too. In message sets of magic 0 the
+checksum of the lz4 frame header was computed over the wrong bytes; there it is ignored in reading and written in that
+broken form.
 
-cramjam is loaded at first use. gzip falls back on the standard library's zlib, which can stop in the middle.
+cramjam is loaded at first use. gzip falls back to the standard library's zlib, which can stop in the middle.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class Compression(IntEnum):
 
 
 class _RefusedError(Exception):
-    """Why the compressed bytes cannot be read; becomes a WireError in one place."""
+    """The reason why the compressed bytes cannot be read; one place turns it into a WireError."""
 
 
 def decompress(
@@ -68,7 +67,7 @@ def decompress(
 ) -> bytes:
     """The plain bytes of `data`, at most `max_bytes` of them.
 
-    `path` and `byte_offset` say in errors where `data` lies.
+    `path` and `byte_offset` are the position of `data` in errors.
     """
     reader = _READERS.get(codec)
     if reader is None:
@@ -90,7 +89,7 @@ def compress(codec: int, data: Buffer, *, level: int | None = None, magic: int =
 
 
 def zstd_frames(data: bytes) -> bytes:
-    """What the whole frames of a file hold; the last one may be cut off, if its writer was killed."""
+    """The content of the whole frames of a file; the last one may be truncated, if its writer was killed."""
     try:
         return bytes(_cramjam().zstd.decompress(data)) if data else b""
     except _cramjam().DecompressionError:
@@ -106,7 +105,7 @@ def _cramjam() -> ModuleType:
 
 
 def _call(function: Callable[..., Any], *arguments: object, **options: object) -> Any:
-    """Call cramjam; whatever it says about the bytes is the reason for refusing them."""
+    """Call cramjam; the text of its exception becomes the reason."""
     try:
         return function(*arguments, **options)
     except _cramjam().DecompressionError as error:
@@ -114,9 +113,9 @@ def _call(function: Callable[..., Any], *arguments: object, **options: object) -
 
 
 def _call_bounded(function: Callable[..., Any], data: Buffer, max_bytes: int) -> bytes:
-    """Call one of cramjam's readers with an output that ends where the bound is.
+    """Call one of cramjam's readers with an output buffer of the size of the bound.
 
-    Fresh pages cost nothing until written.
+    Fresh pages cost nothing until they are written.
     """
     output = bytearray(max_bytes)
     try:
@@ -147,7 +146,7 @@ def _write_none(data: Buffer, level: int | None, magic: int) -> bytes:
 
 # Deflate's best: 258 bytes for a match of two bits.
 _DEFLATE_RATIO: Final = 1032
-# Java looks for another member only behind more bytes than this (a whole one is longer).
+# Java looks for another member only if more bytes than this follow (a whole one is longer).
 _GZIP_TAIL_IGNORED: Final = 18
 _GZIP_MAGIC: Final = b"\x1f\x8b\x08"
 
@@ -162,7 +161,7 @@ def _read_gzip(data: memoryview, max_bytes: int, magic: int) -> bytes:
             if _cramjam().gzip.decompress_into(data, output) == hint:
                 return bytes(output)
         except _cramjam().DecompressionError:
-            pass  # several members, bytes behind the trailer, or damage: zlib tells which
+            pass  # several members, bytes after the trailer, or damage: zlib tells which
     return b"".join(_gzip_members(data, max_bytes))
 
 
@@ -171,7 +170,7 @@ def _gzip_members(data: memoryview, max_bytes: int) -> Iterator[bytes]:
     while True:
         stream = zlib.decompressobj(wbits=31)
         try:
-            # One byte beyond the bound tells a full output from one that goes on.
+            # One byte beyond the bound distinguishes a full output from one that is too large.
             piece = stream.decompress(data, rest + 1)
         except zlib.error as error:
             raise _RefusedError(str(error)) from None
@@ -211,7 +210,7 @@ def _read_snappy(data: memoryview, max_bytes: int, magic: int) -> bytes:
 
 def _xerial_chunks(data: memoryview) -> Iterator[memoryview]:
     position = len(_XERIAL_HEADER)
-    # Fewer than four bytes at the end are no chunk; the Java reader takes them for the end of the stream.
+    # Fewer than four bytes at the end are no chunk; the Java reader treats them as the end of the stream.
     while len(data) - position >= 4:
         if bytes(data[position : position + 4]) == _XERIAL_MAGIC[:4]:
             position = _skip_second_header(data, position)
@@ -225,7 +224,7 @@ def _xerial_chunks(data: memoryview) -> Iterator[memoryview]:
 
 
 def _skip_second_header(data: memoryview, position: int) -> int:
-    """Streams may be concatenated: the header comes again in the place of a chunk's size."""
+    """Streams may be concatenated: then the header comes again instead of a chunk's size."""
     if len(data) - position < len(_XERIAL_HEADER) or bytes(data[position : position + 8]) != _XERIAL_MAGIC:
         raise _RefusedError("a second stream header is broken")
     return position + len(_XERIAL_HEADER)
@@ -286,9 +285,9 @@ def _read_lz4(data: memoryview, max_bytes: int, magic: int) -> bytes:
 
 
 def _read_checked_lz4(blocks: list[_Lz4Block], data: memoryview, sizes: int, max_bytes: int) -> bytes:
-    """Blocks with checksums (aiokafka writes them):
+    """Reads blocks with checksums, as aiokafka writes them.
 
-    the library verifies them, in a frame cut down to what it must know.
+    The library verifies the checksums, in a frame without optional fields.
     """
     descriptor = bytes((_LZ4_FLAGS | _LZ4_BLOCK_CHECKSUMS, sizes))
     covered = sum(len(block.data) + 8 for block in blocks)
@@ -313,7 +312,7 @@ def _lz4_blocks(data: memoryview, position: int, flags: int, block_bytes: int) -
         bytes_max = size if is_stored else min(block_bytes, size * _LZ4_RATIO)
         yield _Lz4Block(data[position : position + size], is_stored, bytes_max)
         position += size + checksum_bytes
-    # Kafka's reader steps over the content's checksum without looking at it; the batch has its own.
+    # Like Kafka's reader, skip the content's checksum; the batch has its own.
     if flags & _LZ4_CONTENT_CHECKSUM and len(data) - position < 4:
         raise _RefusedError("the stream ends early")
 
@@ -362,7 +361,7 @@ def _lz4_header(descriptor: bytes, magic: int = 2) -> bytes:
 
 def _write_lz4(data: Buffer, level: int | None, magic: int) -> bytes:
     parts: list[Buffer] = [_lz4_header(bytes((_LZ4_FLAGS, _LZ4_SIZES)), magic)]
-    # Kafka's default level, 9, stands for the fast compressor; every other one for the thorough.
+    # Kafka's default level, 9, means the fast compressor; every other one the high-compression one.
     blocks = _fast_lz4_blocks(data) if level in (None, 9) else _thorough_lz4_blocks(data, level)
     for block, is_stored in blocks:
         parts += (_UINT32_LE.pack(len(block) | (_LZ4_STORED if is_stored else 0)), block)
@@ -379,9 +378,9 @@ def _fast_lz4_blocks(data: Buffer) -> Iterator[tuple[Buffer, bool]]:
 
 
 def _thorough_lz4_blocks(data: Buffer, level: int | None) -> Iterator[tuple[Buffer, bool]]:
-    """Only the library's frames know levels.
+    """Only the library's frames have levels.
 
-    Their blocks are taken out, as they come with checksums that nobody needs.
+    Their blocks are extracted, because the frames have checksums that are not needed.
     """
     compressor = _cramjam().lz4.Compressor(level=level, content_checksum=False, block_linked=False)
     compressor.compress(data)
@@ -435,7 +434,7 @@ def _read_zstd(data: memoryview, max_bytes: int, magic: int) -> bytes:
 
 
 def _zstd_upper_bound(data: memoryview, enough: int) -> int:
-    """No more than this many bytes come out; the count stops early once it has passed `enough`."""
+    """An upper bound of the output size; counting stops once it is above `enough`."""
     bound = 0
     position = 0
     while bound <= enough and len(data) - position >= 9:
@@ -446,7 +445,7 @@ def _zstd_upper_bound(data: memoryview, enough: int) -> int:
             yielded, position = _zstd_frame_bound(data, position, enough - bound)
             bound += yielded
         else:
-            break  # not a frame: the library refuses it
+            break  # not a frame: the library will reject it
     return bound
 
 

@@ -3,22 +3,18 @@
 The function it writes is flat: nested structs and loops are inlined, and it calls nothing in the usual case but
 unpackers.
 
-* **Runs.** Neighbouring fields of fixed size are read by one unpack, which also takes the first byte of the length
-  (or the
-  count of tagged fields) that follows them.
+* **Runs.** Neighbouring fields of fixed size are read by one unpack, which also reads the first byte of the length (or
+  the count of tagged fields) after them.
 * **Optimism.** Nullable fields, fields that are usually empty, and tagged sections are read as if they were empty, in
-  the same
-  run as what follows. One test decides; when it fails, plain code reads again from the first of them. The run never
-  reaches
-  past a valid message, since a value that is there is longer than its empty form.
-* **Arrays of numbers** come from an unpacker chosen by their length, which also reads the run behind them.
-* **Row memo.** Where all fields of an array's struct are numbers or arrays of numbers, a row is first read with the
-  layout of
-  the row before it, in one unpack.
-* **Positions** are symbolic: a base variable and a constant known here. `o` and `p` take turns as base.
+  the same run as the fields after them. If a test finds that they are not, plain code reads again from the first of
+  them. The run never reads beyond a valid message, because a value is longer than its empty form.
+* **Arrays of numbers** are read by an unpacker for their length, which also reads the run after them.
+* **Row memo.** If all fields of an array's struct are numbers or arrays of numbers, a row is first read with the layout
+  of the row before it, in one unpack.
+* **Positions** are symbolic: a base variable and a constant that is known here. `o` and `p` alternate as base.
 
-What the function does not do is explain: bad input makes it raise anything, and the interpreter (trace.py) finds out
-why.
+The function does not explain errors: bad input makes it raise any exception, and the interpreter (trace.py) finds the
+reason.
 """
 
 from __future__ import annotations
@@ -39,7 +35,7 @@ NULLS_WORTH_A_TEST = 4
 OFTEN_EMPTY = frozenset(
     {"OfflineReplicas", "AbortedTransactions", "RecordErrors", "EligibleLeaderReplicas", "LastKnownElr"}
 )
-"""Not nullable, yet almost always empty: worth reading optimistically."""
+"""Fields that are not nullable, but almost always empty: they are read optimistically."""
 ROUNDS = [(), *((None,) * count for count in range(127))]
 """Compact length -> so many Nones to loop over."""
 
@@ -52,7 +48,7 @@ class DecoderWriter:
         self.classes = classes
         self.lines: list[str] = []
         self.first_lines: list[str] = []
-        """What stands before all else: memos are kept over all rows of a message."""
+        """The first lines of the function: memos are kept for all rows of a message."""
         self.depth = 2
         self.serial = 0
         self.base = "o"
@@ -153,7 +149,7 @@ class DecoderWriter:
     # -- reading
 
     def sequence(self, atoms: list[Atom]) -> None:
-        """Read the atoms one after another; what comes first in a segment decides how it is read."""
+        """Read the atoms in order; the first one of a segment decides how it is read."""
         lead: Var | None = None
         start = 0
         while start < len(atoms):
@@ -175,7 +171,7 @@ class DecoderWriter:
             self.segment(lead, [], None)
 
     def segment(self, lead: Var | None, atoms: list[Atom], hard: Var | None) -> None:
-        """Read a stretch in one run, optimistically where it has optional parts, up to the length of `hard`."""
+        """Read a segment in one run, optimistically if it has optional parts, up to the length of `hard`."""
         items = [item for atom in atoms for item in items_of(atom)]
         if hard is not None:
             items += prefix(hard)
@@ -204,7 +200,7 @@ class DecoderWriter:
             self.rejoin(base, const)
 
     def rejoin(self, base: str, const: int) -> None:
-        """Come back to the position that the optimistic branch has, so that both go on alike."""
+        """Make the position equal to that of the optimistic branch, so that the same code follows both."""
         if (self.base, self.const) != (base, const):
             self.const -= const
             self.emit(f"{base} = {self.at()}")
@@ -231,7 +227,7 @@ class DecoderWriter:
         return " and ".join(tests)
 
     def nullness(self, atoms: list[Atom]) -> str:
-        """The test that a run's many compact fields are all null, as they mostly are in heartbeats; "" where unfit."""
+        """The test that a run's many compact fields are all null, as in most heartbeats; "" if it does not apply."""
         counts = []
         for atom in atoms:
             if isinstance(atom, End):
@@ -269,7 +265,7 @@ class DecoderWriter:
         return f"(None, {empty})[{atom.length}]" if shape.compact else f"({empty}, None)[{atom.length}]"
 
     def plain(self, atoms: list[Atom], hard: Var | None) -> None:
-        """Read the atoms without optimism. The length of the first one has been read."""
+        """Read the atoms without optimism. The length of the first one has already been read."""
         items: list[Item] = []
         for index, atom in enumerate(atoms):
             items += items_of(atom)
@@ -289,10 +285,10 @@ class DecoderWriter:
         self.read(None, items)
 
     def read(self, lead: Var | None, items: list[Item]) -> None:
-        """One unpack for the items, with the numbers of `lead` before them; the position moves behind."""
+        """One unpack for the items, with the numbers of `lead` before them; moves the position after them."""
         form = "".join(item.form for item in items)
         size = sum(item.size for item in items)
-        if lead is not None and form == "B":  # one byte is read faster alone than cut off the array
+        if lead is not None and form == "B":  # reading one byte alone is faster than taking it off the array
             self.read_with_array(lead, [], "")
             self.emit(f"{items[0].var} = b[{self.at()}]")
         elif lead is not None:
@@ -343,7 +339,7 @@ class DecoderWriter:
             self.text_or_bytes(atom)
 
     def check_count(self, atom: Var) -> None:
-        """Complete a length of several bytes, refuse null where it may not be, and lengths below null."""
+        """Complete a length of several bytes, and reject null if it is not allowed, and lengths below null."""
         shape, n = atom.type, atom.length
         if shape.compact:
             self.long_length(atom)
@@ -354,7 +350,7 @@ class DecoderWriter:
             with self.block(f"if {n} < 0:"):
                 self.emit("raise Refused")
         if is_number_array(shape) and shape.element is not None and shape.element.kind == "uuid":
-            # Its format is built by repetition, so the length must be believable before.
+            # Its format is built by repetition, so the length must be plausible.
             with self.block(f"if {n} * 16 > z - {self.base} + 16:"):
                 self.emit("raise Refused")
 
@@ -371,7 +367,7 @@ class DecoderWriter:
             self.emit(f"{self.base} += x")
 
     def records_length(self, n: str, helper: str) -> None:
-        """Two and three bytes, from 127 B to 2 MiB, without a call: batches are seldom smaller or larger."""
+        """Read lengths of two and three bytes, from 127 B to 2 MiB, without a call: most batches are that large."""
         with self.block("if 0 < x < 128:"):
             self.emit(f"{n} += (x << 7) - 128")
             self.emit("x = 1")
@@ -475,7 +471,7 @@ class DecoderWriter:
         self.emit(f"{atom.var} = tuple({rows})")
 
     def rounds(self, atom: Var) -> str:
-        """What a loop iterates over: a ready-made tuple starts faster than `repeat`, and most arrays are short."""
+        """The iterable of a loop: a ready-made tuple starts faster than `repeat`, and most arrays are short."""
         n = atom.length
         if atom.type.compact:
             return f"ROUNDS[{n}] if {n} < {len(ROUNDS)} else repeat(None, {n} - 1)"
@@ -548,7 +544,7 @@ class DecoderWriter:
             self.body(atom)
 
     def tagged_null_marker(self, marker: str) -> None:
-        """In a tagged field the marker is a varint with 0 for null: make it what nullable_struct expects."""
+        """In a tagged field the marker is a varint with 0 for null: convert it to what nullable_struct expects."""
         with self.block(f"if {marker} > 127:"):
             self.emit(f"{marker}, x = LV(b, o)")
             self.emit("o += x")

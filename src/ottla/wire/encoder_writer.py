@@ -1,13 +1,12 @@
 """Writes the source of an encoder for one message in one version.
 
 The function it writes collects parts in a list and joins them once. Neighbouring fields of fixed size and arrays of
-numbers
-become one pack, whose format is kept by the arrays' lengths; strings come from a bounded cache that holds them with
-their
-length before them. A struct without tagged fields ends with a zero byte in the same pack; the rare other case has its
-branch.
+numbers become one pack, whose format is cached by the arrays' lengths; strings come from a bounded cache that holds
+them with their length before them. A struct without tagged fields ends with a zero byte in the same pack; the rare
+other case has a branch of its own.
 
-As in decoding, a value that cannot be written makes the function raise anything, and the interpreter finds out why.
+As in decoding, a value that cannot be written makes the function raise any exception, and the interpreter finds the
+reason.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class EncoderWriter:
         }
 
     def source(self, *, joined: bool = True) -> str:
-        """The function; not `joined`, it gives the list of parts instead of the bytes."""
+        """The function; if not `joined`, it returns the list of parts instead of the bytes."""
         self.struct(self.shape, "m", is_last=True)
         self.flush()
         head = ["def encode(m):", "    try:", "        w = []"]
@@ -85,7 +84,7 @@ class EncoderWriter:
     # -- parts waiting to be added
 
     def close_pack(self) -> None:
-        """Turn the fixed fields gathered so far into one part."""
+        """Turn the fixed fields collected so far into one part."""
         if not self.pack:
             return
         counts = [piece.length for piece in self.pack if piece.length is not None]
@@ -117,7 +116,7 @@ class EncoderWriter:
         return name
 
     def flush(self) -> None:
-        """Add what has been gathered to the output list."""
+        """Add the collected parts to the output list."""
         self.close_pack()
         if len(self.parts) == 1 and not self.parts[0].startswith("*"):
             self.emit(f"{self.out}.append({self.parts[0]})")
@@ -157,7 +156,7 @@ class EncoderWriter:
         return f"{expr} != {self.default(struct, member)}"
 
     def is_default(self, struct: Struct, member: Member, obj: str) -> str:
-        """A quick test that may say no for a value that equals the default."""
+        """A quick test, which may be false for a value that equals the default."""
         operator = "is" if isinstance(member.default, DefaultStruct) or member.default is None else "=="
         return f"{obj}.{member.attr} {operator} {self.default(struct, member)}"
 
@@ -231,7 +230,7 @@ class EncoderWriter:
     def fixed(self, kind: str, expr: str) -> None:
         if kind == "uuid":
             expr = self.local(expr, "u")
-            with self.block(f"if len({expr}) != 16:"):  # "16s" would pad or cut
+            with self.block(f"if len({expr}) != 16:"):  # "16s" would pad or truncate
                 self.emit("raise Refused")
         self.pack.append(Piece(FIXED_FORMATS[kind], f"B[{expr}]" if kind == "bool" else expr))
 
@@ -243,7 +242,7 @@ class EncoderWriter:
 
     def raw(self, shape: Type, expr: str) -> None:
         data = self.local(expr, "d")
-        if shape.kind == "records":  # the length of a view is in items, what is written in bytes
+        if shape.kind == "records":  # the length of a view counts items, not bytes
             with self.block(f"if type({data}) is memoryview and {data}.itemsize != 1:"):
                 self.emit("raise Refused")
         count = self.count(shape, data)

@@ -1,7 +1,7 @@
 """Every error code of Kafka's protocol: its name, whether a retry may help, what it means and what to do.
 
-The facts stand here and are compared with Kafka's own table in the tests. The texts lie in errors.txt, which is read
-when the first of them is asked for: a broker that only writes codes never pays for them.
+Tests compare the names, codes and flags with Kafka's own table. The texts are in errors.txt, which is read when the
+first text is needed: a broker that only writes codes never loads them.
 """
 
 from enum import IntEnum
@@ -11,10 +11,10 @@ _RETRIABLE = True
 
 
 class ErrorCode(IntEnum):
-    """A Kafka error. It is the number on the wire, so it can be put into any error_code field as it is."""
+    """A Kafka error. It is an int, the number on the wire, so it can be used in any error_code field."""
 
     retriable: bool
-    """Whether Kafka's clients may send the same request again. A False can still be curable: see `remedy`."""
+    """Whether Kafka's clients may send the same request again. Other errors may have a remedy, too."""
     exception: str | None
     """The class that Java clients raise for it, in org.apache.kafka.common.errors; None for NONE."""
 

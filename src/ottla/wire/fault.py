@@ -1,4 +1,4 @@
-"""The one error that bytes and values can raise."""
+"""The error of bytes that cannot be decoded and of values that cannot be encoded."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from __future__ import annotations
 class WireError(ValueError):
     """Bytes that are not a message, or a value that no message can carry.
 
-    `path` names the field, from the message down (``FetchResponse.Responses[0].TopicId``), `byte_offset` is where in
-    the
-    input (in encoding: in the output) the trouble starts, or None where no byte is concerned, `reason` says what is
+    `path` names the field, from the message down (``FetchResponse.Responses[0].TopicId``), `byte_offset` is the
+    position of the error in the input (in encoding: in the output), or None if there is none, `reason` says what is
     wrong.
     """
 
@@ -20,5 +19,5 @@ class WireError(ValueError):
         self.reason = reason
 
     def __reduce__(self) -> tuple[type[WireError], tuple[str, int | None, str]]:
-        # ValueError's own pickling would call us with the one joined text; Spark workers send errors by pickle.
+        # ValueError's own pickling would pass the joined text only; Spark workers send errors by pickle.
         return (WireError, (self.path, self.byte_offset, self.reason))

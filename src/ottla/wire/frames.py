@@ -1,10 +1,8 @@
-"""Frames: what goes around a message on a connection.
+"""Frames: the size and header before a message on a connection.
 
-A frame is an int32 size and so many bytes: a header, then a body. Which header version goes before which body follows
-from
-the API and its version, with two exceptions that hold for ever: the response to ApiVersions always has header v0 (a
-client that
-does not yet know the broker must be able to read it), and the client id in the request header is never compact.
+A frame is an int32 size and so many bytes: a header, then a body. The API and its version determine the header version,
+with two exceptions: the response to ApiVersions always has header v0 (a client that does not yet know the broker must
+be able to read it), and the client id in the request header is never compact.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 
 API_VERSIONS_KEY = 18
 FRAME_MAX_BYTES = 100 * 1024 * 1024
-"""Kafka's own bound (socket.request.max.bytes) on one frame."""
+"""Kafka's default bound on one frame (socket.request.max.bytes)."""
 
 _SIZE = Struct(">i")
 _REQUEST_HEADER = Struct(">hhih")
@@ -100,8 +98,7 @@ def frame(*parts: bytes) -> bytes:
 def read_request_header(data: bytes) -> tuple[RequestHeader, int]:
     """The header at the start of a frame, and where the body begins.
 
-    The version in the header may be one that we do not have (an ApiVersions request from a newer client): the caller
-    decides.
+    The version in the header may be unknown (an ApiVersions request from a newer client): the caller decides.
     """
     from ottla.wire.types.headers import RequestHeader
 
@@ -125,7 +122,7 @@ def read_request_header(data: bytes) -> tuple[RequestHeader, int]:
 
 
 def _explain_header(data: bytes) -> WireError:
-    """Why read_request_header refused: the interpreter's account of the same bytes."""
+    """The interpreter's error for a header that read_request_header rejected."""
     from ottla.wire.compile import classes_of, message_shape
     from ottla.wire.trace import trace
 
@@ -138,7 +135,7 @@ def _explain_header(data: bytes) -> WireError:
 
 
 def read_request(data: bytes, *, whole: bool = True) -> Request:
-    """A request from a frame's content. Raises WireError. Without `whole`, bytes behind the body are overlooked."""
+    """A request from a frame's content. Raises WireError. Without `whole`, bytes after the body are ignored."""
     header, at = read_request_header(data)
     name = f"{_api_name(header.request_api_key)}Request"
     body = wire.decoder(name, header.request_api_version)(data, at, whole)
@@ -146,7 +143,7 @@ def read_request(data: bytes, *, whole: bool = True) -> Request:
 
 
 def read_response(data: bytes, api_key: int, version: int) -> Response:
-    """A whole response from a frame's content; what it answers must be known. Raises WireError."""
+    """A whole response from a frame's content; the caller knows the API and version. Raises WireError."""
     from ottla.wire.types.headers import ResponseHeader
 
     name = f"{_api_name(api_key)}Response"

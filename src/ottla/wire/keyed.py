@@ -1,10 +1,8 @@
-"""Records of Kafka's internal topics and files: what stands before each one's body, and which type it is.
+"""Records of Kafka's internal topics and files: their framing and their type.
 
-Three forms are in use. A coordinator's key begins with an int16 record type, its value with an int16 version.
-Metadata records
-begin with three unsigned varints: the frame version 1, the record type, the version. Some data structures carry an
-int16
-version; the rest stand bare. A record type means something only together with the place it is read from.
+There are three forms. A coordinator's key begins with an int16 record type, its value with an int16 version. Metadata
+records begin with three unsigned varints: the frame version 1, the record type, the version. Some data structures begin
+with an int16 version; the rest have no framing. The meaning of a record type depends on the topic.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ _METADATA_FRAME_VERSION = 1
 
 
 class KeyedRecord(NamedTuple):
-    """A coordinator's record. `value` is None for a tombstone; versions are -1 where there is no such part."""
+    """A coordinator's record. `value` is None for a tombstone; the version of a missing part is -1."""
 
     key: Any
     key_version: int
@@ -57,7 +55,7 @@ class Versioned(NamedTuple):
 
 
 def framing(name: str) -> str | None:
-    """type16, version16, frame-varints, or None for a message that stands bare."""
+    """type16, version16, frame-varints, or None for a message without framing."""
     kind = MESSAGES[name].kind
     forms = {"coordinator-key": "type16", "coordinator-value": "version16", "metadata": "frame-varints"}
     return "version16" if name in _VERSIONED_DATA else forms.get(kind)
@@ -77,7 +75,7 @@ def record_types(topic: str, kind: str) -> dict[int, str]:
 
 
 def encode_framed(message: object, version: int) -> bytes:
-    """The message with what Kafka stores before it."""
+    """The message with its framing, as Kafka stores it."""
     name = type(message).__name__
     body = wire.encode(message, version)
     form = framing(name)
@@ -106,7 +104,7 @@ def decode_keyed(topic: str, key: bytes, value: bytes | None) -> KeyedRecord:
     key_name = record_types(topic, "coordinator-key").get(record_type)
     if key_name is None:
         raise WireError(topic, 0, f"there is no record type {record_type}")
-    # The int16 in front of a key is its type; each key has exactly one layout.
+    # The int16 before a key is its type; each key has exactly one layout.
     key_version = wire.versions(key_name)[0]
     decoded_key = wire.decoder(key_name, key_version)(key, _INT16.size)
     if value is None:

@@ -11,15 +11,15 @@ Today's brokers store neither, but old logs and captures hold them. A message is
     key           bytes       int32 length, below zero for null
     value         bytes       likewise
 
-Compression wraps: the value of one message is a whole compressed message set. The wrapper carries the offset of its
-last inner message. In magic 0 inner offsets are absolute. In magic 1 they count from the first inner message, so the
-absolute ones follow from the wrapper's; a wrapper at offset 0 is taken for a produced set, whose inner offsets stand
-as they are. With log append time the wrapper's timestamp replaces those inside. Inner messages are never compressed
+Compression wraps messages: the value of one message is a whole compressed message set. The wrapper has the offset of
+its last inner message. In magic 0 inner offsets are absolute. In magic 1 they count from the first inner message, so
+the absolute ones follow from the wrapper's; a wrapper at offset 0 is treated as a produced set, whose inner offsets are
+used unchanged. With log append time the wrapper's timestamp replaces those inside. Inner messages are never compressed
 again.
 
 A message and its inner ones are one batch here, as in the Java client: `LegacyBatch` has the properties of
-`ottla.wire.batch_view.BatchView` that make sense for it. A set that ends in the middle of an inner message is
-complete as far as it goes, also as in Java.
+`ottla.wire.batch_view.BatchView` that make sense for it. A set that ends in the middle of an inner message is read up
+to there, also as in Java.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _NO_TIMESTAMP: Final = -1
 
 
 class MessagePlace(NamedTuple):
-    """One message of a section: absolute offset, timestamp, and where key and value lie (-1: null)."""
+    """One message of a section: absolute offset, timestamp, and the positions of key and value (-1: null)."""
 
     offset: int
     timestamp: int
@@ -96,7 +96,7 @@ class LegacyBatch(msgspec.Struct, frozen=True, gc=False, eq=False):
 
     @property
     def base_offset(self) -> int:
-        """The first record's offset; for a wrapper this has to decompress it."""
+        """The first record's offset; a wrapper must be decompressed for it."""
         return self.places()[1][0].offset if self.is_compressed else self.offset
 
     @property
@@ -127,7 +127,7 @@ class LegacyBatch(msgspec.Struct, frozen=True, gc=False, eq=False):
 
     @property
     def timestamp(self) -> int:
-        """The message's own; -1 in magic 0."""
+        """The message's own timestamp; -1 in magic 0."""
         if self.magic == 0:
             return _NO_TIMESTAMP
         if self.message_size < _MESSAGE_SIZE_MIN + _INT64.size:
@@ -152,7 +152,7 @@ class LegacyBatch(msgspec.Struct, frozen=True, gc=False, eq=False):
         return self.crc == zlib.crc32(self.data[_CRC_END:])
 
     def check_crc(self) -> None:
-        """Raise WireError if the stored checksum is not that of the bytes."""
+        """Raise WireError if the checksum is wrong."""
         if not self.is_valid:
             computed = zlib.crc32(self.data[_CRC_END:])
             raise WireError("Message.crc", self.position + 12, f"{self.crc:#010x} is stored, {computed:#010x} computed")
@@ -186,7 +186,7 @@ class LegacyBatch(msgspec.Struct, frozen=True, gc=False, eq=False):
         ]
 
     def places(self, *, max_decompressed_bytes: int = DEFAULT_MAX_BYTES) -> tuple[Section, list[MessagePlace]]:
-        """The bytes that hold the records' keys and values, and where each lies in them."""
+        """The bytes with the records' keys and values, and the positions of each."""
         if self.is_compressed:
             inner = self._inner_section(max_decompressed_bytes)
             return inner, self._inner_places(inner)
@@ -229,7 +229,7 @@ class LegacyBatch(msgspec.Struct, frozen=True, gc=False, eq=False):
         ]
 
     def _inner_base_offset(self, inner: Section, last: _Message) -> int:
-        """What to add to the offsets inside."""
+        """The number to add to the offsets inside."""
         if self.magic == 0 or self.offset == 0:
             return 0
         if self.offset < last.offset:
@@ -263,7 +263,7 @@ def _inner_messages(section: Section) -> Iterator[_Message]:
 
 
 def _place(section: Section, name: str, message: _Message, append_time: int | None) -> MessagePlace:
-    """Where key and value of a message lie. Any magic but 0 has a timestamp; only magic 1 takes the wrapper's."""
+    """The positions of a message's key and value. Magic 0 has no timestamp; only magic 1 uses the wrapper's."""
     position = message.start + _HEADER_BYTES
     timestamp = _NO_TIMESTAMP
     if message.magic != 0:

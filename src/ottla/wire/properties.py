@@ -1,4 +1,4 @@
-"""meta.properties, the identity of a log directory, and the properties text of Java in which it is written."""
+"""meta.properties, the identity of a log directory, and Java's properties format, in which it is written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ottla.wire.values import uuid_bytes, uuid_text
 
 META_PROPERTIES_FILE: Final = "meta.properties"
 RESERVED_IDS: Final = 100
-"""Ids below this number stand for something: unassigned, lost, migrating, and what may come."""
+"""Ids below this number are reserved: unassigned, lost, migrating, and future ones."""
 _VERSION: Final = 1
 # The order in which Java's own table happens to write them.
 _KEYS: Final = ("node.id", "directory.id", "version", "cluster.id")
@@ -28,7 +28,7 @@ class MetaPropertiesError(ValueError):
 
 
 class MetaProperties(msgspec.Struct, frozen=True):
-    """Whose directory it is. `directory_id` is None in directories from before there were such ids."""
+    """The owner of a directory. `directory_id` is None in directories that are older than such ids."""
 
     cluster_id: str
     node_id: int
@@ -83,7 +83,7 @@ def _directory_id(values: Mapping[str, str]) -> bytes | None:
 def write_properties(values: Mapping[str, str], now_ms: int) -> str:
     """The text that java.util.Properties stores: an empty comment, the date, one line per key."""
     date = datetime.fromtimestamp(now_ms // 1000, UTC)
-    # Not by %a and %b, which speak the language of the machine.
+    # Not %a and %b, which depend on the locale.
     day, month = _DAYS[date.weekday()], _MONTHS[date.month - 1]
     lines = ["#", f"#{day} {month} {date:%d %H:%M:%S} UTC {date:%Y}"]
     lines += [f"{_escaped(key, is_key=True)}={_escaped(value, is_key=False)}" for key, value in values.items()]
@@ -91,12 +91,12 @@ def write_properties(values: Mapping[str, str], now_ms: int) -> str:
 
 
 def read_properties(text: str) -> dict[str, str]:
-    """Keys and values of a properties text; of a key given twice the last value counts."""
+    """Keys and values of a properties text; if a key is given twice, the last value counts."""
     return dict(_split(line) for line in _logical_lines(text))
 
 
 def _logical_lines(text: str) -> list[str]:
-    """Lines without comments and blanks, with those joined that a backslash at the end continues."""
+    """Lines without comments and blank lines; a backslash at the end joins a line with the next."""
     lines: list[str] = []
     continues = False
     for natural in _NATURAL_LINE.split(text):

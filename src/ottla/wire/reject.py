@@ -1,4 +1,4 @@
-"""A request that must be refused: the one exception of the core that a client gets to see."""
+"""A request that must be refused: the only exception of the core that clients see."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ class Reject(Exception):
 
 
 def message_of(error: Exception) -> str | None:
-    """What a client is told about an error, beside its code."""
+    """The message of an error in the response, beside its code."""
     return error.message if isinstance(error, Reject) else str(error) or None

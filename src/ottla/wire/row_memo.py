@@ -1,8 +1,8 @@
-"""Reading a row of an array with the layout of the row before it.
+"""Reads a row of an array with the layout of the row before it.
 
-Where all fields of a struct are numbers or arrays of numbers, as in the partitions of a Metadata answer, neighbouring
-rows mostly have arrays of the same lengths. The row is then one unpack, with the lengths checked afterwards; a row that
-differs is read plainly and becomes the one remembered.
+If all fields of a struct are numbers or arrays of numbers, as in the partitions of a Metadata response, neighbouring
+rows mostly have arrays of the same lengths. Such a row is one unpack, and its lengths are checked afterwards; a row
+that differs is read by plain code, and its layout is remembered instead.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ottla.wire.shape import FIXED_FORMATS, FIXED_SIZES, Struct
 MEMO_COUNT_MAX = 127
 """Longest array that a remembered row may hold: its compact length is one byte."""
 NO_SIZE = 1 << 62
-"""The size of a row while there is none to remember: nothing of it fits into the input."""
+"""The size of a row before one is remembered: larger than any input."""
 
 
 class Writer(Protocol):
-    """What is needed of the decoder's writer."""
+    """The part of the decoder's writer that is needed here."""
 
     env: dict[str, Any]
 
@@ -61,7 +61,7 @@ class RowMemo:
         return cls(writer, atoms) if arrays and fits and not nullable and len(ends) == 1 else None
 
     def nothing(self) -> str:
-        """The line that forgets the row."""
+        """The line that forgets the layout."""
         return f"{self.size} = {NO_SIZE}"
 
     def attempt(self) -> None:
@@ -78,7 +78,7 @@ class RowMemo:
                 writer.emit("continue")
 
     def layout(self, row: str) -> tuple[dict[str, str], list[str]]:
-        """Where each value of a remembered row is, and the tests that its lengths are those remembered."""
+        """The position of each value in a row with the remembered layout, and the tests of its lengths."""
         args: dict[str, str] = {}
         tests: list[str] = []
         start, index, seen = "", 0, 0
@@ -98,7 +98,7 @@ class RowMemo:
         return args, tests
 
     def remember(self) -> None:
-        """Behind a row that was read plainly: keep its layout if every length is one byte."""
+        """After a row that was read by plain code: keep its layout if every length is one byte."""
         short = " and ".join(f"{atom.length} <= {MEMO_COUNT_MAX}" for atom in self.arrays)
         with self.writer.block(f"if {short}:"):
             self.keep_layout()
@@ -123,7 +123,7 @@ class RowMemo:
         writer.emit(f"{self.size} = {' + '.join(size)}")
 
     def fixed_size(self, bias: int) -> int:
-        """Bytes of a row that do not depend on its arrays' lengths as they are on the wire."""
+        """The bytes of a row without its arrays' elements."""
         fixed = sum(item.size for atom in self.atoms for item in items_of(atom))
         elements = [atom.type.element for atom in self.arrays if atom.type.element]
         return fixed - bias * sum(FIXED_SIZES[element.kind] for element in elements)

@@ -1,8 +1,7 @@
 """The resolved tree of one message in one version.
 
-Schema text says what holds from which version on; a shape says what holds now. Decoder, encoder, interpreter, JSON,
-diagram
-and example maker all walk this one tree, so they cannot disagree about what a version looks like.
+Schema text describes all versions; a shape describes one. Decoder, encoder, interpreter, JSON, diagram and example
+maker all walk this one tree, so they cannot disagree about a version.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ INTEGER_LIMITS = {
     "int64": (-(1 << 63), (1 << 63) - 1),
 }
 STRING_MAX_BYTES = 32767
-"""Java refuses longer strings, in the compact form too."""
+"""Java rejects longer strings, also in the compact form."""
 ZERO_UUID = bytes(16)
 
 
@@ -63,7 +62,7 @@ class Type(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A field as it is in this version; `tag` is None for one that stands in line."""
+    """A field in this version; `tag` is None for one that is not tagged."""
 
     name: str
     attr: str
@@ -81,18 +80,18 @@ class Struct(NamedTuple):
     plain: tuple[Member, ...]
     tagged: tuple[Member, ...]
     absent: tuple[Member, ...]
-    """Fields of other versions: never on the wire here, and refused in encoding unless default or ignorable."""
+    """Fields of other versions: never on the wire in this one, and rejected in encoding unless default or ignorable."""
     attrs: tuple[str, ...]
     """All attributes of the class, in order; a class that is flexible in some version ends with `unknown_tags`."""
 
     @property
     def min_size(self) -> int:
-        """The fewest bytes that this struct can take; being above 0, it makes loops over structs end with the input."""
+        """The least size of this struct in bytes; it is above 0, so loops over structs end with the input."""
         return self.flexible + sum(min_size(member.type) for member in self.plain)
 
 
 class DefaultStruct(NamedTuple):
-    """Stands for "a fresh struct" as a default, since classes are not known here."""
+    """The default "a fresh struct", because classes are not known here."""
 
     class_name: str
 

@@ -1,6 +1,6 @@
-"""What generated codecs call: the rare paths, and the caches of compiled formats.
+"""Functions that generated codecs call: the rare paths, and the caches of compiled formats.
 
-Every cache here is filled by lengths or strings that a peer chose, so every one of them is bounded.
+Peers choose the lengths and strings that fill these caches, so every cache is bounded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ottla.wire.shape import STRING_MAX_BYTES
 from ottla.wire.trace import uvarint
 
 CACHED_COUNT_MAX = 512
-"""Formats for longer arrays are made anew each time: they are rare, and each would stay for ever."""
+"""Formats for longer arrays are made each time: they are rare, and each would stay for ever."""
 CACHED_FORMATS_MAX = 1024
 CACHED_STRINGS_MAX = 8192
 CACHED_STRING_MAX_BYTES = 256
@@ -38,7 +38,7 @@ def long_varint(b: bytes, at: int) -> tuple[int, int]:
 
 
 def long_length(b: bytes, at: int) -> tuple[int, int]:
-    """Like long_varint for a length that must not be null, and a first byte of 0 is seen as such."""
+    """Like long_varint, for a length that must not be null; a first byte of 0 is null."""
     value, extra = long_varint(b, at) if b[at] > 0x7F else (b[at], 0)
     if not value:
         raise Refused
@@ -60,7 +60,7 @@ def long_nullable_string_length(b: bytes, at: int) -> tuple[int, int]:
 
 
 def read_varint(b: bytes, at: int) -> tuple[int, int]:
-    """The unsigned varint at `at` -> its value and the position behind it."""
+    """The unsigned varint at `at` -> its value and the position after it."""
     value = b[at]
     if value < 0x80:
         return value, at + 1
@@ -69,7 +69,7 @@ def read_varint(b: bytes, at: int) -> tuple[int, int]:
 
 
 def read_unknown_tags(b: bytes, at: int, count: int) -> tuple[dict[int, bytes] | None, int]:
-    """A tagged section without a tag that we know -> the tags and the position behind it."""
+    """A tagged section with only unknown tags -> the tags and the position after it."""
     tags: dict[int, bytes] = {}
     previous = -1
     for _ in range(count):
@@ -99,7 +99,7 @@ def tagged_section(
 
 
 class ArrayReaders(dict[int, Callable[[bytes, int], tuple[Any, ...]]]):
-    """Length as on the wire -> unpack_from of an array of that length and of the fixed fields behind it."""
+    """Length on the wire -> unpack_from of an array of that length and of the fixed fields after it."""
 
     def __init__(self, element: str, suffix: str, bias: int) -> None:
         self.element = element
@@ -121,7 +121,7 @@ def repeated(element: str, count: int) -> str:
 
 
 class RowReaders(dict[int | tuple[int, ...], Callable[[bytes, int], tuple[Any, ...]]]):
-    """Lengths as on the wire -> unpack_from of a whole row. `pieces`: formats, with "*" before an array's element."""
+    """Lengths on the wire -> unpack_from of a whole row. `pieces`: formats, with "*" before an array's element."""
 
     def __init__(self, pieces: tuple[str, ...], bias: int) -> None:
         self.pieces = pieces
@@ -165,7 +165,7 @@ class ArrayWriters(dict[int | tuple[int, ...], Callable[..., bytes]]):
 
 
 class Varints(dict[int, bytes]):
-    """Count -> the compact length before so many things; -1 is null."""
+    """Count -> the compact length; -1 is null."""
 
     def __missing__(self, count: int) -> bytes:
         raw = uvarint(count + 1)
@@ -221,4 +221,4 @@ COMPACT_NULLABLE_STRINGS = Strings(VARINTS.__getitem__, b"\x00")
 CLASSIC_STRINGS = Strings(_short, None)
 CLASSIC_NULLABLE_STRINGS = Strings(_short, b"\xff\xff")
 BOOLS = {False: False, True: True}
-"""Looking a bool up refuses what is none; struct's "?" would take anything."""
+"""A lookup raises KeyError for a value that is not a bool; struct's "?" would accept anything."""

@@ -1,14 +1,12 @@
-"""The schema text: how ottla writes down Kafka's messages.
+"""The schema text: ottla's notation for Kafka's messages.
 
-One file per API (request, then response) and one per family of records. A line is a message, a field, a shared struct
-or a
-note; two spaces are one level of depth::
+There is one file per API (request, then response) and one per family of records. A line is a message, a field, a shared
+struct or a note; two spaces are one level of depth::
 
     file     = { message | comment | blank }             comment = "--" text, alone on its line
     message  = kind Name [key] "versions" range ["flexible" range] ["on" listener{","listener}] ["unstable"] [about]
     kind     = request | response | header | data | coordinator-key | coordinator-value | metadata
-    note     = key ":" text                              key = purpose sender prev next error vN; only right below a
-    message
+    note     = key ":" text                              key = purpose sender prev next error vN; right below a message
     field    = Name ":" ["[]"] type ["?" [range]] [range] ["tag" N ["@" range]] ["=" default] ["(" entity ")"]
                {"key" | "ignorable" | "zerocopy"} ["flex" range] [about]
     struct   = "struct" Name range                       shared by several fields of the message, its fields below it
@@ -16,9 +14,8 @@ note; two spaces are one level of depth::
     default  = "null" | number | "true" | "false" | quoted text
     about    = "  -- " text
 
-What is left out: a field's range means 0+ (a tagged-only field: the range of its tag), "?" alone means nullable
-wherever the
-field exists, no default means zero, "", empty or a fresh struct, no about means the glossary's text for that name.
+Defaults: a field without a range has 0+ (a tagged-only field: the range of its tag), "?" alone means nullable in all
+versions of the field, no default means zero, "", empty or a fresh struct, no about means the glossary's text.
 """
 
 from __future__ import annotations
@@ -30,7 +27,7 @@ VERSION_MAX = 32767
 
 
 class Range(NamedTuple):
-    """Versions from `low` to `high`, both included; empty where high < low."""
+    """Versions from `low` to `high`, both inclusive; empty if high < low."""
 
     low: int
     high: int
@@ -62,7 +59,7 @@ class Field(NamedTuple):
     tag: int | None
     tagged: Range
     default: Default
-    """None: no default is written down. The text "null" is the null default."""
+    """None if no default is given. The text "null" is the null default."""
     entity: str | None
     is_key: bool
     ignorable: bool
@@ -97,7 +94,7 @@ class Message(NamedTuple):
     structs: tuple[StructText, ...]
 
     def struct_fields(self, type_name: str) -> tuple[Field, ...] | None:
-        """The fields of a struct of this message, wherever it is written; None if it has no such struct."""
+        """The fields of a struct of this message; None if it has no such struct."""
         for struct in self.structs:
             if struct.name == type_name:
                 return struct.fields
@@ -179,7 +176,7 @@ def _lines(text: str) -> list[_Line]:
 
 
 def _end_of_block(lines: list[_Line], at: int) -> int:
-    """Index behind the lines that belong below line `at`."""
+    """The index after the lines that are nested below line `at`."""
     end = at + 1
     while end < len(lines) and lines[end].depth > lines[at].depth:
         end += 1

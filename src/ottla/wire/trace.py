@@ -1,9 +1,8 @@
-"""The slow codec: an interpreter that walks a shape and knows at each byte where it is.
+"""The slow codec: an interpreter that walks a shape and knows the field of each byte.
 
-It is the reference for the compiled codecs and has three more uses: it finds the path and the byte of an error that the
-compiled code only noticed, it labels every byte for annotated hex, and it shows how far half a message goes. Spans
-tile the
-input: each byte belongs to exactly one of them.
+It is the reference for the compiled codecs and has three more uses: it finds the path and the byte of an error that
+compiled code has only detected, it labels every byte for annotated hex, and it reads an incomplete message as far as
+possible. Each byte of the input belongs to exactly one span.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ Classes = Callable[[str], type]
 
 
 class Span(NamedTuple):
-    """`role` says what the bytes are to their field: value, length, count, null (a marker), tags, tag, tag size."""
+    """`role` is the role of the bytes in their field: value, length, count, null (a marker), tags, tag, tag size."""
 
     start: int
     end: int
@@ -44,7 +43,7 @@ class Span(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """What could be read: the whole message, or the spans up to the error."""
+    """The whole message, or the spans up to the error."""
 
     message: object | None
     spans: list[Span]
@@ -52,7 +51,7 @@ class Trace(NamedTuple):
 
 
 def trace(shape: Struct, classes: Classes, data: bytes, *, allow_rest: bool = False) -> Trace:
-    """Decode and label; a broken message gives the spans up to its fault. `allow_rest`: what follows is not ours."""
+    """Decode and label; a damaged message gives the spans up to the error. `allow_rest`: other bytes may follow."""
     reader = _Reader(data, classes)
     try:
         message = reader.struct(shape, shape.class_name)
@@ -102,7 +101,7 @@ class _Reader:
             byte = self.take(1, path, what)[0]
             value |= (byte & 0x7F) << (7 * index)
             if byte < 0x80:
-                if value >> 31:  # Java collects the bits in an int, where this is negative or cut
+                if value >> 31:  # Java collects the bits in an int, where this is negative or truncated
                     self.fail(path, start, f"{what} {value} does not fit into 31 bits")
                 return value
         self.fail(path, start, f"{what} is a varint of more than {VARINT_MAX_BYTES} bytes")
@@ -166,7 +165,7 @@ class _Reader:
         return tuple([self.value(shape.element, f"{path}[{index}]") for index in range(count)])
 
     def nullable_struct(self, shape: Struct, path: str) -> object:
-        """A struct in line has a signed byte before it: below 0 is null."""
+        """A nullable struct that is not tagged has a signed byte before it: below 0 is null."""
         start = self.at
         marker = int(self.fixed("int8", path))  # type: ignore[call-overload]
         self.label(start, path, "null" if marker < 0 else "present", "int8", marker)
@@ -255,7 +254,7 @@ def uvarint(value: int) -> bytes:
 
 
 def is_default(value: object, member: Member) -> bool:
-    """Whether a tagged or absent field holds what it has when nobody sets it."""
+    """Whether a tagged or absent field has its default."""
     default = member.default
     if isinstance(default, DefaultStruct):
         return value is not None and value == type(value)()

@@ -1,8 +1,8 @@
 """Messages as JSON values, in the form of Kafka's own JsonConverter classes, and uuids as text.
 
-Keys are the field's name with its first letter lower. A tagged field at its default is left out, every other field of
-the
-version is there. bytes and records are base64; a uuid is 22 characters of URL-safe base64, as Kafka prints it.
+A key is the field's name with its first letter in lower case. A tagged field at its default is left out, every other
+field of the version is present. bytes and records are base64; a uuid is 22 characters of URL-safe base64, as Kafka
+prints it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 
 def uuid_text(raw: bytes) -> str:
-    """16 bytes as Kafka writes them for people."""
+    """16 bytes in Kafka's text form of a uuid."""
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 

@@ -52,10 +52,10 @@ def unfold(raw: int) -> int:
 
 
 def wrap_int32(value: int) -> int:
-    """What a 32-bit register holds after an overflow."""
+    """The value as a signed 32-bit integer, as after an overflow in Java."""
     return (value + 0x80000000 & _INT32_MASK) - 0x80000000
 
 
 def wrap_int64(value: int) -> int:
-    """What a 64-bit register holds after an overflow: Java adds deltas to offsets and timestamps without a check."""
+    """The value as a signed 64-bit integer: Java adds deltas to offsets and timestamps without an overflow check."""
     return (value + (1 << 63) & _INT64_MASK) - (1 << 63)

@@ -1,24 +1,24 @@
 """A shard: one core, and the partition of an internal topic that holds its records.
 
 Theory of operation. Every call of the core gives a `Result` (see `ottla.core.coordinator.contract`). `_apply` puts its
-records into the open batch, replays them, sets its timers, and files its replies and effects in `_pending` under the
-offset that must be committed first. The batch stays open until `flush`, at the end of the turn, so that what many
-requests decide in one turn is one batch and one write; `advance`, after the write, lets go what is committed.
+records into the open batch, replays them, sets its timers, and puts its replies and effects into `_pending` under the
+offset that must be committed first. The batch stays open until `flush`, at the end of the turn, so that the decisions
+of one turn are one batch and one write; `advance`, after the write, releases what is committed.
 
-Results are applied in the order in which they were decided, and let go in that order: an answer never overtakes another
-that rests on an earlier offset. An answer that rests on nothing uncommitted leaves at once.
+Results are applied and released in the order in which they were decided: an answer never overtakes another that depends
+on an earlier offset. An answer that depends on nothing uncommitted is sent at once.
 
-What can go wrong:
+Failures:
 
 =============================  =========================================================================================
-the core refuses (Reject)      nothing has happened; who asked gets the error
+the core refuses (Reject)      nothing has happened; the client gets the error
 the append is refused          nothing has happened; replies become errors, `settled(after)` gets the error
 not committed in time          replies become errors, `settled(after)` gets the error; the records stay applied, and the
                                effects leave if they are committed after all
 the batch cannot be written,   the shard is lost: state and log differ. `Edge.lost` discards it; it is loaded again
 a replay fails
 leadership moves               `unload`: everything pending and parked is told NOT_COORDINATOR
-the core fails otherwise       a line in the log; who asked gets UNKNOWN_SERVER_ERROR; hard state is as it was
+the core fails otherwise       a line in the log; the client gets UNKNOWN_SERVER_ERROR; hard state is unchanged
 =============================  =========================================================================================
 
 A shard does no input or output and knows no event loop: the simulation drives the same class as the broker.
@@ -58,17 +58,17 @@ __all__ = ["Edge", "PartitionWriter", "Shard"]
 log = logging.getLogger(__name__)
 
 _RECORD_OVERHEAD_BYTES: Final = 32
-"""At most what a record's lengths and deltas take in a batch."""
+"""The largest size of a record's lengths and deltas in a batch."""
 
 _Encoded = tuple[bytes, bytes | None]
 
 
 class PartitionWriter(Protocol):
-    """What a shard needs of its partition. A refused append raises an exception with a `code`."""
+    """The partition of a shard. A refused append raises an exception with a `code`."""
 
     @property
     def log_end_offset(self) -> int:
-        """The end of the log, including what is staged."""
+        """The end of the log, including staged batches."""
         ...
 
     @property
@@ -77,7 +77,7 @@ class PartitionWriter(Protocol):
     def batch_max_bytes(self) -> int: ...
 
     def stage(self, batch: BatchBuilder, producer: Producer | None) -> int:
-        """Take a batch, to be written at the end of the turn; gives its base offset."""
+        """Take a batch, to be written at the end of the turn; returns its base offset."""
         ...
 
     def stage_marker(
@@ -94,19 +94,19 @@ class Edge(Protocol):
     def refuse(self, token: Any, code: ErrorCode, message: str | None) -> None: ...  # noqa: ANN401
 
     def perform(self, effect: Any, done: Callable[[Outcome], None]) -> None:  # noqa: ANN401
-        """Do what an effect says; `done` may be called at once or later, and not at all if the process ends."""
+        """Perform an effect; `done` may be called at once or later, and not at all if the process ends."""
         ...
 
     def unflushed(self, shard: Shard) -> None:
-        """The shard has something to be written: `flush`, write, `advance` at the end of the turn."""
+        """The shard has something to write: call `flush`, write, and call `advance` at the end of the turn."""
         ...
 
     def due_at(self, shard: Shard, at_ms: int) -> None:
-        """`expire` has something to do at that time, which may be earlier than was known."""
+        """Call `expire` at that time, which may be earlier than the last one."""
         ...
 
     def lost(self, shard: Shard, error: Exception) -> None:
-        """The shard's state and its log may differ from here on: unload it, and load it again."""
+        """The shard's state and its log may differ from now on: unload it, and load it again."""
         ...
 
 
@@ -134,16 +134,16 @@ class Shard:
         self._write_timeout_ms = write_timeout_ms
         self._batch = BatchBuilder()
         self._batch_offset = 0
-        """Where the open batch begins."""
+        """The base offset of the open batch."""
         self._is_unflushed = False
         """Whether the edge knows that something must be written."""
         self._is_behind = False
-        """Whether something that was applied is not committed yet."""
+        """Whether some applied records are not committed yet."""
         self._pending: deque[_Pending] = deque()
 
     @property
     def end_offset(self) -> int:
-        """Where the next record goes."""
+        """The offset of the next record."""
         count = len(self._batch)
         return self._batch_offset + count if count else self.writer.log_end_offset
 
@@ -154,7 +154,7 @@ class Shard:
 
     @property
     def has_unwritten(self) -> bool:
-        """Whether something must be flushed or is waited for."""
+        """Whether there is something to flush, or a write is pending."""
         return bool(self._pending) or len(self._batch) > 0
 
     def context(self, **request: Any) -> Context:  # noqa: ANN401 - fields of Context
@@ -165,7 +165,7 @@ class Shard:
     def handle(self, request: Any, context: Context) -> Result:  # noqa: ANN401
         """Let the core handle a request; the edge takes the reply for `context.token`.
 
-        Returns what the core has decided, so that the caller can tell a reply that waits for its records from no reply.
+        Returns the core's result, so that the caller can distinguish a reply that waits for its records from no reply.
         """
         try:
             result = self.core.handle(request, context)
@@ -196,14 +196,14 @@ class Shard:
         self._expire_pending(now_ms)
 
     def next_at_ms(self) -> int | None:
-        """When `expire` has something to do."""
+        """When `expire` must be called."""
         at_ms = self.deadlines.next_at_ms()
         waiting_at_ms = next((each.deadline_at_ms for each in self._pending if each.replies or each.after), None)
         known = [each for each in (at_ms, waiting_at_ms) if each is not None]
         return min(known) if known else None
 
     def tell(self, call: Callable[[Context], Result]) -> None:
-        """Call the core for something else than a request."""
+        """Call the core for something other than a request."""
         try:
             result = call(self.context())
         except Exception:
@@ -270,7 +270,7 @@ class Shard:
             self._edge.reply(token, message)
 
     def _append(self, result: Result) -> None:
-        """Give the records their offsets and replay them."""
+        """Assign offsets to the records and replay them."""
         encoded = [encode_record(each) for each in result.records]
         if result.producer is not None:
             self._append_transactional(result.records, encoded, result.producer)
@@ -287,7 +287,7 @@ class Shard:
     def _append_piece(
         self, records: Sequence[KeyedRecord], encoded: Sequence[_Encoded], size_bytes: int, limit_bytes: int
     ) -> None:
-        """Put records that fit in a batch into the open one, or into the next if they fit there only."""
+        """Put records that fit into a batch into the open one, or into the next one if the open one is too full."""
         if self._batch.size_bytes + size_bytes > limit_bytes:
             self._close_batch()
         batch, at_ms = self._batch, self._edge.wall_ms()
@@ -303,7 +303,7 @@ class Shard:
     def _append_transactional(
         self, records: Sequence[KeyedRecord], encoded: Sequence[_Encoded], producer: Producer
     ) -> None:
-        """Records of a transaction stand in a batch of their own, under the producer's id."""
+        """Records of a transaction are in a batch of their own, with the producer's id."""
         _pieces([_size(each) for each in encoded], self.writer.batch_max_bytes - HEADER_BYTES, is_atomic=True)
         self._close_batch()
         batch, at_ms = BatchBuilder(), self._edge.wall_ms()
@@ -374,7 +374,7 @@ class Shard:
         try:
             offset = self.writer.stage(batch, None)
             assert offset == self._batch_offset, f"the batch of offset {self._batch_offset} was put at {offset}"
-        except Exception as error:  # its records are replayed already
+        except Exception as error:  # its records have been replayed
             log.exception("a batch that was replayed cannot be written")
             self._edge.lost(self, error)
             raise Reject(ErrorCode.NOT_COORDINATOR) from error
@@ -410,7 +410,7 @@ class Shard:
 
 
 def _pieces(sizes: Sequence[int], limit: int, is_atomic: bool) -> list[tuple[int, int]]:
-    """From where to where the records of each batch go. Reject if they do not fit."""
+    """The ranges of records for each batch. Raises Reject if they do not fit."""
     total = sum(sizes)
     if total <= limit:
         return [(0, len(sizes))]

@@ -1,8 +1,8 @@
-"""Fetch sessions (KIP-227): what a client reads, kept here so that later requests need name only what changes.
+"""Fetch sessions (KIP-227): the broker keeps the partitions of a client, so that later requests name only changes.
 
 Theory of operation. A session is a list of partitions in the order in which they are served, an id and the epoch that
-the next request must have. It belongs to the broker, not to a connection: a client may go on from another one, or close
-its session from there. ::
+the next request must have. It belongs to the broker, not to a connection: a client may continue or close its session on
+another one. ::
 
     request (id, epoch)          what happens
     (any, 0)                     the session `id` is closed; a full fetch, which opens a new one if there is room
@@ -13,8 +13,8 @@ its session from there. ::
     ids where names were, or     FETCH_SESSION_TOPIC_ID_ERROR
     the reverse
 
-An incremental answer has only the partitions of which there is something new to say; those with records go to the end
-of the order, so that no partition starves behind a busy one. No I/O here; time comes in.
+An incremental response has only the partitions with news; those with records go to the end of the order, so that no
+partition starves behind a busy one. Nothing here does I/O; the caller passes the time.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ NO_SESSION: Final = 0
 _EPOCH_MAX: Final = (1 << 31) - 1
 _UNKNOWN: Final = -1
 SESSION_PARTITIONS_MAX: Final = 1_000_000
-"""Partitions of all sessions together; a client that would exceed this is served without a session."""
+"""The bound on partitions of all sessions; a client that would exceed it is served without a session."""
 
 Key = tuple[object, int]
 """Topic name or id, and partition."""
 
 
 class WantedPartition:
-    """A partition of a session: what the client wants, and what it was last told."""
+    """A partition of a session: the client's position, and the last values sent to it."""
 
     __slots__ = (
         "current_leader_epoch",
@@ -76,16 +76,16 @@ class WantedPartition:
         self.told_log_start_offset = _UNKNOWN
 
     def take_over(self, told: WantedPartition) -> None:
-        """Remember what the client was told before it changed its mind about the position."""
+        """Keep the values that were sent to the client before it changed its position."""
         self.told_high_watermark = told.told_high_watermark
         self.told_log_start_offset = told.told_log_start_offset
 
     def is_news(
         self, error_code: int, has_records: bool, high_watermark: int, log_start_offset: int, *, is_special: bool
     ) -> bool:
-        """Whether an incremental answer must have this partition; remembers what it says."""
+        """Whether an incremental response must include this partition; remembers the values sent."""
         changed = (high_watermark, log_start_offset) != (self.told_high_watermark, self.told_log_start_offset)
-        # After an error the next good answer is news, even if nothing has moved meanwhile.
+        # After an error the next response without one is news, even if nothing has changed in the meantime.
         self.told_high_watermark = _UNKNOWN if error_code else high_watermark
         self.told_log_start_offset = log_start_offset
         return bool(error_code) or has_records or changed or is_special
@@ -159,7 +159,7 @@ class FetchSessions:
         return kept + len(wanted) > SESSION_PARTITIONS_MAX
 
     def _make_room(self, size: int, *, is_follower: bool, now_ms: int) -> bool:
-        """Evict the session that was unused longest, if it is long enough, or one that matters less."""
+        """Evict the session that was unused longest, if that is long enough, or a less important one."""
         if len(self._sessions) < self._slots:
             return True
         if self._slots <= 0:
@@ -184,7 +184,7 @@ class FetchSessions:
         uses_ids: bool,
         now_ms: int,
     ) -> FetchSession:
-        """The next incremental fetch of a session; Reject if it does not fit."""
+        """The next incremental fetch of a session. Raises Reject if it does not fit."""
         session = self._sessions.get(session_id)
         if session is None:
             raise Reject(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -197,7 +197,7 @@ class FetchSessions:
             raise Reject(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         for wanted in added:
             session.add(wanted)
-        for name, topic_id, partition in forgotten:  # last: what is both named and forgotten is gone
+        for name, topic_id, partition in forgotten:  # last: a partition that is both named and forgotten is gone
             session.partitions.pop(session.key(name, topic_id, partition), None)
         session.epoch = 1 if session.epoch == _EPOCH_MAX else session.epoch + 1
         session.last_used_ms = now_ms

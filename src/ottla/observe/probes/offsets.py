@@ -90,7 +90,7 @@ def _id(ctx: ProbeContext, topic: str) -> str | None:
 
 
 async def _asked(ctx: ProbeContext, partitions: set[TopicPartition], which: int) -> dict[TopicPartition, int | None]:
-    """The earliest or latest offsets of all these partitions; None where there is no leader or no answer."""
+    """The earliest or latest offsets of these partitions; None if there is no leader or no answer."""
     found: dict[TopicPartition, int | None] = dict.fromkeys(partitions)
     for some in _rounds(ctx, partitions):
         found |= await _offsets(ctx, some, which)
