@@ -1,16 +1,16 @@
-"""One module for each API, named as the API is; APIs that are answered alike share one.
+"""The handlers: one module for each API, with its name; APIs that are answered alike share one.
 
 A handler module has
 
 * `handle(node, request) -> Answer`: see `ottla.broker.network.request` for what an answer can be; `node` is what the
   API's family needs of a node (`ports`);
-* `refuse(request, code, message)`: the API's own response that carries one error for everything that was asked;
+* `refuse(request, code, message)`: the API's own response with one error for the whole request;
 * a docstring: what it does, what differs between versions, what is known to be missing;
-* `API_KEY` and `VERSIONS`, the lowest and the highest version that is served, if it is of one API; `ADVERTISED_LOW` if
-  a lower version is shown, `UNSTABLE_HIGH` if a higher one can be served.
+* `API_KEY` and `VERSIONS`, the lowest and the highest version, if the module has one API; `ADVERTISED_LOW` if a lower
+  version is advertised, `UNSTABLE_HIGH` if a higher one can be served.
 
-The table below names every module with its versions, so that a node can tell what it serves without importing any:
-handlers are loaded with the first request of their kind.
+The table below has every module with its versions, so that a node knows what it serves without importing any: a handler
+is loaded with the first request of its API.
 """
 
 from __future__ import annotations

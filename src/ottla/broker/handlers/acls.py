@@ -1,8 +1,8 @@
 """DescribeAcls (29), CreateAcls (30) and DeleteAcls (31): without an authorizer there are no ACLs.
 
-Versions 1 to 3, which differ in form only. The answer, for each entry and filter where there are some, is
-SECURITY_DISABLED with Apache Kafka's own text. Like Apache Kafka, the broker closes the connection for the number 0 in
-place of a resource type, pattern type, operation or permission; other numbers that mean nothing are answered.
+Versions 1 to 3, which differ in form only. The response, for each entry or filter, is SECURITY_DISABLED with Apache
+Kafka's own text. Like Apache Kafka, the broker closes the connection if a resource type, pattern type, operation or
+permission is 0; other invalid numbers get a response.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn (25): let a transaction commit offsets of a group.
+"""AddOffsetsToTxn (25): allow a transaction to commit offsets of a group.
 
 Versions 0 to 4. Adds the group's partition of `__consumer_offsets` to the transaction. Before version 2 a fenced
 producer gets INVALID_PRODUCER_EPOCH, later PRODUCER_FENCED. Producers of transaction version 2 do not send it: their

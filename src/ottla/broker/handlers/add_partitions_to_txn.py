@@ -1,6 +1,6 @@
-"""AddPartitionsToTxn (24): make partitions part of a transaction, or ask whether they are.
+"""AddPartitionsToTxn (24): add partitions to a transaction, or verify that they were added.
 
-Versions 0 to 3 come from producers, for one transaction. If one partition does not exist or may not be written, it gets
+Versions 0 to 3 come from producers, for one transaction. If a partition does not exist or may not be written, it gets
 its error, all others OPERATION_NOT_ATTEMPTED, and none is added. Before version 2 a fenced producer gets
 INVALID_PRODUCER_EPOCH, later PRODUCER_FENCED. Versions 4 and 5 come from brokers (KIP-890): many transactions, each to
 be added or only verified.
@@ -107,7 +107,7 @@ def _ask(node: Transactions, request: Request, asked: _Asked, take: Callable[[_C
 
 
 def _refused(node: Transactions, request: Request, asked: _Asked) -> _Codes | None:
-    """The codes of a transaction of which nothing can be added; None if its coordinator is to be asked."""
+    """The error codes of a transaction to which nothing can be added; None if its coordinator is to be asked."""
     is_client = request.version < _BROKERS_FROM
     name = asked.transactional_id
     if is_client and not node.authorize(request, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, name):

@@ -1,7 +1,7 @@
 """AddRaftVoter (80): a controller becomes a voter of the metadata quorum, if its leader allows it.
 
-Versions 0 and 1; from 1 on the answer need not wait for the commit. The node to be added is not called: nobody can
-have followed a quorum of one, so the answer would be the same.
+Versions 0 and 1; from 1 on the response need not wait for the commit. The new voter is not contacted: no node can
+follow a quorum of one, so the response would be the same.
 """
 
 from __future__ import annotations

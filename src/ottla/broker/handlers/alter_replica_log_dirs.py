@@ -1,7 +1,7 @@
 """AlterReplicaLogDirs (34): move partitions of this node to another of its log directories.
 
-Versions 1 and 2. The answer comes when a move has begun; DescribeLogDirs shows how far it has come. A request for the
-directory in which a partition is cancels its move. Directories are named as DescribeLogDirs names them.
+Versions 1 and 2. The response comes when a move has begun; DescribeLogDirs shows its progress. A request for the
+partition's present directory cancels its move. Directories have the names that DescribeLogDirs shows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def refuse(request: Request, code: int, message: str | None) -> AlterReplicaLogD
 
 
 def _asked(body: AlterReplicaLogDirsRequest) -> dict[TopicPartition, str]:
-    """Where each partition is to go; of two wishes the later one counts."""
+    """The target directory of each partition; if it is given twice, the last one counts."""
     return {
         TopicPartition(topic.name, number): directory.path
         for directory in body.dirs
@@ -67,7 +67,7 @@ def _place(node: LogDirectories, key: TopicPartition, path: str) -> int:
         if replica.is_offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
         if directory is not replica.directory and any(each.is_offline for each in node.storage.directories):
-            # The partition may be in there, too, on its way to somewhere else.
+            # The partition may also be there as a future log of another move.
             return ErrorCode.KAFKA_STORAGE_ERROR
         node.log_dir_moves.move(replica, directory)
     except Reject as reject:

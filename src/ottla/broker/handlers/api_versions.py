@@ -1,8 +1,8 @@
-"""ApiVersions (18): what this listener serves, and the features of the cluster.
+"""ApiVersions (18): the APIs of this listener, and the features of the cluster.
 
-Versions 0 to 5, and every later one: those are answered in version 0 with UNSUPPORTED_VERSION and this API's own range
-alone, by which clients step down. Version 3 hides features that may be off, since its readers take a lowest level of 0
-for an error. Version 5 (KIP-1242) tells a client that it has reached another cluster or node than it wanted.
+Versions 0 to 5. A later one is answered in version 0 with UNSUPPORTED_VERSION and only this API's own range, so that
+clients fall back. Version 3 hides features that may be off, because its readers treat a minimum level of 0 as an error.
+With version 5 (KIP-1242) a client learns that it has reached another cluster or node than intended.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _judge_identity(node: Cluster, body: ApiVersionsRequest) -> ErrorCode:
 
 
 def _shown(node: Cluster, offered: Collection[int]) -> Iterator[int]:
-    """Telemetry only where it is wanted: every client that sees it asks what it is to push."""
+    """The APIs to advertise, without telemetry unless it is enabled: clients that see it ask for subscriptions."""
     is_wanted = node.config[TELEMETRY_SETTING]
     return (key for key in offered if is_wanted or key not in _TELEMETRY_KEYS)
 

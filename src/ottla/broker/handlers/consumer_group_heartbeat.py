@@ -1,7 +1,7 @@
 """ConsumerGroupHeartbeat (68): a consumer joins its group, gets its assignment, and leaves (KIP-848).
 
-Versions 0 and 1: from 1 on the client makes its member id itself. A client that names topics must be allowed to
-describe all of them. An error is answered with its code and message alone.
+Versions 0 and 1: from 1 on the client generates its member id. A client that names topics must be allowed to describe
+all of them. A response with an error has only its code and message.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""APIs that the controller answers: a request is taken there as it came, and the reply comes when it is committed.
+"""APIs that the controller answers: it gets the request unchanged, and replies when the change is committed.
 
 ===========================  ========  ================================================================================
 API                          versions  what it does, and what differs between versions
@@ -68,3 +68,57 @@ def refuse(request: Request, code: int, message: str | None) -> Any:  # noqa: AN
 
 def _without_error(reply: ElectLeadersResponse) -> ElectLeadersResponse:
     return msgspec.structs.replace(reply, error_code=ErrorCode.NONE)
+
+
+def _one_error(kind: Callable[..., Message]) -> Refuse:
+    """The response of an API with one error for the whole request."""
+    return lambda body, code, message: kind(error_code=code, error_message=message)
+
+
+def _rejected(refuse_request: Callable[[Body, Reject], Message]) -> Refuse:
+    """The response that the controller itself would give."""
+    return lambda body, code, message: refuse_request(body, Reject(ErrorCode(code), message))
+
+
+def _create_topics(body: Body, code: int, message: str | None) -> CreateTopicsResponse:
+    kind = CreateTopicsResponse
+    names = dict.fromkeys(topic.name for topic in body.topics)
+    return kind(topics=tuple(kind.CreatableTopicResult(name, error_code=code, error_message=message) for name in names))
+
+
+def _delete_topics(body: Body, code: int, message: str | None) -> DeleteTopicsResponse:
+    kind = DeleteTopicsResponse
+    asked = dict.fromkeys(asked_topics(body))
+    return kind(responses=tuple(kind.DeletableTopicResult(name, topic_id, code, message) for name, topic_id in asked))
+
+
+def _alter_configs(body: Body, code: int, message: str | None) -> AlterConfigsResponse:
+    kind = AlterConfigsResponse
+    return kind(
+        responses=tuple(
+            kind.AlterConfigsResourceResponse(code, message, each.resource_type, each.resource_name)
+            for each in body.resources
+        )
+    )
+
+
+def _create_partitions(body: Body, code: int, message: str | None) -> CreatePartitionsResponse:
+    kind = CreatePartitionsResponse
+    names = dict.fromkeys(topic.name for topic in body.topics)
+    return kind(results=tuple(kind.CreatePartitionsTopicResult(name, code, message) for name in names))
+
+
+_REFUSALS: Final[dict[int, Refuse]] = {
+    19: _create_topics,
+    20: _delete_topics,
+    33: _alter_configs,
+    37: _create_partitions,
+    _ELECT_LEADERS: _rejected(refuse_elect_leaders),
+    45: _one_error(AlterPartitionReassignmentsResponse),
+    46: _one_error(ListPartitionReassignmentsResponse),
+    49: _rejected(refuse_alter_client_quotas),
+    51: _rejected(refuse_alter_user_scram_credentials),
+    57: _one_error(UpdateFeaturesResponse),
+    64: _one_error(UnregisterBrokerResponse),
+    94: _one_error(UnregisterControllerResponse),
+}

@@ -1,8 +1,8 @@
 """CreateDelegationToken (38), Renew- (39), Expire- (40) and DescribeDelegationToken (41): there are no tokens.
 
-Tokens stand for a login; who has none is told so first. For others they are switched off. Create and Describe are
-served in versions 1 to 3, of which 3 names owner and requester; the others in 1 and 2. Apache Kafka lists Describe on a
-controller's listener and fails there with UNKNOWN_SERVER_ERROR; so it is here.
+A client that is not authenticated gets that error first; for others, tokens are disabled. Create and Describe have
+versions 1 to 3, of which 3 names owner and requester; the others have 1 and 2. Like Apache Kafka, a controller's
+listener advertises Describe and fails with UNKNOWN_SERVER_ERROR.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CREATE: Final = 38
 _DESCRIBE: Final = 41
 _OWNERS_FROM: Final = 3
 _NO_TIME: Final = -1
-"""Stands for the times of a token that there is not."""
+"""The times of a token that does not exist."""
 _ANONYMOUS: Final = "User:ANONYMOUS"
 
 

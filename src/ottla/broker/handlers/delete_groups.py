@@ -1,7 +1,7 @@
-"""DeleteGroups (42): groups of any kind go, with their offsets. They must not have members.
+"""DeleteGroups (42): delete groups of any type, with their offsets. They must not have members.
 
-Versions 0 to 3. From 3 on a group may fail with GROUP_DELETION_FAILED and a message: what others hold of it could not
-be cleared away (KIP-1331). Clients before know no such code, and get UNKNOWN_SERVER_ERROR.
+Versions 0 to 3. From 3 on a group may fail with GROUP_DELETION_FAILED and a message, if its topology description could
+not be deleted (KIP-1331). Older clients do not know this code, and get UNKNOWN_SERVER_ERROR.
 """
 
 from __future__ import annotations

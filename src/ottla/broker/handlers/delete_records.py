@@ -1,7 +1,7 @@
 """DeleteRecords (21): delete the records of a partition before an offset.
 
-Versions 0 to 2. -1 means the high watermark; an offset at or below the start changes nothing. Files go when retention
-finds whole segments below the start. Internal topics and topics that are only compacted are refused.
+Versions 0 to 2. -1 means the high watermark; an offset at or below the start changes nothing. Retention deletes files
+when whole segments are below the start. Internal topics and topics that are only compacted are refused.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """DescribeClientQuotas (48): the limits of users, client ids and addresses, from this node's view of the cluster.
 
-Versions 0 and 1, which differ in form only. A filter that cannot be gets an error and null in place of entries.
+Versions 0 and 1, which differ in form only. An invalid filter gets an error and null instead of entries.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""DescribeCluster (60): the nodes behind the listener that was asked.
+"""DescribeCluster (60): the nodes of the cluster, with their addresses for the request's listener.
 
-Versions 0 to 2: from 1 on a client says whether it wants brokers (1) or controllers (2), and on a listener of the other
-kind gets MISMATCHED_ENDPOINT_TYPE; from 2 on fenced brokers can be asked for.
+Versions 0 to 2: from 1 on a client requests brokers (1) or controllers (2), and gets MISMATCHED_ENDPOINT_TYPE on a
+listener of the other kind; from 2 on it can request fenced brokers.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """DescribeConfigs (32): settings of topics, brokers, groups and client metrics, and where each value comes from.
 
-A topic or group shows all its settings; this broker shows all of its own; the broker without a name shows what was set
-for all brokers while they ran. Values that are secret are never sent, nor are those of settings whose type is unknown.
-Keys that do not exist are left out; no keys at all, or none named, stand for every one.
+A topic or group has all its settings, and so has this broker; the broker without a name has the dynamic defaults of all
+brokers. Secret values are never sent, nor are values of settings of an unknown type. Keys that do not exist are left
+out; null or an empty list of keys means all keys.
 
-Versions 1 to 4: from 3 on an entry has its type and, if asked for, a sentence about it. Synonyms come if asked for, the
-strongest first. The loggers of a broker are shown by that broker, each with the level that holds for it.
+Versions 1 to 4: from 3 on an entry has its type and, on request, its documentation. Synonyms are sent on request, in
+order of precedence. Only the broker itself has its loggers, each with its effective level.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ BROKER_LOGGER: Final = 8
 UNKNOWN_TYPE: Final = 0
 _OWN_SOURCES: Final = (DYNAMIC_TOPIC, DYNAMIC_GROUP, DYNAMIC_CLIENT_METRICS)
 _OF_AUTHORIZERS: Final = frozenset(("allow.everyone.if.no.acl.found", "super.users"))
-"""Settings that Apache Kafka's broker does not know of itself, so that it shows them only where they are set."""
+"""Settings of authorizers. Apache Kafka's broker does not define them, so it shows them only if they are set."""
 
 _Resource = DescribeConfigsRequestDescribeConfigsResource
 _Result = DescribeConfigsResponseDescribeConfigsResult
@@ -90,7 +90,7 @@ _ACCESS: Final = {
     BROKER_LOGGER: _CLUSTER_ACCESS,
     CLIENT_METRICS: _CLUSTER_ACCESS,
 }
-"""Type of resource -> whose permission is asked, and what the lack of it is called."""
+"""Type of resource -> the resource type whose permission is checked, and the error without it."""
 
 
 def _may_see(node: Configs, request: Request, resource: _Resource) -> bool:
@@ -133,7 +133,7 @@ def _broker_settings(node: Configs, name: str) -> Iterable[Setting]:
         return _cluster_settings(settings.as_given(CLUSTER_DEFAULT))
     if name != str(node.node_id):
         raise Reject(ErrorCode.INVALID_REQUEST, f"This is broker {node.node_id}, which cannot speak for {name!r}.")
-    # As in Apache Kafka a node's id is its broker's too.
+    # As in Apache Kafka, a node's id is also its broker's id.
     static = {"broker.id": str(node.node_id), **settings.config.static}
     places = settings.as_given(name), settings.as_given(CLUSTER_DEFAULT), static
     unlisted = {name for place in places for name in place if name not in broker_defs()}
@@ -146,7 +146,7 @@ def _broker_settings(node: Configs, name: str) -> Iterable[Setting]:
 
 
 def _with_placeholders_filled(node: Configs, setting: Setting, places: Sequence[Mapping[str, str]]) -> Setting:
-    """A setting with its value; what its synonyms say stays as it was given."""
+    """A setting with the placeholders in its value filled; its synonyms keep the given text."""
     if setting.value is None or "${" not in setting.value:
         return setting
     try:
@@ -156,7 +156,7 @@ def _with_placeholders_filled(node: Configs, setting: Setting, places: Sequence[
 
 
 def _cluster_settings(cluster: Mapping[str, str]) -> Iterator[Setting]:
-    """What was set for all brokers. Nothing weaker is shown: it may differ between them."""
+    """The dynamic defaults of all brokers. Settings with less precedence are not shown: they may differ by broker."""
     for name, value in cluster.items():
         key = _broker_key(name)
         synonyms = (Synonym(name, value, DYNAMIC_DEFAULT_BROKER),)
@@ -164,7 +164,7 @@ def _cluster_settings(cluster: Mapping[str, str]) -> Iterator[Setting]:
 
 
 def _unlisted_settings(names: Iterable[str], places: tuple[Mapping[str, str], ...]) -> Iterator[Setting]:
-    """Settings that stand in no table: of single listeners, of plugins, throttles. `places`, the strongest first."""
+    """Settings that are in no table: of listeners, of plugins, throttles. `places` are in order of precedence."""
     for name in names:
         found = [Synonym(name, place[name], 2 + level) for level, place in enumerate(places) if name in place]
         key = _broker_key(name)
@@ -172,7 +172,7 @@ def _unlisted_settings(names: Iterable[str], places: tuple[Mapping[str, str], ..
 
 
 def _broker_key(name: str) -> ConfigKey:
-    """What is known of a setting of the broker. An unknown one could be anything, so it is kept as a password is."""
+    """The definition of a broker setting. An unknown one could be anything, so it is treated as a password."""
     return broker_key(name) or ConfigKey(name, ConfigType.PASSWORD, None)
 
 
@@ -198,7 +198,7 @@ def _logger_settings(node: Configs, name: str) -> Iterator[Setting]:
 
 
 def check_own_loggers(node: Configs, name: str) -> None:
-    """Reject the loggers of anybody else: only a node itself can speak of its own."""
+    """Reject a request for the loggers of another node."""
     if not (name.isascii() and name.isdecimal()):
         raise Reject(ErrorCode.INVALID_REQUEST, f"Loggers are those of a node id, not of {name!r}.")
     if int(name) != node.node_id:
@@ -234,25 +234,25 @@ def _entry(setting: Setting, body: DescribeConfigsRequest) -> _Entry:
 
 
 def _documentation(setting: Setting) -> str | None:
-    """What to say of a setting. Loggers have an empty text, asked for or not, as in Apache Kafka."""
+    """The documentation of a setting. Loggers always have an empty text, as in Apache Kafka."""
     return "" if setting.source == DYNAMIC_BROKER_LOGGER else setting.key.documentation or None
 
 
 def _shown(setting: Setting) -> str | None:
-    """A value as its type writes it: however it was given, a boolean is true or false and a list has no blanks."""
+    """A value in the normal form of its type: a boolean is true or false, and a list has no blanks."""
     if setting.value is None or setting.source == DEFAULT:
         return setting.value
     try:
         value = setting.key.parse(setting.value)
     except ConfigError:
-        return setting.value  # set before the rule was there
+        return setting.value  # it was set before the rule existed
     if isinstance(value, bool):
         return "true" if value else "false"
     return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _synonyms(setting: Setting) -> tuple[_Synonym, ...]:
-    """Where a setting has a value. The resource's own is written as its type does, a broker's as it was given."""
+    """The synonyms of a setting. The resource's own value is in normal form, a broker's as it was given."""
     if setting.key.is_sensitive:
         return tuple(_Synonym(each.name, None, each.source) for each in setting.synonyms)
     return tuple(

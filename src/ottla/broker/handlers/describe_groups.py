@@ -1,7 +1,7 @@
 """DescribeGroups (15): classic groups with their members and assignments.
 
-Versions 0 to 6: from 3 on with what the asker may do with the group, from 4 on with instance ids. A group that does not
-exist, or is of another kind, is Dead without an error up to 5, and GROUP_ID_NOT_FOUND from 6 on.
+Versions 0 to 6: from 3 on with authorized operations, from 4 on with instance ids. A group that does not exist, or has
+another type, is Dead without an error up to 5, and GROUP_ID_NOT_FOUND from 6 on.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _error(group_id: str, code: int) -> _Group:
 
 
 def _with_operations(node: Groups, request: Request, group: _Group) -> _Group:
-    is_asked = request.version >= _OPERATIONS_FROM and request.body.include_authorized_operations
-    if not is_asked or group.error_code:
+    is_requested = request.version >= _OPERATIONS_FROM and request.body.include_authorized_operations
+    if not is_requested or group.error_code:
         return group
     return replace(group, authorized_operations=group_operations(node, request, group.group_id))

@@ -1,8 +1,8 @@
-"""DescribeLogDirs (35): what lies in the log directories of this node, and how large it is.
+"""DescribeLogDirs (35): the log directories of this node, with their partitions and sizes.
 
-Versions 1 to 5. No list of topics asks for all partitions, an empty one for none; directories are always shown. From 3
-on an error has a place of its own, from 4 on there is the size of the volumes, from 5 on whether a directory takes new
-replicas. A partition on its way to another directory is shown in both, in the new one as future.
+Versions 1 to 5. A null list of topics means all partitions, an empty one none; directories are always listed. From 3 on
+there is a top-level error, from 4 on the size of the volumes, from 5 on whether a directory is cordoned. A partition
+that moves to another directory is in both, in the new one as future.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def refuse(request: Request, code: int, message: str | None) -> DescribeLogDirsR
 
 
 def _asked(body: DescribeLogDirsRequest) -> set[tuple[str, int]] | None:
-    """None for all."""
+    """The requested partitions; None for all."""
     if body.topics is None:
         return None
     return {(topic.topic, number) for topic in body.topics for number in topic.partitions}

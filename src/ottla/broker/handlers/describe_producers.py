@@ -1,4 +1,4 @@
-"""DescribeProducers (61): which producers a partition knows, and what they have open.
+"""DescribeProducers (61): the producers of a partition, and their open transactions.
 
 Version 0. Only the partition's leader answers.
 """

@@ -67,7 +67,7 @@ def refuse(request: Request, code: int, message: str | None) -> DescribeShareGro
 
 
 def _ask_all(node: ShareGroups, request: Request, group_id: str, done: _Done) -> None:
-    """All partitions that have state, as the group's coordinator knows them."""
+    """Describe all partitions with state, which the group's coordinator knows."""
 
     def listed(found: Mapping[bytes, StateTopic] | _Group) -> None:
         if isinstance(found, _Group):
@@ -99,7 +99,7 @@ def _ask_all(node: ShareGroups, request: Request, group_id: str, done: _Done) ->
 def _ask_named(
     node: ShareGroups, request: Request, group_id: str, topics: tuple[_AskedTopic, ...], done: _Done
 ) -> None:
-    """The share coordinators know best; the group need not even be there."""
+    """Ask the share coordinators, which have the state; the group need not exist."""
     seen = {each.topic_name: _sees(node, request, each.topic_name) for each in topics}
     asked = []
     for topic in topics:
@@ -119,7 +119,7 @@ def _sees(node: ShareGroups, request: Request, topic: str) -> bool:
 
 
 def _absent(asked: _AskedTopic, seen: Mapping[str, bool]) -> _Topic:
-    """A topic that is not there, or that the asker must not see."""
+    """A topic that does not exist, or that the client may not describe."""
     code = ErrorCode.NONE if seen[asked.topic_name] else ErrorCode.TOPIC_AUTHORIZATION_FAILED
     message = code.meaning if code else None
     partitions = tuple(_Partition(each, -1, error_code=code, error_message=message) for each in asked.partitions)

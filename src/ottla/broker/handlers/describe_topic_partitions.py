@@ -1,7 +1,7 @@
-"""DescribeTopicPartitions (75): topics and partitions in portions, with eligible leader replicas.
+"""DescribeTopicPartitions (75): topics and partitions page by page, with eligible leader replicas.
 
 Version 0. Topics come in the order of their names, at most `max.request.partition.size.limit` partitions at a time; a
-cursor says where to go on. An empty list asks for all topics.
+cursor says where the next page begins. An empty list means all topics.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _asked_names(node: Cluster, body: DescribeTopicPartitionsRequest) -> list[st
 
 
 def _split_visible(node: Cluster, request: Request, names: list[str]) -> tuple[list[str], list[_Topic]]:
-    """Topics that may be seen, and refusals of those that were named and may not."""
+    """The topics that the client may describe, and errors for those that it named and may not."""
     denied = [name for name in names if not node.authorize(request, Operation.DESCRIBE, ResourceType.TOPIC, name)]
     hidden = [_Topic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name) for name in denied] if request.body.topics else []
     return [name for name in names if name not in denied], hidden

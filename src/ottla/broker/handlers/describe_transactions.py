@@ -1,6 +1,6 @@
-"""DescribeTransactions (65): what is known of transactional ids.
+"""DescribeTransactions (65): the state of transactional ids.
 
-Version 0. Only the partitions of topics that the client may describe are told.
+Version 0. The response has only partitions of topics that the client may describe.
 """
 
 from __future__ import annotations

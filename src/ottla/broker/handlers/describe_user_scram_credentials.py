@@ -1,6 +1,6 @@
-"""DescribeUserScramCredentials (50): who can log in by SCRAM, and with how many iterations; never the keys.
+"""DescribeUserScramCredentials (50): the users with SCRAM credentials and their iterations; never the keys.
 
-Version 0. An empty list asks for all, as null does.
+Version 0. An empty list means all users, as null does.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """EndTxn (26): commit or abort a transaction.
 
-Versions 0 to 5. Up to 4 the producer keeps its epoch; with 5 (transaction version 2) the answer tells the producer id
+Versions 0 to 5. Up to 4 the producer keeps its epoch; with 5 (transaction version 2) the response has the producer id
 and epoch of its next transaction. Before version 2 a fenced producer gets INVALID_PRODUCER_EPOCH, later
-PRODUCER_FENCED. Where this node leads all partitions of the transaction, the answer comes after the markers.
+PRODUCER_FENCED. If this node leads all partitions of the transaction, the response comes after the markers.
 """
 
 from __future__ import annotations

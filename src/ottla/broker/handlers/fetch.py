@@ -1,13 +1,13 @@
-"""Fetch (1): read batches, or wait for them.
+"""Fetch (1): read record batches, or wait for them.
 
 Versions 4 to 18. From 7 on with sessions (`ottla.broker.replicas.fetch_sessions`), from 9 on the leader's epoch is
-checked, from 12 on divergence is told, from 13 on topics go by id, from 16 on an answer that says "not the leader"
-names the leader.
+checked, from 12 on divergence is reported, from 13 on topics are named by id, from 16 on the error "not the leader"
+comes with the leader.
 
-The answer holds places in files, not bytes. Partitions are served in the order of the request or of the session. The
-first batch is sent whole even if it is larger than every limit; after that, only what still fits. If there is less than
-`min_bytes`, the request waits for appends to any of its partitions, until `max_wait_ms` are over. Tiered storage, racks
-and followers that fetch are not there yet: a preferred replica is never named.
+The response holds regions of files, not bytes. Partitions are served in the order of the request or of the session. The
+first batch is sent whole even if it is larger than all limits; after it only what fits. If there are fewer bytes than
+`min_bytes`, the request waits for appends to any of its partitions, for at most `max_wait_ms`. Tiered storage, racks
+and followers are not supported yet: there is never a preferred replica.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ _READ_COMMITTED: Final = 1
 _NO_EPOCH: Final = -1
 _ANSWER_BYTES: Final = 24
 _PARTITION_BYTES: Final = 48
-"""About as much as an answer has besides records, and each partition in it."""
+"""About the size of a response without records, and of each partition in it."""
 
 
 class _Found(NamedTuple):
-    """What there is to say about one partition."""
+    """The result of one partition."""
 
     wanted: WantedPartition
     topic_name: str | None
@@ -67,7 +67,7 @@ class _Found(NamedTuple):
     region: FetchRegion | None = None
     diverging: tuple[int, int] | None = None
     is_behind: bool = False
-    """What follows lies in another segment: no append will make this answer larger."""
+    """Whether more records follow in another segment: then no append makes this response larger."""
 
     @property
     def length(self) -> int:
@@ -75,7 +75,7 @@ class _Found(NamedTuple):
 
 
 class _Fetch:
-    """One request on its way."""
+    """The state of one request."""
 
     def __init__(self, node: Records, request: Request) -> None:
         body: FetchRequest = request.body
@@ -103,7 +103,7 @@ class _Fetch:
     # --- sessions -----------------------------------------------------------------------------------------------------
 
     def _open(self) -> list[WantedPartition]:
-        """The partitions to serve, in order; sessions are opened, closed and gone on with."""
+        """The partitions to serve, in order; opens, closes or continues a session."""
         body: FetchRequest = self.request.body
         wanted = [
             WantedPartition(
@@ -142,7 +142,7 @@ class _Fetch:
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def read(self) -> list[_Found]:
-        """Look at every partition, as far as the size of the answer allows."""
+        """Read every partition, as far as the size of the response allows."""
         found: list[_Found] = []
         left, is_first = self.max_bytes, True
         for wanted in self.partitions:
@@ -166,7 +166,7 @@ class _Fetch:
         name = replica.topic_partition.topic
         if self.uses_ids and replica.topic_id != wanted.topic_id:
             raise Reject(ErrorCode.INCONSISTENT_TOPIC_ID)
-        if not replica.has_log:  # nothing was ever written: do not make files only to find them empty
+        if not replica.has_log:  # nothing was ever written: do not create empty files
             if wanted.fetch_offset != 0:
                 raise OffsetOutOfRangeError(f"offset {wanted.fetch_offset} of an empty log")
             return _Found(wanted, name, 0, 0, 0, 0)
@@ -189,7 +189,7 @@ class _Fetch:
         )
 
     def _divergence(self, replica: Replica, wanted: WantedPartition) -> tuple[int, int] | None:
-        """Where the reader's log parts from ours, if it does."""
+        """The epoch and offset at which the reader's log diverges from ours, if it does."""
         if wanted.last_fetched_epoch == _NO_EPOCH:
             return None
         log = replica.log
@@ -230,7 +230,7 @@ class _Fetch:
         return True
 
     def respond(self, found: list[_Found]) -> FetchResponse:
-        """The answer; with nothing in it and nothing remembered, if the client must pause instead."""
+        """The response; an empty one, which the session does not remember, if the client is throttled."""
         charge = self.request.charge
         if charge is not None and self.is_follower:
             charge.exempt()
@@ -240,7 +240,7 @@ class _Fetch:
         return self._respond(found)
 
     def _size_bytes(self, found: list[_Found]) -> int:
-        """Nearly the size of the answer; what a session leaves out is small."""
+        """Nearly the size of the response; what a session leaves out is small."""
         return _ANSWER_BYTES + sum(_PARTITION_BYTES + one.length for one in found)
 
     def _nothing_yet(self, pause_ms: int) -> FetchResponse:
@@ -248,7 +248,7 @@ class _Fetch:
             return FetchResponse(pause_ms)
         if self.is_incremental:
             return FetchResponse(pause_ms, session_id=self.session.session_id)
-        self.node.fetch_sessions.close(self.session.session_id)  # its client would not know what it has been told
+        self.node.fetch_sessions.close(self.session.session_id)  # its client would miss the values that it remembers
         return FetchResponse(pause_ms)
 
     def _respond(self, found: list[_Found], pause_ms: int = 0) -> FetchResponse:
@@ -273,7 +273,7 @@ class _Fetch:
         )
 
     def _is_told(self, one: _Found) -> bool:
-        """Whether the answer has this partition; in a session what it is told is remembered."""
+        """Whether the response includes this partition; a session remembers the values sent."""
         assert self.session is not None
         is_news = one.wanted.is_news(
             one.error_code,
@@ -355,5 +355,5 @@ def _topic_key(wanted: WantedPartition, uses_ids: bool) -> tuple[str, bytes]:
 def _records(region: FetchRegion | None) -> bytes:
     if region is None or region.file is None or region.length == 0:
         return b""
-    # A place in a file: the encoder for parts asks no more of it than its length.
+    # A region of a file: the encoder for parts only needs its length.
     return FileSpan(region.file, region.position, region.length)  # type: ignore[return-value]

@@ -1,8 +1,8 @@
 """FindCoordinator (10): the node that coordinates a group, a transactional id or a share partition.
 
-Versions 0 to 6. Up to 3 one key is asked for, from 4 on many; share partitions, as `group:topic id:partition`, can be
-asked for from 6 on. A topic for the coordinators' state that is not there yet is created before the answer is given;
-Apache Kafka answers COORDINATOR_NOT_AVAILABLE first and creates it meanwhile.
+Versions 0 to 6. Up to 3 there is one key, from 4 on many; share partitions, as `group:topic id:partition`, are allowed
+from 6 on. If the coordinators' internal topic does not exist, it is created before the response; Apache Kafka answers
+COORDINATOR_NOT_AVAILABLE first and creates it in the meantime.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TRANSACTION: Final = 1
 _SHARE: Final = 2
 _TOPICS: Final = {_GROUP: GROUPS, _TRANSACTION: TRANSACTIONS, _SHARE: SHARE_STATE}
 _SHARE_KEY: Final = re.compile(r".+:[A-Za-z0-9_-]{22}:\d+", re.DOTALL)
-"""Group, which may have colons in it, topic id in base64 without padding, partition."""
+"""Group, which may contain colons, topic id in base64 without padding, partition."""
 
 _Coordinator = FindCoordinatorResponseCoordinator
 
@@ -64,7 +64,7 @@ def refuse(request: Request, code: int, message: str | None) -> FindCoordinatorR
 
 
 def _judge(node: Cluster, request: Request, key_type: int, key: str) -> ErrorCode:
-    """Why a key is not even looked for."""
+    """The error of an invalid or unauthorized key, or NONE."""
     if key_type == _SHARE and request.version < _SHARE_FROM:
         return ErrorCode.INVALID_REQUEST
     if key_type == _GROUP and not node.authorize(request, Operation.DESCRIBE, ResourceType.GROUP, key):

@@ -1,6 +1,6 @@
-"""GetTelemetrySubscriptions (71): which metrics a client is to push, and how often (KIP-714). Version 0.
+"""GetTelemetrySubscriptions (71): which metrics a client pushes, and how often (KIP-714). Version 0.
 
-Answered in any case; offered to clients only with `ottla.client.telemetry.enable`.
+Always answered; advertised to clients only with `ottla.client.telemetry.enable`.
 """
 
 from __future__ import annotations

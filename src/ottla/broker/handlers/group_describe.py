@@ -1,8 +1,8 @@
 """ConsumerGroupDescribe (69) and ShareGroupDescribe (77): groups with their epochs and members.
 
-Consumer groups (KIP-848) are served in versions 0 and 1, with what each member has and is to have; from 1 on it is told
-which protocol a member speaks. Share groups (KIP-932) are served in version 1, with what each member may fetch. Groups
-that the client must not describe come first. A group with a topic that it must not describe is refused as a whole.
+Consumer groups (KIP-848) have versions 0 and 1, with each member's assignment and target; from 1 on with its protocol.
+Share groups (KIP-932) have version 1, with each member's assignment. Groups that the client may not describe come
+first. A group with a topic that the client may not describe is refused as a whole.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ __all__ = ["handle", "refuse"]
 
 
 class _Kind(NamedTuple):
-    """One kind of group: the question that its coordinator is asked about a group, and the classes of the answer."""
+    """One type of group: the request to its coordinator, and the classes of the response."""
 
     check_served: Callable[[World], None]
     ask: Callable[[str], Any]
     response: type[Any]
     topics: Callable[[Any], set[str]]
-    """The names of the topics that a described group shows."""
+    """The names of the topics in a described group."""
 
     def error(self, group_id: str, code: int, message: str | None = None) -> Any:  # noqa: ANN401
         return self.response.DescribedGroup(error_code=code, error_message=message, group_id=group_id)
@@ -81,7 +81,7 @@ def refuse(request: Request, code: int, message: str | None) -> Any:  # noqa: AN
 
 
 def _shown(node: Groups, request: Request, kind: _Kind, group: Any) -> Any:  # noqa: ANN401
-    """The group as this asker may see it."""
+    """The group as this client may see it."""
     if group.error_code:
         return group
     for name in sorted(kind.topics(group)):

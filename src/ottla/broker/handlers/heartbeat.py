@@ -1,7 +1,7 @@
 """Heartbeat (12): a member of a classic group keeps its session alive.
 
-Versions 0 to 4: from 3 on with the instance id of a static member. While the coordinator loads its groups it does
-not know the member, and answers without an error, as Apache Kafka does.
+Versions 0 to 4: from 3 on with the instance id of a static member. While the coordinator loads its groups it does not
+know the member, and responds without an error, as Apache Kafka does.
 """
 
 from __future__ import annotations

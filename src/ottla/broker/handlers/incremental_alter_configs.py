@@ -1,8 +1,8 @@
-"""IncrementalAlterConfigs (44): sets or removes single settings, or entries of lists, by the controller.
+"""IncrementalAlterConfigs (44): sets or removes single settings or entries of lists, through the controller.
 
-Versions 0 and 1, which differ in their encoding. A resource is changed completely or not at all. Brokers act on what
-changes as soon as it is committed. The levels of this node's loggers are changed here and now, without the controller.
-Policies (alter.config.policy.class.name) are not called.
+Versions 0 and 1, which differ in their encoding. A resource is changed completely or not at all. Brokers apply changes
+as soon as they are committed. The levels of this node's loggers are changed at once, without the controller. Policies
+(alter.config.policy.class.name) are not called.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _alter_loggers(node: Configs, request: Request, resource: _Resource, count: 
 def _together(
     body: IncrementalAlterConfigsRequest, verdicts: list[_Verdict], reply: IncrementalAlterConfigsResponse
 ) -> IncrementalAlterConfigsResponse:
-    """What was said of loggers and of other resources, in the order in which they were named."""
+    """The results of loggers and of other resources, in the order of the request."""
     of_loggers, of_others = iter(verdicts), iter(reply.responses)
     return IncrementalAlterConfigsResponse(
         responses=tuple(

@@ -1,9 +1,9 @@
-"""InitProducerId (22): an id under which a producer numbers its batches.
+"""InitProducerId (22): the id and epoch of an idempotent or transactional producer.
 
 Versions 0 to 6; 6 (KIP-939, two-phase commit) only with `unstable.api.versions.enable`. Without a transactional id each
 call gets a fresh id with epoch 0; the id and epoch it may name from version 3 on are ignored, as by Apache Kafka.
-With one, its coordinator answers. Before version 4 a fenced producer gets INVALID_PRODUCER_EPOCH, later
-PRODUCER_FENCED. Keeping a prepared transaction (version 6) is answered with UNSUPPORTED_VERSION, as by Apache Kafka.
+With one, its coordinator responds. Before version 4 a fenced producer gets INVALID_PRODUCER_EPOCH, later
+PRODUCER_FENCED. Keeping a prepared transaction (version 6) gets UNSUPPORTED_VERSION, as from Apache Kafka.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""JoinGroup (11): a member enters a classic group, or takes part in its next rebalance.
+"""JoinGroup (11): a member joins a classic group, or takes part in its next rebalance.
 
-Versions 0 to 9. In 0 the session time-out is the rebalance time-out as well. From 4 on a dynamic member must come back
-with the member id that it is given first; from 5 on there are static members; from 7 on an answer may have no protocol;
-from 8 on a member may say why it joins; from 9 on the leader may be told to leave the assignment as it is.
+Versions 0 to 9. In 0 the session timeout is also the rebalance timeout. From 4 on a dynamic member must join again with
+the member id of the first response; from 5 on there are static members; from 7 on a response may have no protocol; from
+8 on a member may give a reason; from 9 on the leader may be told to skip the assignment.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""LeaveGroup (13): members leave a classic group, or are sent away by their instance ids.
+"""LeaveGroup (13): members leave a classic group, or are removed by their instance ids.
 
-Versions 0 to 5. Up to 2 one member leaves, and its error is the error of the answer; from 3 on many may, each with an
-error of its own; from 5 on they may say why.
+Versions 0 to 5. Up to 2 one member leaves, and its error is the error of the response; from 3 on many may, each with an
+error of its own; from 5 on they may give a reason.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""ListConfigResources (74): the names of what has settings, or can have them.
+"""ListConfigResources (74): the names of resources with settings.
 
-Topics and brokers are all named; groups and subscriptions to client metrics only if something was set for them, since
-they are known by nothing else. Version 0 asks for client metrics alone; version 1 names types, none for all of them.
+All topics and brokers are listed; groups and client metrics subscriptions only if something was set for them. Version 0
+lists only client metrics; version 1 has a list of types, which is empty for all types.
 """
 
 from __future__ import annotations

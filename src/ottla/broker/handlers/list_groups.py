@@ -1,7 +1,7 @@
-"""ListGroups (16): the groups that this node coordinates, of any kind.
+"""ListGroups (16): the groups of all types that this node coordinates.
 
-Versions 0 to 5: from 4 on states are shown and can be asked for, from 5 on kinds. Whoever may not describe the cluster
-sees only the groups that it may describe.
+Versions 0 to 5: from 4 on with states and a filter of states, from 5 on with types and a filter of types. A client that
+may not describe the cluster sees only the groups that it may describe.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def refuse(request: Request, code: int, message: str | None) -> ListGroupsRespon
 
 
 def _response(node: Groups, request: Request, answers: list[Any]) -> ListGroupsResponse:
-    """Each coordinator answers with its groups or with an error. One that has just gone is asked elsewhere."""
+    """Each coordinator answers with its groups or with an error. One that has just moved away is left out."""
     groups: list[ListGroupsResponseListedGroup] = []
     for answer in answers:
         if not isinstance(answer, ErrorCode):

@@ -1,8 +1,8 @@
-"""ListOffsets (2): the offset of a time, or of the start or end of a partition.
+"""ListOffsets (2): the offset of a timestamp, or of the start or end of a partition.
 
-Versions 1 to 11. Special times: -1 the end as the isolation level sees it, -2 the start, -3 the record with the largest
-time (from 7), -4 the start on local disk (8), -5 the end in remote storage (9), -6 the first one not uploaded yet (11);
-without remote storage the last two find nothing. A time after the last record finds nothing, which is no error.
+Versions 1 to 11. Special timestamps: -1 the end for the isolation level, -2 the start, -3 the record with the largest
+timestamp (from 7), -4 the start on local disk (8), -5 the end in remote storage (9), -6 the first one not uploaded yet
+(11); without remote storage the last two find nothing. A timestamp after the last record finds nothing, without error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """ListTransactions (66): the transactional ids that this node coordinates.
 
-Versions 0 to 2. By state and producer id; from 1 on by age; from 2 on by a pattern in RE2's syntax that must match the
-whole id. Ids that the client may not describe are left out. State names that are none are told back.
+Versions 0 to 2. Filters: state and producer id; from 1 on age; from 2 on a pattern in RE2's syntax that must match the
+whole id. Ids that the client may not describe are left out. The response lists unknown state names.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ API_KEY: Final = 66
 VERSIONS: Final = (0, 2)
 
 _PATTERN_BYTES_MAX: Final = 2 << 20
-"""What a compiled pattern may take."""
+"""The memory limit of a compiled pattern."""
 
 
 def handle(node: Transactions, request: Request) -> DelayedResponse:

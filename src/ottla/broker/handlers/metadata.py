@@ -1,10 +1,10 @@
-"""Metadata (3): brokers, topics, partitions and their leaders, as seen through the listener of the request.
+"""Metadata (3): brokers, topics, partitions and their leaders, with addresses for the request's listener.
 
 Versions 0 to 13. An empty list of topics means all of them in version 0 and none from 1 on; null means all. From 12 on
-topics can be asked for by id; if any is, names are ignored. Missing topics are created, where client and broker
-allow it, before the answer is given: Apache Kafka answers UNKNOWN_TOPIC_OR_PARTITION first and creates meanwhile. Those
-that were deleted within the last half second are not created.
-The controller's id is that of a living broker: clients send admin requests there, and it takes them on.
+topics can be named by id; then names are ignored. Missing topics are created before the response, if client and broker
+allow it: Apache Kafka answers UNKNOWN_TOPIC_OR_PARTITION first and creates them in the meantime. Topics that were
+deleted within the last half second are not created. The controller's id is that of a live broker: clients send admin
+requests there, and it forwards them.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def handle(node: Cluster, request: Request) -> Answer:
 
 
 def refuse(request: Request, code: int, message: str | None) -> MetadataResponse:
-    # A name may be null in requests from 10 on, in answers from 12 on.
+    # A name may be null in requests from 10 on, in responses from 12 on.
     topics = tuple(_Topic(code, topic.name or "", topic.topic_id) for topic in request.body.topics or ())
     return MetadataResponse(topics=topics, error_code=code)
 
@@ -112,7 +112,7 @@ def _by_name(node: Cluster, request: Request, name: str, failures: Mapping[str, 
 
 
 def missing_code(name: str) -> ErrorCode:
-    """What to say of a topic that is not there."""
+    """The error for a topic that does not exist."""
     try:
         check_topic_name(name)
     except Reject as reject:
@@ -151,7 +151,7 @@ def _partition(node: Cluster, request: Request, partition: PartitionImage) -> _P
 
 
 def leader_of(node: Cluster, partition: PartitionImage, listener: str) -> tuple[int, ErrorCode]:
-    """The leader, if it is there and can be reached by a listener of that name; else -1 and why."""
+    """The leader, if it is alive and has a listener of that name; else -1 and the error."""
     leader = node.image.brokers.get(partition.leader)
     if leader is None or leader.fenced:
         return NO_LEADER, ErrorCode.LEADER_NOT_AVAILABLE
@@ -161,7 +161,7 @@ def leader_of(node: Cluster, partition: PartitionImage, listener: str) -> tuple[
 
 
 def offline_replicas(node: Cluster, partition: PartitionImage, listener: str) -> tuple[int, ...]:
-    """Replicas whose broker is not there, or whose directory has failed."""
+    """Replicas whose broker is not alive, or whose directory has failed."""
     return tuple(
         broker_id
         for broker_id, directory in zip(partition.replicas, partition.directories, strict=True)
@@ -180,7 +180,7 @@ def _may_see(node: Cluster, request: Request, name: str) -> bool:
 
 
 def _creatable(node: Cluster, request: Request, names: Iterable[str]) -> list[str]:
-    """Missing topics that may be created."""
+    """The missing topics that may be created."""
     if not request.body.allow_auto_topic_creation or not node.settings["auto.create.topics.enable"]:
         return []
     return [
@@ -232,7 +232,7 @@ def _response(node: Cluster, request: Request, topics: list[_Topic]) -> Metadata
 
 
 def living_brokers(node: Cluster, listener: str) -> list[tuple[int, str, int, str | None]]:
-    """Id, host, port and rack of the brokers that can be reached by a listener of that name."""
+    """Id, host, port and rack of the live brokers with a listener of that name."""
     found = []
     for broker in node.image.brokers.values():
         endpoint = broker.endpoint(listener)

@@ -1,8 +1,8 @@
 """OffsetCommit (8): commit offsets of a group.
 
-Versions 2 to 10: up to 4 the client may say how long its offsets are kept; from 6 on an offset comes with the leader
-epoch of the record before it, from 7 on static members say who they are, from 9 on errors of groups have codes of their
-own, from 10 on topics are named by id. The answer is given when the offsets are committed to `__consumer_offsets`.
+Versions 2 to 10: up to 4 the client may give a retention time; from 6 on an offset has the leader epoch of the record
+before it, from 7 on static members send their instance id, from 9 on errors of groups have codes of their own, from 10
+on topics are named by id. The response is sent when the offsets are committed to `__consumer_offsets`.
 """
 
 from __future__ import annotations

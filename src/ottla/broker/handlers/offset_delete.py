@@ -1,6 +1,6 @@
 """OffsetDelete (47): delete committed offsets of a group.
 
-Version 0. Offsets of topics that a member subscribes to stay.
+Version 0. Offsets of topics to which a member subscribes are kept.
 """
 
 from __future__ import annotations

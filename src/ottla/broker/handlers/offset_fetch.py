@@ -1,9 +1,9 @@
 """OffsetFetch (9): the committed offsets of groups.
 
-Versions 1 to 10: from 2 on all offsets of a group can be asked for and errors of the group have a place of their own,
-from 7 on offsets that an open transaction is about to change can be refused, from 8 on several groups are asked for at
-once, from 9 on members say who they are, from 10 on topics are named by id. Each group is asked at its own coordinator;
-what is read has been committed to `__consumer_offsets`.
+Versions 1 to 10: from 2 on all offsets of a group can be requested and there is an error of the group, from 7 on
+offsets that an open transaction changes can be refused (require_stable), from 8 on there are several groups, from 9 on
+members send their id and epoch, from 10 on topics are named by id. Each group is read at its own coordinator; only
+offsets that are committed to `__consumer_offsets` are returned.
 """
 
 from __future__ import annotations

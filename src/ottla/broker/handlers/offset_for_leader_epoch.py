@@ -1,7 +1,7 @@
-"""OffsetForLeaderEpoch (23): where a leader's epoch ends in this log, for readers that look for divergence.
+"""OffsetForLeaderEpoch (23): the end offset of a leader epoch in this log, with which readers detect divergence.
 
-Versions 2 to 4. The answer is the largest known epoch at or below the one asked for, and where it ends: where the next
-one begins, or the end of the log. An epoch that is not known gives -1 and -1, which is no error.
+Versions 2 to 4. The response has the largest known epoch at or below the requested one, and its end: the start of the
+next epoch, or the end of the log. An unknown epoch gives -1 and -1, without error.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _answer(
             log = replica.log
             epoch, end_offset = log.epochs.end_offset_for(asked.leader_epoch, log.log_end_offset)
         else:
-            # As of a log that knows the leader's epoch and nothing else: older ones end where it begins.
+            # Like a log with only the leader's epoch: older epochs end where it begins.
             is_known = 0 <= asked.leader_epoch <= replica.leader_epoch
             epoch, end_offset = (asked.leader_epoch, 0) if is_known else (-1, -1)
     except (Reject, LogError) as error:

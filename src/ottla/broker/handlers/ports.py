@@ -1,4 +1,4 @@
-"""What handlers need of a node, by family of APIs. A node implements all of them."""
+"""The ports of handlers to a node, by family of APIs. A node implements all of them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Controller(Protocol):
     """APIs that the controller answers."""
 
     def submit(self, request: Request, body: object | None = None) -> DelayedResponse:
-        """Take a request, or `body` in its place, to the controller; its reply comes when it is committed."""
+        """Pass a request, or `body` instead, to the controller; its reply comes when the change is committed."""
 
 
 class Records(Access, Protocol):
@@ -83,7 +83,7 @@ class Transactions(Access, Protocol):
 
 
 class ShareGroups(Access, Protocol):
-    """APIs of share groups beside membership: records, offsets, state."""
+    """APIs of share groups other than membership: records, offsets, state."""
 
     image: MetadataImage
     replicas: Replicas
@@ -96,7 +96,7 @@ class ShareGroups(Access, Protocol):
 
 
 class Cluster(Access, Protocol):
-    """APIs that tell what the cluster is made of."""
+    """APIs about the nodes and topics of the cluster."""
 
     config: NodeConfig
     settings: Settings

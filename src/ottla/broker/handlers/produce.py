@@ -1,13 +1,13 @@
 """Produce (0): append batches to partitions that this node leads.
 
-Versions 3 to 13; 0 to 2 are advertised and refused, as Apache Kafka does, because old clients of librdkafka look at the
-lowest one. From 10 on an answer that says "not the leader" names the leader; from 13 on topics go by id.
+Versions 3 to 13; 0 to 2 are advertised and refused, as by Apache Kafka, because old versions of librdkafka check the
+lowest one. From 10 on the error "not the leader" comes with the leader; from 13 on topics are named by id.
 
-Each partition is handled by itself. acks=0 gets no answer, and any error ends the connection; acks=1 is answered after
-the write, acks=all when the high watermark has passed the batch or the time is over. Batches are judged by the log
-(`ottla.log.append`).
+Each partition is handled separately. acks=0 gets no response, and any error closes the connection; acks=1 gets one
+after the write, acks=all when the high watermark has passed the batch or the timeout is over. The log validates
+batches (`ottla.log.append`).
 
-The first batch of a transaction in a partition is taken only after the transaction's coordinator was asked
+The first batch of a transaction in a partition is accepted only after the transaction's coordinator was asked
 (`ottla.broker.transactions.verification`). Up to version 10 a partition that was not added gets INVALID_TXN_STATE, in
 11 TRANSACTION_ABORTABLE; from 12 on it is added with the first batch.
 """
@@ -67,7 +67,7 @@ _Topic = ProduceResponseTopicProduceResponse
 
 
 class _Staged:
-    """A batch that waits to be written and acknowledged, and the place of its answer."""
+    """A batch that waits to be written and acknowledged, and the position of its result."""
 
     __slots__ = ("index", "info", "replica")
 
@@ -78,7 +78,7 @@ class _Staged:
 
 
 class _Produce:
-    """One request on its way: what was staged, and the answers so far, in the order of the request."""
+    """The state of one request: staged batches, and the results so far, in the order of the request."""
 
     def __init__(self, node: Records, request: Request) -> None:
         self.node = node
@@ -89,7 +89,7 @@ class _Produce:
         self.staged: list[_Staged] = []
         self.later: DelayedResponse | None = None
         self.verified = _NOTHING_VERIFIED
-        """For partitions to which transactional batches go: what their coordinator says."""
+        """The coordinator's result for each partition with transactional batches."""
 
     def stage_all(self) -> None:
         for topic in self.request.body.topic_data:
@@ -148,7 +148,7 @@ class _Produce:
     # --- after the write ----------------------------------------------------------------------------------------------
 
     def finish(self) -> Answer:
-        """The answer, now or when all is acknowledged."""
+        """The answer, now or when all batches are acknowledged."""
         if self.acks == 0:
             self._settle(expired=False)
             for answer in self.answers:
@@ -160,7 +160,7 @@ class _Produce:
         return self._wait()
 
     def _settle(self, *, expired: bool) -> bool:
-        """Look which batches are acknowledged; whether none is left to wait for."""
+        """Take the acknowledged batches; returns whether none is left to wait for."""
         waiting: list[_Staged] = []
         for one in self.staged:
             try:
@@ -262,7 +262,7 @@ def _has_transactional(body: ProduceRequest) -> bool:
 
 
 def _check_records(records: bytes | memoryview | None, version: int) -> None:
-    """What is refused before anything else is looked at."""
+    """Check the form of the records, before everything else."""
     if not records:
         raise Reject(ErrorCode.INVALID_RECORD, "A produce request holds exactly one batch for a partition.")
     if version >= _ZSTD_FROM or len(records) <= _ATTRIBUTES_LOW_BYTE:

@@ -1,6 +1,6 @@
-"""PushTelemetry (72): metrics of a client, in OpenTelemetry's form, perhaps compressed (KIP-714). Version 0.
+"""PushTelemetry (72): metrics of a client, in OpenTelemetry's format, optionally compressed (KIP-714). Version 0.
 
-Answered in any case; offered to clients only with `ottla.client.telemetry.enable`. Without it nothing is kept.
+Always answered; advertised to clients only with `ottla.client.telemetry.enable`. Without it nothing is kept.
 """
 
 from __future__ import annotations

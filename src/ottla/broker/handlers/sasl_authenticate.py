@@ -1,7 +1,7 @@
 """SaslAuthenticate (36): refused, since no listener has SASL.
 
-Versions 0 to 2: from 1 on the answer says how long a session lasts, which is 0 here. On a listener without SASL the
-answer is ILLEGAL_SASL_STATE with Apache Kafka's own text, and the connection stays.
+Versions 0 to 2: from 1 on the response has the lifetime of the session, which is 0 here. On a listener without SASL the
+error is ILLEGAL_SASL_STATE with Apache Kafka's own text, and the connection stays open.
 """
 
 from __future__ import annotations

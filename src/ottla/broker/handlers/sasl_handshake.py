@@ -1,7 +1,7 @@
 """SaslHandshake (17): refused, since no listener has SASL.
 
-Versions 0 and 1, which do not differ. On a listener without SASL the answer is ILLEGAL_SASL_STATE and an empty list of
-mechanisms, and the connection stays, as on Apache Kafka.
+Versions 0 and 1, which do not differ. On a listener without SASL the response is ILLEGAL_SASL_STATE and an empty list
+of mechanisms, and the connection stays open, as on Apache Kafka.
 """
 
 from __future__ import annotations

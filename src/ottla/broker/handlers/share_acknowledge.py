@@ -1,6 +1,6 @@
 """ShareAcknowledge (79): acknowledge records of a share group.
 
-Versions 1 and 2. From 2 on with renewals, and the answer says how long locks are held.
+Versions 1 and 2. From 2 on with renewals, and the response has the lock duration.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """ShareFetch (78): acknowledge records of a share group, and acquire others.
 
-Versions 1 and 2. From 2 on with acquire modes and renewals. What it does is told in
-`ottla.broker.share.delayed_share_fetch`. What is read counts towards the quota of fetches. Tiered storage is not there
-yet.
+Versions 1 and 2. From 2 on with acquire modes and renewals. `ottla.broker.share.delayed_share_fetch` describes it. The
+bytes count towards the fetch quota. Tiered storage is not supported yet.
 """
 
 from __future__ import annotations

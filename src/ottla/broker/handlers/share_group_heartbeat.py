@@ -1,7 +1,7 @@
 """ShareGroupHeartbeat (76): a consumer joins its share group, gets its assignment, and leaves (KIP-932).
 
-Version 1. A client that names topics must be allowed to describe all of them. The request itself is checked before its
-coordinator is looked up. An error is answered with its code and message alone.
+Version 1. A client that names topics must be allowed to describe all of them. The request itself is validated before
+its coordinator is looked up. A response with an error has only its code and message.
 """
 
 from __future__ import annotations

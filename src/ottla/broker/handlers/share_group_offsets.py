@@ -1,8 +1,9 @@
 """AlterShareGroupOffsets (91) and DeleteShareGroupOffsets (92): the offsets of an empty share group (KIP-932).
 
-Version 0 of each. With the first, the group goes on from other offsets, or a new one begins there; with the second it
-forgets topics, and begins anew with them. The client must be allowed to read the group, or to delete it, and to read
-the topics. It is answered when the share coordinators have done it and leaders have dropped what they held.
+Version 0 of each. The first sets the start offsets of a group, or creates one with them; the second deletes the state
+of topics, so that the group starts over with them. The client must be allowed to read the group, or to delete it, and
+to read the topics. The response comes when the share coordinators have written the change and leaders have dropped
+their state.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _NO_ID: Final = bytes(16)
 
 
 def handle(node: ShareGroups, request: Request) -> DelayedResponse:
-    """Have the group's coordinator do what is asked, for the topics that the client may read."""
+    """Pass the request to the group's coordinator, for the topics that the client may read."""
     body, later = request.body, DelayedResponse()
     check_served(node.groups.world)
     check_group(node, request, Operation.READ if request.api_key == _ALTER else Operation.DELETE, body.group_id)
@@ -61,7 +62,7 @@ def refuse(request: Request, code: int, message: str | None) -> Any:  # noqa: AN
 
 
 def _denied(node: ShareGroups, request: Request, asked: Any) -> Any:  # noqa: ANN401
-    """The part of the answer for a topic that the client must not read."""
+    """The part of the response for a topic that the client may not read."""
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if request.api_key != _ALTER:
         return DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic(
@@ -77,7 +78,7 @@ def _denied(node: ShareGroups, request: Request, asked: Any) -> Any:  # noqa: AN
 
 
 def _with_denied(body: Any, response: Any, denied: dict[str, Any]) -> Any:  # noqa: ANN401
-    """In the order of the request."""
+    """The response with the refused topics, in the order of the request."""
     if response.error_code or not denied:
         return response
     topics = {each.topic_name: each for each in response.responses} | denied

@@ -1,7 +1,7 @@
 """StreamsGroupDescribe (89): streams groups with their topology, members and tasks (KIP-1071).
 
-Versions 0 and 1: from 1 on with the assignor's name and, for those who ask, the topology's description (KIP-1331).
-Groups that the asker must not describe come first.
+Versions 0 and 1: from 1 on with the assignor's name and, on request, the topology's description (KIP-1331). Groups that
+the client may not describe come first.
 """
 
 from __future__ import annotations

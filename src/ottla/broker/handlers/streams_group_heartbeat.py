@@ -1,8 +1,9 @@
-"""StreamsGroupHeartbeat (88): a thread of a Kafka Streams application joins, lives in, or leaves its group (KIP-1071).
+"""StreamsGroupHeartbeat (88): a thread of a Kafka Streams application joins its group, stays in it or leaves it
+(KIP-1071).
 
 Versions 0 and 1: from 1 on a member may be told that it lacks client tags, and may be asked to describe its topology
-(KIP-1331). Internal topics that the application needs are created before the answer, which waits a second for them.
-Who names topics must be allowed to describe all of them.
+(KIP-1331). Internal topics that the application needs are created before the response, which waits a second for them.
+A client that names topics must be allowed to describe all of them.
 """
 
 from __future__ import annotations

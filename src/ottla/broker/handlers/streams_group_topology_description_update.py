@@ -1,9 +1,9 @@
 """StreamsGroupTopologyDescriptionUpdate (93): a member pushes the description of its topology, and the broker's plugin
 keeps it (KIP-1331).
 
-Version 0. Served by brokers with a plugin only; others answer UNSUPPORTED_VERSION. What can be said without the group
-is said by whichever broker is asked, before it looks for the coordinator. A group that does not exist is
-GROUP_ID_NOT_FOUND, as with Apache Kafka, though the schema speaks of UNKNOWN_MEMBER_ID.
+Version 0. Only brokers with a plugin serve it; others answer UNSUPPORTED_VERSION. Every broker validates the request
+before it looks up the coordinator. A group that does not exist gets GROUP_ID_NOT_FOUND, as with Apache Kafka, though
+the schema mentions UNKNOWN_MEMBER_ID.
 """
 
 from __future__ import annotations

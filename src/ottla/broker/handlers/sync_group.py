@@ -1,7 +1,7 @@
-"""SyncGroup (14): the leader of a classic group hands in its assignment, the other members fetch theirs.
+"""SyncGroup (14): the leader of a classic group sends the assignments, and each member gets its own.
 
-Versions 0 to 5: from 3 on with the instance id of a static member, from 5 on with the protocol's type and name, without
-which nothing else is looked at.
+Versions 0 to 5: from 3 on with the instance id of a static member, from 5 on with the protocol's type and name, which
+are checked first.
 """
 
 from __future__ import annotations

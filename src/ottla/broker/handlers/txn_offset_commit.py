@@ -1,8 +1,8 @@
 """TxnOffsetCommit (28): commit offsets of a group as part of a transaction.
 
-Versions 0 to 6: from 2 on an offset comes with the leader epoch of the record before it, from 3 on members say who they
-are, up to 4 the transaction must have been told of the group (AddOffsetsToTxn), from 5 on it is told by this request,
-from 6 on topics are named by id. The offsets can be read once the transaction is committed.
+Versions 0 to 6: from 2 on an offset has the leader epoch of the record before it, from 3 on members send their id and
+generation, up to 4 the group must have been added to the transaction (AddOffsetsToTxn), from 5 on this request adds it,
+from 6 on topics are named by id. The offsets are visible once the transaction is committed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ API_KEY: Final = 28
 VERSIONS: Final = (0, 6)
 
 _LOADING_KNOWN_FROM: Final = 2
-"""Clients of older versions may break at COORDINATOR_LOAD_IN_PROGRESS."""
+"""Clients of older versions may fail on COORDINATOR_LOAD_IN_PROGRESS."""
 
 _Topic = TxnOffsetCommitResponseTxnOffsetCommitResponseTopic
 _Partition = TxnOffsetCommitResponseTxnOffsetCommitResponsePartition

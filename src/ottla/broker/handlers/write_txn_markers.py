@@ -1,7 +1,7 @@
 """WriteTxnMarkers (27): end transactions in partitions that this node leads.
 
-Versions 1 and 2. Transaction coordinators send it, and administrators who end a transaction that nobody ends. Version 2
-tells the transaction version of each marker, by which its epoch is judged. Each partition answers for itself.
+Versions 1 and 2. Transaction coordinators send it, and administrators who abort a hanging transaction. Version 2 has
+the transaction version of each marker, which decides how its epoch is checked. Each partition has its own error.
 """
 
 from __future__ import annotations

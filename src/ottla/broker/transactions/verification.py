@@ -137,8 +137,8 @@ def verify_offsets(
     """The same for the partition of `__consumer_offsets` to which a transaction commits offsets of a group."""
     wanted, producer = Partition(GROUPS.name, partition), (body.producer_id, body.producer_epoch)
     support = TransactionSupport.of_txn_offset_commit(version)
-    is_asked = support is TransactionSupport.ADDS or node.settings["transaction.partition.verification.enable"]
-    if not is_asked or has_open_transaction(node.replicas, wanted, producer):
+    is_needed = support is TransactionSupport.ADDS or node.settings["transaction.partition.verification.enable"]
+    if not is_needed or has_open_transaction(node.replicas, wanted, producer):
         done(ErrorCode.NONE)
         return
     ask_coordinator(
