@@ -1,7 +1,7 @@
 """The `ottla` command.
 
-`table` names every command and where it lives; `lazy` loads a command's module only when it runs, so that
-`ottla --help` stays quick however many commands there are; `failure` says how bad input is answered.
+`table` lists every command with its module; `lazy` imports the module only when the command runs, so that
+`ottla --help` stays fast; `failure` turns bad input into an error message and an exit code.
 """
 
 import io
@@ -19,14 +19,14 @@ GROUP = LazyGroup("ottla", COMMANDS, help=HELP)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line and give its exit code."""
+    """Run one command line and return its exit code."""
     return answer(lambda: GROUP.main(arguments, prog_name="ottla", standalone_mode=False, color=colour.wanted()))
 
 
 def main() -> None:
-    """Be the `ottla` command of the shell."""
+    """The entry point of the `ottla` command."""
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that lacks a character gets a question mark for it, not a traceback.
+        # Characters that the terminal lacks become question marks.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     sys.exit(run(sys.argv[1:]))

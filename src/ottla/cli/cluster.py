@@ -1,4 +1,4 @@
-"""What all commands share that talk to a cluster: how it is found, how failures read, and how tables look."""
+"""The common parts of commands that talk to a cluster: options, errors and tables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEFAULT_SERVER = "127.0.0.1:9092"
 SERVER_VARIABLE = "OTTLA_BOOTSTRAP"
 DEFAULT_TIMEOUT = "10s"
 WIDTH_OF_FILES = 10_000
-"""Nothing is cut or broken that goes into a file or another program."""
+"""Output to a file or another program is neither cut nor wrapped."""
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ class Seconds(click.ParamType[float]):
 
 
 class Target(NamedTuple):
-    """Which cluster, and how to get there."""
+    """The cluster, and how to connect to it."""
 
     bootstrap_server: str
     command_config: Path | None
@@ -75,7 +75,7 @@ _TARGET_OPTIONS = (
         show_default=True,
         envvar=SERVER_VARIABLE,
         show_envvar=True,
-        help="A broker of the cluster; several with commas between.",
+        help="A broker of the cluster; separate several with commas.",
     ),
     click.option(
         "--command-config",
@@ -88,14 +88,14 @@ _TARGET_OPTIONS = (
         default=DEFAULT_TIMEOUT,
         show_default=True,
         metavar="TIME",
-        help="How long to keep trying: 10s, 500ms, 2m; a number alone is seconds.",
+        help="How long to keep trying: 10s, 500ms, 2m; a bare number is in seconds.",
     ),
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
 
 
 class ClusterGroup(click.Group):
-    """A group of commands that names the nearest one to a wrong one."""
+    """A group of commands that suggests the nearest name for an unknown one."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -106,7 +106,7 @@ class ClusterGroup(click.Group):
 
 
 def help_alone(context: click.Context) -> None:
-    """A group that is called without a command shows what there is."""
+    """A group that is called without a command shows its help."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
@@ -115,9 +115,9 @@ def help_alone(context: click.Context) -> None:
 
 
 def on_cluster(target: Target, work: Callable[[Client], Awaitable[T]], changes: Changes | None = None) -> T:
-    """Connect, do the work, and close; what goes wrong becomes a Failure of one line.
+    """Connect, do the work, and close; a client error becomes a Failure of one line.
 
-    `changes` are settings of the client that hold unless the command line or its file says otherwise.
+    `changes` are settings of the client, which the command line and its file override.
     """
     from ottla.client import Client, ClientError
 
@@ -157,16 +157,16 @@ class Column(NamedTuple):
 
 
 def numbers(*headings: str) -> tuple[Column, ...]:
-    """Columns of numbers."""
+    """Numeric columns."""
     return tuple(Column(each, is_number=True) for each in headings)
 
 
 PARTITION_COLUMNS = (Column("TOPIC"), *numbers("PARTITION"))
-"""Those of a `TopicPartition`."""
+"""The columns of a `TopicPartition`."""
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
-    """Rows below their headings; in colour and as wide as the terminal, or plain and as wide as needed in a file."""
+    """Print rows below their headings, in colour and as wide as the terminal; in a file plain and as wide as needed."""
     from rich.table import Table
 
     console = colour.console()

@@ -14,7 +14,7 @@ _DUMB: Final = ("dumb", "unknown")
 
 
 def wanted() -> bool | None:
-    """Whether styles are wanted: True and False were asked for, None leaves it to the stream."""
+    """Whether styles are wanted: True or False if the user says so, None to let the stream decide."""
     context = click.get_current_context(silent=True)
     if context is not None and context.color is not None:
         return context.color
@@ -22,7 +22,7 @@ def wanted() -> bool | None:
 
 
 def console(width: int | None = None) -> Console:
-    """What tables and pages are printed by."""
+    """The console that prints tables and pages."""
     from rich.console import Console
 
     asked = wanted()

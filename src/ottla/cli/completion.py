@@ -1,4 +1,4 @@
-"""`ottla completion`: what makes a shell complete ottla's commands and options."""
+"""`ottla completion`: completion scripts for shells."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ VARIABLE: Final = "_OTTLA_COMPLETE"
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
-    """Print what makes SHELL complete the commands and options of ottla.
+    """Print the script that makes a shell complete the commands and options of ottla.
 
     \b
     ottla completion bash >> ~/.bashrc
@@ -26,5 +26,5 @@ def completion(shell: str) -> None:
 
     kind = get_completion_class(shell)
     assert kind is not None, shell
-    # Bash's own `source` would start a bash to see how old it is.
+    # click's own class starts a bash to check its version.
     click.echo(ShellComplete.source(kind(GROUP, {}, "ottla", VARIABLE)))

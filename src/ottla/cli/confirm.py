@@ -1,4 +1,4 @@
-"""Asking before something is gone for good."""
+"""Asks for confirmation before something is deleted."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ T = TypeVar("T")
 
 
 def yes_option(command: Callable[..., T]) -> Callable[..., T]:
-    return click.option("--yes", "-y", is_flag=True, help="Do it without asking; needed where nobody can be asked.")(
-        command
-    )
+    return click.option("--yes", "-y", is_flag=True, help="Do it without asking; required without a terminal.")(command)
 
 
 def confirm(plan: Iterable[str], yes: bool) -> None:
-    """Say what would go, and go on if that is wanted. Without a terminal only `--yes` says so."""
+    """Show what would be deleted, and ask. Without a terminal, `--yes` is required."""
     if yes:
         return
     for line in plan:

@@ -1,4 +1,4 @@
-"""`ottla docs`: the pages about the protocol as a site."""
+"""`ottla docs`: a site with the pages about the protocol."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ottla.explain.site import SiteFile
 
 MARKER = ".ottla-site"
-"""Stands in a folder that `ottla docs build` made, and may therefore replace."""
+"""Marks a folder that `ottla docs build` created, and may replace."""
 
 
 @click.group()
@@ -29,10 +29,10 @@ def docs() -> None:
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("site"),
     show_default=True,
-    help="Folder to put the site into; an older site there is replaced.",
+    help="The folder for the site; an older site there is replaced.",
 )
 def build(out: Path) -> None:
-    """Write a page for each version of each message, for each record type and each error, with a list and a search.
+    """Write a page for each version of each message, each record type and each error, with a list and a search.
 
     The site needs no server: open index.html in a browser.
     """
@@ -42,7 +42,7 @@ def build(out: Path) -> None:
 
     fresh = out.parent / f"{out.name}.new"
     if fresh.exists():
-        rmtree(fresh)  # left behind by a build that was interrupted
+        rmtree(fresh)  # left by an interrupted build
     count, size = write(files(), fresh, file_count())
     if out.exists():
         rmtree(out)
@@ -51,7 +51,7 @@ def build(out: Path) -> None:
 
 
 def write(files: Iterable[SiteFile], folder: Path, count: int) -> tuple[int, int]:
-    """Write the files below a new folder, with a progress bar; gives how many and how many bytes."""
+    """Write the files below a new folder, with a progress bar; returns the number of files and of bytes."""
     from rich.console import Console
     from rich.progress import track
 

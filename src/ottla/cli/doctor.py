@@ -1,4 +1,4 @@
-"""`ottla doctor`: is this machine fit for what ottla does, and if not for something, what would help."""
+"""`ottla doctor`: checks whether this machine has what ottla needs, and says what would help."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ GIB: Final = 1024**3
 
 
 class Check(NamedTuple):
-    """`state` is ok, missing (something ottla can do without) or bad."""
+    """`state` is ok, missing (something optional) or bad."""
 
     name: str
     state: str
@@ -45,9 +45,9 @@ class Check(NamedTuple):
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of lines.")
 def doctor(as_json: bool) -> int:
-    """Look at this machine: Python, Java, Maven, ports, disk, clock, file limit, browser.
+    """Check this machine: Python, Java, Maven, ports, disk, clock, file limit, browser.
 
-    Ends with exit code 1 if something is there that ottla cannot work with. What is only missing limits what it can do.
+    The exit code is 1 if ottla cannot work with something that it finds. Something optional may be missing.
     """
     found = check_all()
     if as_json:
@@ -107,7 +107,7 @@ def java() -> Check:
 
 
 def java_version(said: str) -> int | None:
-    """The number that counts in what `java -version` says: 17 of "17.0.15", 8 of "1.8.0_392"."""
+    """The major version in the output of `java -version`: 17 of "17.0.15", 8 of "1.8.0_392"."""
     match = re.search(r'version "(?:1\.)?(\d+)', said)
     return int(match[1]) if match else None
 
@@ -123,7 +123,7 @@ def maven() -> Check:
 
 
 def _said(command: list[str]) -> str | None:
-    """What a program says, wherever it says it; None if it cannot be run."""
+    """The output of a program, on either stream; None if it cannot be run."""
     try:
         ran = subprocess.run(command, capture_output=True, text=True, timeout=TOOL_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -158,7 +158,7 @@ def disk() -> Check:
 
 
 def clock() -> Check:
-    """Brokers compare timestamps with the clock, and files with both: does this clock agree with the disk's?"""
+    """Brokers compare timestamps and files with the clock: check that this clock agrees with the disk's."""
     with tempfile.NamedTemporaryFile() as file:
         skew_s = os.stat(file.name).st_mtime - time.time()
     if abs(skew_s) > CLOCK_SKEW_MAX_S:

@@ -1,4 +1,4 @@
-"""`ottla explain`: a page about a message, a record type, an error or a setting."""
+"""`ottla explain`: shows the page of a message, a record type, an error or a setting."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ FORMATS = ("json", "html", "markdown")
 @click.command()
 @click.argument("words", metavar="[NAME [VERSION] [request|response]]", nargs=-1)
 @click.option("--error", "error", metavar="NAME|CODE", help="Explain an error by its name or code.")
-@click.option("--list", "is_list", is_flag=True, help="List what can be explained, as `ottla explain` alone does.")
+@click.option("--list", "is_list", is_flag=True, help="List all pages, like `ottla explain` alone.")
 @click.option("--json", "form", flag_value="json", help="The page as a JSON object; several pages as an array.")
-@click.option("--html", "form", flag_value="html", help="The page as one HTML file that needs nothing else.")
+@click.option("--html", "form", flag_value="html", help="The page as one self-contained HTML file.")
 @click.option("--markdown", "form", flag_value="markdown", help="The page as Markdown.")
 @click.option("--width", type=click.IntRange(min=40), help="Columns to use instead of the terminal's width.")
 def explain(words: tuple[str, ...], error: str | None, is_list: bool, form: str | None, width: int | None) -> None:
     """Explain a message, a record type or an error, down to its bytes, or a setting.
 
-    NAME is Kafka's, in any case: ShareFetch, ShareFetchRequest, StreamsGroupMetadataValue, FENCED_MEMBER_EPOCH, or an
-    API key such as 78. Without VERSION the highest stable one is shown; without request or response, both. After the
-    word config it is the name of a setting; `ottla explain config --list` lists all settings.
+    NAME is Kafka's, in upper or lower case: ShareFetch, ShareFetchRequest, StreamsGroupMetadataValue,
+    FENCED_MEMBER_EPOCH, or an API key such as 78. The default VERSION is the highest stable one; by default both
+    request and response are shown. `ottla explain config NAME` explains a setting, and `ottla explain config --list`
+    lists all settings.
 
     \b
     ottla explain StreamsGroupHeartbeat 0 response

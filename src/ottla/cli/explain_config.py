@@ -1,4 +1,4 @@
-"""`ottla explain config`: what a setting is for, what it may be, and what it is called elsewhere."""
+"""`ottla explain config`: explains a setting: its purpose, its allowed values, and its synonyms."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MODES: Final = {
 
 
 def explain_config(names: Sequence[str], form: str | None, *, is_list: bool) -> None:
-    """Tell of settings by name, or list them all."""
+    """Explain settings by name, or list them all."""
     if form in ("html", "markdown"):
         raise Failure(f"settings have no page in {form}", "give --json, or nothing")
     if is_list or not names:
@@ -52,7 +52,7 @@ def _tables() -> dict[str, ConfigDefs]:
 
 
 def _found(name: str) -> list[dict[str, Any]]:
-    """What is known of a name, which may be a setting of several kinds of resources."""
+    """The settings with a name, which several types of resources may have."""
     tables = _tables()
     found = [_facts(kind, table[name]) for kind, table in tables.items() if name in table]
     if not found:
@@ -82,7 +82,7 @@ def _facts(kind: str, key: ConfigKey) -> dict[str, Any]:
 
 
 def _also(kind: str, name: str) -> list[str]:
-    """What the same is called elsewhere, the strongest first."""
+    """The synonyms of a setting, in order of precedence."""
     from ottla.core.metadata.config_defs import broker_defs
     from ottla.core.metadata.config_rules import TOPIC_SYNONYMS
 

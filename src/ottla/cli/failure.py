@@ -1,11 +1,10 @@
-"""How the command line answers what cannot be done: what and why in one line on standard error, then what to do.
+"""Errors on the command line: what is wrong in one line on standard error, then what to do.
 
     ottla: there is no command 'versoin'
       → did you mean version?
 
-A command raises `Failure`; click's own complaints (unknown option, missing argument, file not found) take the same way,
-so that every refusal looks alike. So does a package that is not there because its extra was not installed. A bug of
-ours is none of these: its traceback is shown. Exit codes:
+A command raises `Failure`; click's own errors (unknown option, missing argument, file not found) have the same form,
+and so has a package that is missing because its extra was not installed. A bug of ours shows its traceback. Exit codes:
 
     0    done
     1    the cluster refused, or a check failed
@@ -30,11 +29,11 @@ EXIT_IN_PART = 6
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
 EXTRAS = {"spark": ("pyspark", "pyarrow", "numpy", "pandas", "numba")}
-"""Extra of ottla -> the packages that it brings and that commands import."""
+"""Extra of ottla -> its packages that commands import."""
 
 
 class Failure(Exception):
-    """Something cannot be done: what and why, what to do about it, and the exit code."""
+    """An error: what and why, what to do about it, and the exit code."""
 
     def __init__(self, problem: str, advice: str = "", *, code: int = EXIT_BAD_INPUT) -> None:
         super().__init__(f"{problem}\n  → {advice}" if advice else problem)
@@ -44,7 +43,7 @@ class Failure(Exception):
 
 
 def nearest(word: str, valid: Iterable[str]) -> str:
-    """Advice that names the valid word nearest to `word`, or nothing when none is near."""
+    """Advice with the valid word nearest to `word`; empty if none is near."""
     from difflib import get_close_matches
 
     by_lower = {candidate.lower(): candidate for candidate in valid}
@@ -53,14 +52,14 @@ def nearest(word: str, valid: Iterable[str]) -> str:
 
 
 def unknown_command(context: click.Context, word: str, commands: Iterable[str]) -> Failure:
-    """What to say of a word that is no command of a group."""
+    """The error for a word that is not a command of a group."""
     advice = nearest(word, commands) or f"'{context.command_path} --help' lists the commands"
     group = "" if context.parent is None else f" of '{context.command_path}'"
     return Failure(f"there is no command '{word}'{group}", advice)
 
 
 def answer(command: Callable[[], object]) -> int:
-    """Run `command` and turn how it ended into an exit code."""
+    """Run `command` and return the exit code."""
     try:
         outcome = command()
     except Failure as failure:
@@ -78,7 +77,7 @@ def answer(command: Callable[[], object]) -> int:
 
 
 def _not_installed(error: ModuleNotFoundError) -> Failure | None:
-    """What to say where a package is needed that an extra brings; nothing of any other module."""
+    """The error for a missing package of an extra; None for any other module."""
     from importlib.util import find_spec
 
     wanted = (error.name or "").partition(".")[0]

@@ -1,4 +1,4 @@
-"""Findings for people and programs: one line when something opens or closes, and the whole state of a cluster."""
+"""Prints findings: one line when a finding opens or closes, and the whole state of a cluster."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SECOND_MS: Final = 1000
 
 
 class Rules(NamedTuple):
-    """How the rules are to be applied."""
+    """How the rules are applied."""
 
     thresholds: Mapping[str, float]
     muted: tuple[str, ...]
@@ -56,13 +56,13 @@ _RULE_OPTIONS = (
         "rule_thresholds",
         multiple=True,
         metavar="NAME.KEY=VALUE",
-        help="Another threshold for a rule, such as lag-growing.lag=5000; may be repeated.",
+        help="Another threshold for a rule, such as lag-growing.lag=5000; repeatable.",
     ),
-    click.option("--mute", "muted", multiple=True, metavar="RULE", help="Leave a rule out; may be repeated."),
+    click.option("--mute", "muted", multiple=True, metavar="RULE", help="Leave a rule out; repeatable."),
     click.option(
         "--fail-on",
         type=click.Choice(SEVERITIES),
-        help="Exit with code 1 if there is a finding of this severity, or a worse one.",
+        help="Exit with code 1 if there is a finding of this severity or a worse one.",
     ),
 )
 
@@ -80,7 +80,7 @@ def _rules(texts: Iterable[str], muted: tuple[str, ...], fail_on: str | None) ->
 
 
 class SampleEvaluator:
-    """The rules over the samples of one cluster, and what cannot be seen there."""
+    """Evaluates the rules over the samples of one cluster, and knows what is not visible there."""
 
     def __init__(
         self, rules: Rules, *, longest_hold_s: float | None = None, intervals_s: Mapping[str, float] | None = None
@@ -119,11 +119,11 @@ class SampleEvaluator:
 
     @property
     def hidden(self) -> list[Coverage]:
-        """What cannot be seen here, besides whole rules."""
+        """The things that are not visible here, apart from rules that cannot be checked."""
         return [each for _, each in sorted(self._hidden.items())]
 
     def has_failed(self, fail_on: str | None, *, ever: bool) -> bool:
-        """Whether something as bad as that, or worse, is open, or was at any time."""
+        """Whether a finding of this severity or a worse one is open, or was at any time."""
         if fail_on is None:
             return False
         bad = SEVERITIES[: SEVERITIES.index(fail_on) + 1]
@@ -132,7 +132,7 @@ class SampleEvaluator:
 
 
 def _shortened(longest_hold_s: float | None) -> dict[str, float]:
-    """Who looks for a moment only cannot wait until something has lasted: it is told as it is now."""
+    """Thresholds for a short look: a condition that must last longer than that opens its finding at once."""
     from ottla.health import RULES
 
     if longest_hold_s is None:
@@ -147,7 +147,7 @@ def _shortened(longest_hold_s: float | None) -> dict[str, float]:
 
 
 def _stale(intervals_s: Mapping[str, float]) -> dict[str, float]:
-    """Samples that are taken seldom are not missed soon."""
+    """A threshold of observer-stale that fits long intervals."""
     from ottla.health import RULES
 
     usual_s = RULES["observer-stale"].limits["interval_s"]
@@ -158,7 +158,7 @@ def _stale(intervals_s: Mapping[str, float]) -> dict[str, float]:
 
 
 def print_change(change: Change) -> None:
-    """`02:58:10 ▲ redelivery-storm risk-checks: ...`; what only changed is not worth a line."""
+    """`02:58:10 ▲ redelivery-storm risk-checks: ...`; only opened and resolved findings get a line."""
     kind = change.what.value
     if kind == "changed":
         return
@@ -230,7 +230,7 @@ def print_state_json(evaluator: SampleEvaluator, rules: Rules, *, in_a_line: boo
 
 
 def print_state(evaluator: SampleEvaluator, rules: Rules, note: str = "") -> None:
-    """Findings, the worst first; what is healthy; what cannot be seen here."""
+    """Print findings, the worst first; then what is healthy, and what is not visible."""
     findings = evaluator.engine.findings()
     click.echo(_headline(evaluator, findings))
     for each in findings:

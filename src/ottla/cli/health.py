@@ -1,4 +1,4 @@
-"""`ottla health`: what is wrong with a cluster, what is well, and what cannot be seen."""
+"""`ottla health`: what is wrong with a cluster, what is healthy, and what is not visible."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ BRIEF = "a short look: what shows only over minutes needs --watch, or samples of
 
 
 @click.command()
-@click.option("--from-topic", metavar="TOPIC", help="Judge the samples in this topic, which an observer has written.")
+@click.option("--from-topic", metavar="TOPIC", help="Read the samples that an observer has written to this topic.")
 @click.option(
     "--from",
     "directory",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Judge the samples in files below this directory.",
+    help="Read the samples in files below this directory.",
 )
-@click.option("--since", type=Seconds(), metavar="TIME", help="With --from-topic: samples of the last 1h, say.")
+@click.option("--since", type=Seconds(), metavar="TIME", help="With --from-topic: only the last 1h, for example.")
 @click.option(
-    "--for", "for_s", type=Seconds(), default="10s", show_default=True, metavar="TIME", help="How long to look."
+    "--for", "for_s", type=Seconds(), default="10s", show_default=True, metavar="TIME", help="How long to observe."
 )
 @click.option(
     "--watch",
@@ -44,7 +44,7 @@ BRIEF = "a short look: what shows only over minutes needs --watch, or samples of
     is_flag=False,
     flag_value="2s",
     metavar="[TIME]",
-    help="Look on until interrupted, and show the state every 2 s, or as often as TIME says.",
+    help="Observe until interrupted, and show the state every 2 s, or every TIME.",
 )
 @json_option
 @observer_options
@@ -63,10 +63,10 @@ def health(
     own_intervals: tuple[tuple[str, float], ...],
     metrics: tuple[str, ...],
 ) -> int:
-    """Show what is wrong with a cluster, the worst first, what is healthy, and what cannot be seen.
+    """Show what is wrong with a cluster, the worst first, what is healthy, and what is not visible.
 
-    Looks at the cluster for ten seconds. What shows only over a longer time needs --watch, or the samples that
-    'ottla observe' has written: --from-topic, --from.
+    It observes the cluster for ten seconds. Problems that show only over a longer time need --watch, or samples of
+    'ottla observe': --from-topic or --from.
     """
     if from_topic is not None and directory is not None:
         raise Failure("--from-topic and --from cannot both be given")
@@ -114,7 +114,7 @@ def _reader(topic: str, since_s: float | None) -> Callable[[Client], Awaitable[l
 
 
 def _recorded(samples: Iterable[Sample], rules: Rules, *, as_json: bool, now_ms: int | None = None) -> int:
-    """One state for each cluster whose samples there are."""
+    """Show one state for each cluster with samples."""
     evaluators: dict[str, SampleEvaluator] = {}
     for sample in samples:
         evaluators.setdefault(sample.cluster, SampleEvaluator(rules)).take(sample)
@@ -133,7 +133,7 @@ def _recorded(samples: Iterable[Sample], rules: Rules, *, as_json: bool, now_ms:
 
 
 class _Live:
-    """Looks at a cluster. While watching, a terminal shows the newest state; elsewhere each change is a line."""
+    """Observes a cluster. With --watch, a terminal shows the newest state; elsewhere each change is a line."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class _Live:
         observer = Observer(client, new_observer_id(), self._options, on_sample=self._take)
         if self._for_s is None:
             return await run_until_told(observer, None, lambda: False)
-        # Where answers come slowly, it takes until each kind was looked at once.
+        # If brokers are slow, wait until each kind was probed once.
         longest_s = self._for_s + client.settings.default_api_timeout_ms / SECOND_MS
         end_s = time.monotonic() + self._for_s
         return await run_until_told(observer, longest_s, lambda: time.monotonic() >= end_s and observer.probed_all)

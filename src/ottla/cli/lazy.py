@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class Entry(NamedTuple):
-    """One command: where it lives, as "module:attribute", and its line in the list of commands."""
+    """One command: its location, as "module:attribute", and its line in the list of commands."""
 
     target: str
     summary: str
 
 
 class LazyGroup(click.Group):
-    """Commands known by name and summary; everything else about them waits in their module."""
+    """Commands with name and summary; the rest is loaded from their modules when it is needed."""
 
     def __init__(self, name: str, entries: Mapping[str, Entry], *, help: str) -> None:
         super().__init__(name, help=help, invoke_without_command=True, no_args_is_help=False, callback=_help_alone)
@@ -42,13 +42,13 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in self.entries:
-            if ctx.resilient_parsing:  # a shell asks what could follow
+            if ctx.resilient_parsing:  # shell completion
                 return args[0], None, args[1:]
             raise unknown_command(ctx, args[0], self.entries)
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """What could follow, without loading a command."""
+        """Completions, without loading a command."""
         from click.shell_completion import CompletionItem
 
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
@@ -61,7 +61,7 @@ class LazyGroup(click.Group):
 
 
 def load(entry: Entry) -> click.Command:
-    """Import the module of a command and give the command."""
+    """Import the module of a command and return the command."""
     module, _, attribute = entry.target.partition(":")
     command = getattr(import_module(module), attribute)
     assert isinstance(command, click.Command), f"{entry.target} is not a command"
@@ -70,7 +70,7 @@ def load(entry: Entry) -> click.Command:
 
 @click.pass_context
 def _help_alone(context: click.Context) -> None:
-    """`ottla` without a command shows what there is."""
+    """`ottla` without a command shows its help."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 

@@ -1,4 +1,4 @@
-"""`ottla messages`: every message and record type that the codec knows."""
+"""`ottla messages`: lists every message and record type of the codec."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ HEADINGS = ("KEY", "NAME", "KIND", "VERSIONS", "FLEXIBLE", "NOTE")
 def messages(text: str | None, as_json: bool) -> None:
     """List messages and record types with their keys and versions.
 
-    With TEXT, only those that have it in their name, in capitals or not. The key is the API key of a request and its
+    With TEXT, only those whose name contains it, in upper or lower case. The key is the API key of a request and its
     response, and the type id of a record; some records have none.
     """
     found = matching(text) if text else names()
@@ -31,7 +31,7 @@ def messages(text: str | None, as_json: bool) -> None:
 
 
 def matching(text: str) -> list[str]:
-    """The names that hold `text`; a Failure with the nearest name if none does."""
+    """The names that contain `text`; raises a Failure with the nearest name if none does."""
     found = [name for name in names() if text.lower() in name.lower()]
     if not found:
         raise Failure(
@@ -41,7 +41,7 @@ def matching(text: str) -> list[str]:
 
 
 def described(name: str) -> Row:
-    """What the index says of a message, as JSON has it."""
+    """The JSON object of a message."""
     entry = MESSAGES[name]
     return {
         "name": name,
@@ -55,7 +55,7 @@ def described(name: str) -> Row:
 
 
 def cells(name: str) -> tuple[str, ...]:
-    """The same for people: one text per column."""
+    """The row of a message, one text per column."""
     entry = MESSAGES[name]
     known = versions(name)
     return (
@@ -69,7 +69,7 @@ def cells(name: str) -> tuple[str, ...]:
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> Iterable[str]:
-    """Rows as lines whose columns stand below each other; the first column is made of numbers."""
+    """Rows as lines with aligned columns; the first column is numeric."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     for first, *rest in rows:
         padded = [cell.ljust(width) for cell, width in zip(rest, widths[1:], strict=True)]

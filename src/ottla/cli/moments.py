@@ -1,4 +1,4 @@
-"""Moments and durations as people write them."""
+"""Parses times and durations that users write."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)
 
 
 def moment_ms(text: str) -> int:
-    """A date and time of ISO 8601, in UTC if it names no zone, or milliseconds since 1970."""
+    """A date and time of ISO 8601, in UTC if it has no zone, or milliseconds since 1970."""
     if text.isascii() and text.isdigit():
         return int(text)
     try:
@@ -25,13 +25,13 @@ def moment_ms(text: str) -> int:
 
 
 def moment_of_duration_ms(text: str, now_ms: int | None = None) -> int:
-    """The moment so long ago."""
+    """The time that was so long ago."""
     ago_ms = duration_ms(text)
     return max(0, (time.time_ns() // 1_000_000 if now_ms is None else now_ms) - ago_ms)
 
 
 def duration_ms(text: str) -> int:
-    """`90s`, `1d12h`, or as ISO 8601 has it: `P1DT12H`."""
+    """`90s`, `1d12h`, or a duration of ISO 8601: `P1DT12H`."""
     iso = _ISO.fullmatch(text)
     if iso and any(iso.groups()):
         return round(sum(float(n) * u for n, u in zip(iso.groups(), UNITS_MS.values(), strict=False) if n))

@@ -1,4 +1,4 @@
-"""A node as a process: log lines, signals, the line that says it is ready, and where data go that need not last."""
+"""Runs a node as a process: logging, signals, the line that says that it is ready, and temporary data."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _EXIT_FAILED = 1
 
 
 class CannotServe(Exception):
-    """The node could not start; the text is for people."""
+    """The node could not start; the text is for users."""
 
 
 def run(places: Sequence[Mapping[str, str]], *, port: int, is_ephemeral: bool, verbosity: int, out: TextIO) -> int:
-    """Run a node until a signal ends it; gives the exit code."""
+    """Run a node until a signal ends it; returns the exit code."""
     began = time.monotonic()
     has_dirs = any(name in place for place in places for name in ("log.dirs", "log.dir"))
     if has_dirs and not is_ephemeral:
@@ -62,7 +62,7 @@ def _run(config: NodeConfig, disk: OsDisk, verbosity: int, out: TextIO, began: f
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """uvloop's where it is installed, which answers a tenth faster; else one that can watch sockets."""
+    """uvloop's event loop if it is installed, which is a tenth faster; else one that can watch sockets."""
     try:
         uvloop = import_module("uvloop")
     except ImportError:
@@ -91,12 +91,12 @@ async def _serve(config: NodeConfig, disk: OsDisk, out: TextIO, began: float) ->
     if code == 0:
         await node.stop()
     else:
-        await node.kill()  # nothing can be written any more; threads that still wait for the disk end before the loop
+        await node.kill()  # nothing can be written any more; threads that wait for the disk end before the loop
     return code
 
 
 async def _start(start: Coroutine[Any, Any, Node], ended: asyncio.Future[int]) -> Node | None:
-    """Start, unless a signal comes first; gives the node if it serves."""
+    """Start, unless a signal comes first; returns the node if it serves."""
     starting = asyncio.ensure_future(start)
     either: list[asyncio.Future[Any]] = [starting, ended]
     await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)

@@ -38,7 +38,7 @@ ABSENT: Final = "not listed"
 class Found(NamedTuple):
     node_id: int
     broker: BrokerDescription | None
-    """None of a node that partitions name and the cluster does not."""
+    """None for a node that has replicas and is not listed by the cluster."""
     state: str
     directories: list[LogDirectory]
     note: str = ""
@@ -49,9 +49,9 @@ class Found(NamedTuple):
 @watch_options
 @target_options
 def nodes(target: Target, as_json: bool, watch: Watch) -> None:
-    """Show the brokers of a cluster: where they listen, whether they serve, and how full their disks are.
+    """Show the brokers of a cluster: their addresses, whether they are up, and how full their disks are.
 
-    LOGS is what the logs in a directory take, LEFT what its disk has room for, and DISK how large that is.
+    LOGS is the size of the logs in a directory, LEFT the free space of its disk, and DISK the size of the disk.
     """
     find_and_show(target, watch, _find, _json if as_json else None, _print)
 
@@ -79,7 +79,7 @@ async def _look(client: Client, broker: BrokerDescription) -> Found:
     state = FENCED if broker.is_fenced else SERVES
     try:
         directories = await describe_log_dirs_at(client, peer, timeout_ms=NODE_TIMEOUT_MS)
-    except ResponseError as error:  # it answers, and does not tell
+    except ResponseError as error:  # it answers, but does not allow it
         return Found(broker.node_id, broker, state, [], one_line(error))
     except ClientError as error:
         return Found(broker.node_id, broker, FENCED if broker.is_fenced else SILENT, [], one_line(error))

@@ -1,4 +1,4 @@
-"""`ottla observe`: watch a cluster, and write down what is seen."""
+"""`ottla observe`: watches a cluster and writes samples."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ MINUTE_S = 60.0
 
 
 @click.command()
-@click.option("--to-topic", metavar="TOPIC", help="Write samples into this topic; it is created if need be.")
+@click.option("--to-topic", metavar="TOPIC", help="Write samples to this topic, which is created if it does not exist.")
 @click.option(
     "--to",
     "directory",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Write samples into files below this directory.",
+    help="Write samples to files below this directory.",
 )
 @click.option("--rules", "apply_rules", is_flag=True, help="Print findings as they open and close.")
-@click.option("--once", is_flag=True, help="Look at everything once, and stop.")
+@click.option("--once", is_flag=True, help="Probe everything once, and stop.")
 @click.option("--for", "for_s", type=Seconds(), metavar="TIME", help="Stop after this time.")
 @click.option(
     "--backoff-max",
@@ -45,10 +45,10 @@ MINUTE_S = 60.0
     default="60s",
     show_default=True,
     metavar="TIME",
-    help="The longest pause before a broker that does not answer, or a write that fails, is tried again.",
+    help="The longest pause before retrying a broker that does not answer or a write that fails.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print findings as JSON, one to a line.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error while it goes well.")
+@click.option("--json", "as_json", is_flag=True, help="Print findings as JSON, one per line.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing on standard error unless there are errors.")
 @observer_options
 @rule_options
 @target_options
@@ -67,7 +67,7 @@ def observe(
     own_intervals: tuple[tuple[str, float], ...],
     metrics: tuple[str, ...],
 ) -> int:
-    """Watch any cluster: groups, lags, nodes, the quorum. Samples go into the topic ottla.observations, or where told.
+    """Watch any cluster: groups, lag, nodes, the quorum. Samples go to the topic ottla.observations by default.
 
     With --once or --rules alone nothing is written.
     """
@@ -89,7 +89,7 @@ def observe(
 async def _sink(
     client: Client, topic: str | None, directory: Path | None, *, is_needed: bool
 ) -> tuple[str, Sink | None]:
-    """Where samples go, in words, and what takes them there."""
+    """The destination of the samples, in words, and its sink."""
     from ottla.health.samples import OBSERVATIONS
     from ottla.observe import FileSink, TopicSink, prepare_topic
 
@@ -103,7 +103,7 @@ async def _sink(
 
 
 class _Watch:
-    """An observer together with the rules, and what is printed of them."""
+    """An observer with the rules, and their output."""
 
     def __init__(self, evaluator: SampleEvaluator, *, shows: bool, as_json: bool, is_quiet: bool) -> None:
         self._evaluator = evaluator
@@ -114,7 +114,7 @@ class _Watch:
         self._observer: Observer | None = None
 
     def begin(self, client: Client, where: str, *, for_s: float | None, once: bool) -> None:
-        """Say what is done, to who waits."""
+        """Say what is being done."""
         if self._is_quiet or once:
             return
         ends = "Ctrl-C ends it" if for_s is None else f"for {for_s:g} s"

@@ -36,7 +36,7 @@ class Interval(click.ParamType[tuple[str, float]]):
 
 
 def observer_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """How often to look, and where ottla brokers tell more."""
+    """Options for the intervals of samples, and for the metrics of ottla brokers."""
     for option in reversed(_OBSERVER_OPTIONS):
         command = option(command)
     return command
@@ -50,13 +50,13 @@ _OBSERVER_OPTIONS = (
         type=Interval(),
         multiple=True,
         metavar="KIND=TIME",
-        help="Take samples of one kind this often, such as group=500ms; may be repeated.",
+        help="Take samples of one kind this often, such as group=500ms; repeatable.",
     ),
     click.option(
         "--metrics",
         multiple=True,
         metavar="URL",
-        help="The metrics page of an ottla broker (--metrics-port), which tells more of share groups; may be repeated.",
+        help="The metrics page of an ottla broker (--metrics-port), for more about share groups; repeatable.",
     ),
 )
 
@@ -80,7 +80,7 @@ def new_observer_id() -> str:
 
 
 def on_quiet_cluster(target: Target, work: Callable[[Client], Any], longest_pause_s: float | None = None) -> Any:  # noqa: ANN401
-    """Like `on_cluster`, with a client that leaves brokers alone which do not answer."""
+    """Like `on_cluster`, with a client that backs off from brokers that do not answer."""
     from ottla.observe import QUIET
 
     changes = QUIET.copy()
@@ -91,7 +91,7 @@ def on_quiet_cluster(target: Target, work: Callable[[Client], Any], longest_paus
 
 
 async def run_until_told(observer: Observer, for_s: float | None, is_enough: Callable[[], bool]) -> int:
-    """Observe until the time is over, it is enough, or a signal comes. Gives 0, or the exit code for the signal."""
+    """Observe until the time is over, it is enough, or a signal comes. Returns 0, or the exit code of the signal."""
     loop = asyncio.get_running_loop()
     code = 0
 
@@ -111,7 +111,7 @@ async def run_until_told(observer: Observer, for_s: float | None, is_enough: Cal
 
 
 class Progress:
-    """Says on standard error how it goes, now and then and when something changes."""
+    """Prints the progress on standard error, once in a while and when something changes."""
 
     EVERY_MS: Final = 60_000
     PATIENCE_MS: Final = 30_000
@@ -137,7 +137,7 @@ class Progress:
             self._say(f"{self.samples:,} samples so far")
 
     def _writable(self, now_ms: int, problem: str | None) -> None:
-        """What lasts for a moment only, as after a restart of the cluster, is not worth a word."""
+        """A short problem, as after a restart of the cluster, is not reported."""
         if problem is None and self._is_told:
             self._say("samples are written again")
         self._failing_ms = None if problem is None else self._failing_ms or now_ms

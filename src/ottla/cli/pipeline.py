@@ -1,4 +1,4 @@
-"""`ottla pipeline`: from the records and observations of a cluster to tables and a report, with Spark."""
+"""`ottla pipeline`: turns the records and observations of a cluster into tables and a report, with Spark."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Given = Any
-"""What click gives for an option."""
+"""The value of an option."""
 NOT_ALLOWED = ("AUTHORIZATION_FAILED", "AUTHENTICATION_FAILED")
 ADVICE = re.compile(r": (?=set JAVA_HOME|pip install)")
-"""Before what to do, in what is said of a machine that lacks something."""
+"""Precedes the advice in the error about a missing program or package."""
 SPARK_LOG = "spark.log"
 BREATH_S = 10.0
-"""Whoever waits hears something that often."""
+"""How often a line is printed during a long step."""
 REPORT, REPORT_JSON = "report.html", "report.json"
 
 
 class Source(NamedTuple):
-    """What the command line says of where the data lie."""
+    """The options for the source of the data."""
 
     bootstrap: str | None
     command_config: Path | None
@@ -56,9 +56,9 @@ class Source(NamedTuple):
 @click.group(cls=ClusterGroup, invoke_without_command=True)
 @click.pass_context
 def pipeline(context: click.Context) -> None:
-    """Turn what a cluster has written down about itself into tables and a report.
+    """Turn the internal topics of a cluster into tables and a report.
 
-    Reads the internal topics and the observations of `ottla observe`, from a cluster or from its files.
+    It also reads the samples of `ottla observe`. Both come from a cluster or from files.
     """
     help_alone(context)
 
@@ -84,13 +84,13 @@ _OPTIONS = (
         "--from-log",
         multiple=True,
         metavar="DIR",
-        help="Read a broker's log directory instead; can be given many times, for the nodes of one cluster.",
+        help="Read a broker's log directory instead; repeatable, for the nodes of one cluster.",
     ),
     click.option(
         "--observations",
         multiple=True,
         metavar="DIR",
-        help="Files of `ottla observe --to DIR`; can be given many times.",
+        help="The files of `ottla observe --to DIR`; repeatable.",
     ),
     click.option(
         "--observations-topic",
@@ -99,10 +99,10 @@ _OPTIONS = (
         show_default=True,
         help="The topic that `ottla observe --to-topic` writes to.",
     ),
-    click.option("--out", default="out", show_default=True, metavar="DIR", help="Where tables and report go."),
+    click.option("--out", default="out", show_default=True, metavar="DIR", help="The directory for tables and report."),
     click.option("--master", default="local[2]", show_default=True, help="Spark's master."),
-    click.option("--delta", is_flag=True, help="Tables of Delta instead of Parquet (needs ottla[delta])."),
-    click.option("--since", metavar="TIME", help="Only days from here on: 1h, 7d, or 2026-11-15[T02:30]."),
+    click.option("--delta", is_flag=True, help="Write Delta tables instead of Parquet (needs ottla[delta])."),
+    click.option("--since", metavar="TIME", help="Only days since then: 1h, 7d, or 2026-11-15[T02:30]."),
     click.option(
         "--isolation",
         type=click.Choice(["read_uncommitted", "read_committed"]),
@@ -111,9 +111,7 @@ _OPTIONS = (
         help="Count lag to the high watermark, or to the last stable offset.",
     ),
     click.option("--rule", "rules", multiple=True, metavar="RULE.KEY=VALUE", help="A threshold of a health rule."),
-    click.option(
-        "--conf", "confs", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; can be given many times."
-    ),
+    click.option("--conf", "confs", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; repeatable."),
 )
 
 
@@ -129,11 +127,11 @@ def _with_options(command: Callable[..., T]) -> Callable[..., T]:
 @pipeline.command()
 @_with_options
 @click.option("--open", "is_opened", is_flag=True, help="Show the report in a browser.")
-@click.option("--json", "as_json", is_flag=True, help="Say on standard output what was done, as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
 def run(
     is_opened: bool, as_json: bool, out: str, master: str, delta: bool, confs: tuple[str, ...], **given: Given
 ) -> None:
-    """Compute the tables and the report once, over all that is there or from a time on."""
+    """Compute the tables and the report once, over all data or since a time."""
     from ottla.spark.pipeline.batch import run as run_batch
 
     options = _run_options(Path(out), delta, given)
@@ -151,17 +149,17 @@ def run(
 @pipeline.command()
 @_with_options
 @click.option(
-    "--lateness", default="10m", show_default=True, metavar="TIME", help="How late rows may come for windows to wait."
+    "--lateness", default="10m", show_default=True, metavar="TIME", help="How long windows wait for late rows."
 )
-@click.option("--every", type=Seconds(), default="30s", show_default=True, metavar="TIME", help="How often to look.")
-@click.option("--once", is_flag=True, help="Stop when all that is there is read.")
+@click.option("--every", type=Seconds(), default="30s", show_default=True, metavar="TIME", help="How often to read.")
+@click.option("--once", is_flag=True, help="Stop when everything that exists now is read.")
 def follow(
     lateness: str, every: float, once: bool, out: str, master: str, delta: bool, confs: tuple[str, ...], **given: Given
 ) -> None:
     """Keep the tables and the report up to date, until interrupted.
 
-    What is read is kept below --out, so that nothing is lost that brokers compact or delete. Killed and started again,
-    it goes on where it was.
+    Everything that is read is kept below --out, because brokers compact and delete records. After a crash it continues
+    where it was.
     """
     from ottla.spark.pipeline.follow import follow as follow_on
 
@@ -176,11 +174,11 @@ def follow(
 
 
 @pipeline.command()
-@click.option("--out", default="out", show_default=True, metavar="DIR", help="Where the tables are.")
+@click.option("--out", default="out", show_default=True, metavar="DIR", help="The directory of the tables.")
 @click.option("--open", "is_opened", is_flag=True, help="Show the report in a browser.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def report(out: str, is_opened: bool, as_json: bool) -> None:
-    """Write the report again from the tables that are there."""
+    """Write the report again from existing tables."""
     with _one_line():
         written = _report(Path(out), None)
     if as_json:
@@ -276,7 +274,7 @@ def _command() -> str:
 def _session(
     master: str, out: Path, delta: bool, confs: tuple[str, ...], *, is_small: bool = False
 ) -> Callable[[], SparkSession]:
-    """What starts Spark. What is wrong with this machine is said at once."""
+    """A function that starts Spark. Problems of this machine are reported at once."""
     from ottla.spark.pipeline.session import check_machine, pipeline_session
 
     check_machine(delta=delta)
@@ -287,7 +285,7 @@ def _session(
 
 
 def _quiet() -> None:
-    """What readers say of their work is for Spark's logs; here it would stand between the lines of the steps."""
+    """Readers log to Spark's log only, not between the lines of the steps."""
     import logging
 
     log = logging.getLogger("ottla.spark.progress")
@@ -344,7 +342,7 @@ def _say(text: str) -> None:
 
 
 class Steps:
-    """What was done so far, a line for each step, on standard error; and a line now and then while a step lasts."""
+    """Prints a line for each step on standard error, and one once in a while during a long step."""
 
     def __init__(self) -> None:
         self._began_s = time.monotonic()
@@ -378,7 +376,7 @@ class Steps:
 
 @contextmanager
 def _one_line() -> Iterator[None]:
-    """Whatever goes wrong reads like every other refusal, not like a trace of Spark's."""
+    """Turn errors of Spark into a Failure of one line."""
     from ottla.client.errors import ClientError
     from ottla.spark.errors import OttlaSparkError, explain_error
 

@@ -1,4 +1,4 @@
-"""Which process has taken a port, as far as this machine tells."""
+"""Finds the process that uses a port."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LISTENING: Final = "0A"
 
 
 def holder(port: int) -> str:
-    """`pid 4121, java`, or nothing where nobody can say: on other systems than Linux, and of other users' programs."""
+    """`pid 4121, java`; empty if it is unknown: on other systems than Linux, and for processes of other users."""
     sockets = set(_listening(port))
     for process in _PROC.iterdir() if sockets and _PROC.is_dir() else ():
         if process.name.isdecimal() and sockets & set(_sockets(process)):
@@ -21,7 +21,7 @@ def holder(port: int) -> str:
 
 
 def _listening(port: int) -> Iterator[str]:
-    """The sockets that listen on a port, as links of /proc name them."""
+    """The sockets that listen on a port, with their names in /proc."""
     for table in ("tcp", "tcp6"):
         try:
             lines = (_PROC / "net" / table).read_text().splitlines()[1:]
@@ -36,7 +36,7 @@ def _listening(port: int) -> Iterator[str]:
 def _sockets(process: Path) -> Iterator[str]:
     try:
         files = list((process / "fd").iterdir())
-    except OSError:  # it is another user's, or has just ended
+    except OSError:  # it belongs to another user, or has just ended
         return
     for file in files:
         try:

@@ -1,4 +1,4 @@
-"""From what went wrong between client and cluster to what a person is told, with the exit code for it."""
+"""Turns errors of the client into messages for users, with exit codes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _UNSUPPORTED: Final = frozenset(("UNSUPPORTED_VERSION", "UNSUPPORTED_FOR_MESSAGE
 
 
 def failure_of(error: ClientError) -> Failure:
-    """A client's error as a Failure of one line, with advice where there is some to give."""
+    """A client's error as a Failure of one line, with advice if there is some."""
     from ottla.client import errors
 
     match error:
@@ -53,12 +53,12 @@ def failure_of(error: ClientError) -> Failure:
 
 
 def one_line(error: ClientError) -> str:
-    """An error's text; what brokers say may have several lines."""
+    """An error's text in one line; the messages of brokers may have several."""
     return " ".join(str(error).split())
 
 
 def code_of(error: ResponseError) -> int:
-    """The exit code for an error that a broker has answered with."""
+    """The exit code for an error of a broker."""
     name = "" if error.error is None else error.error.name
     if name in _NOT_ALLOWED:
         return EXIT_NOT_ALLOWED

@@ -1,7 +1,7 @@
-"""SCRAM credentials as kafka-storage writes them: `SCRAM-SHA-256=[name=ann,password=secret,iterations=8192]`.
+"""SCRAM credentials in the syntax of kafka-storage: `SCRAM-SHA-256=[name=ann,password=secret,iterations=8192]`.
 
-In place of the password its salted form can be given (`saltedpassword`, with `salt`); both are base64 then. Without a
-salt a random one is drawn; without iterations there are 4096.
+Instead of the password, its salted form can be given (`saltedpassword`, with `salt`); both are base64 then. The default
+salt is random; the default number of iterations is 4096.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SALT_BYTES: Final = 24
 
 
 def credential(text: str) -> Versioned:
-    """The record of a credential; Failure if the text is none."""
+    """The record of a credential. Raises Failure if the text is not one."""
     form = _FORM.fullmatch(text)
     if form is None or form[1] not in MECHANISMS:
         known = " or ".join(MECHANISMS)

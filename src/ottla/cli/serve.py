@@ -1,4 +1,4 @@
-"""`ottla serve`: a node, broker and controller in one."""
+"""`ottla serve`: runs a node, which is broker and controller in one."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from ottla.cli.failure import EXIT_REFUSED, Failure, nearest
 
 
 @click.command()
-@click.option("--port", type=click.IntRange(0, 65535), help="Port for clients on this machine; 0 takes any. [9092]")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port for clients on this machine; 0 means any. [9092]")
 @click.option("--data", type=click.Path(file_okay=False), help="Directory that holds the data.")
-@click.option("--ephemeral", is_flag=True, help="Keep the data in a directory that is removed at the end.")
+@click.option("--ephemeral", is_flag=True, help="Keep the data in a temporary directory.")
 @click.option("--config", type=click.Path(dir_okay=False), help="A server.properties file with Kafka's settings.")
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting; can be given many times.")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting; repeatable.")
 @click.option("--node-id", type=click.IntRange(0), help="The node's id. [1]")
-@click.option("--fsync", is_flag=True, help="Acknowledge nothing before it is on the disk for good.")
-@click.option("--metrics-port", type=click.IntRange(0, 65535), help="Port of the metrics page; 0 takes any.")
+@click.option("--fsync", is_flag=True, help="Sync every write to the disk before it is acknowledged.")
+@click.option("--metrics-port", type=click.IntRange(0, 65535), help="Port of the metrics page; 0 means any.")
 @click.option(
     "--inspect-port",
     type=click.IntRange(0, 65535),
-    help="Port where programs on this machine can see what share groups have in flight; 0 takes any.",
+    help="Port where local programs can see what share groups have in flight; 0 means any.",
 )
-@click.option("-v", "--verbose", count=True, help="Show requests; twice shows more.")
+@click.option("-v", "--verbose", count=True, help="Log requests; twice logs more.")
 def serve(
     port: int | None,
     data: str | None,
@@ -39,9 +39,9 @@ def serve(
     inspect_port: int | None,
     verbose: int,
 ) -> int:
-    """Run a node that Kafka clients can use, until it is told to stop.
+    """Run a node that Kafka clients can use, until it is stopped.
 
-    Without --data, and without log.dirs among the settings, data are kept for as long as the node runs.
+    Without --data and without the setting log.dirs, the data are deleted when the node stops.
     """
     from ottla.broker.config.node_config import (
         DEFAULT_PORT,
@@ -88,7 +88,7 @@ def serve(
 
 
 def _unknown(names: Sequence[str], config: str | None) -> Failure:
-    """Which settings nobody knows, where they stand, and what may be meant."""
+    """The unknown settings, where they are given, and the nearest known ones."""
     from ottla.core.metadata.config_defs import broker_defs
 
     places = [f"{_place(name, config)}unknown setting '{name}'" for name in names]
@@ -97,7 +97,7 @@ def _unknown(names: Sequence[str], config: str | None) -> Failure:
 
 
 def _place(name: str, config: str | None) -> str:
-    """`server.properties line 12: `, if that is where a setting stands."""
+    """`server.properties line 12: `, if the file has the setting."""
     if config is None:
         return ""
     from ottla.wire.properties import read_properties
@@ -110,7 +110,7 @@ def _place(name: str, config: str | None) -> str:
 
 
 def _cannot_serve(text: str) -> Failure:
-    """Why a node does not start; of a port that is taken also by whom."""
+    """Why a node does not start; if a port is taken, also by which process."""
     taken = re.search(r"cannot listen on \S*:(\d+): Address already in use", text)
     if taken is None:
         return Failure(text, code=EXIT_REFUSED)

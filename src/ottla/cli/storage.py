@@ -1,4 +1,4 @@
-"""`ottla storage`: make log directories, look at them, and say whether a node can start on them."""
+"""`ottla storage`: formats, shows and checks log directories."""
 
 from __future__ import annotations
 
@@ -21,25 +21,23 @@ _LARGE_BYTES = 256 << 20
 
 @click.group()
 def storage() -> None:
-    """Make log directories, look at them, and check them before a start."""
+    """Format, show and check log directories."""
 
 
 @storage.command("format")
 @click.option("--data", type=click.Path(file_okay=False), help="The directory to format.")
 @click.option("--config", type=click.Path(dir_okay=False), help="A server.properties file that names the directories.")
-@click.option("--cluster-id", help="The cluster's id, 22 characters as Kafka writes ids. [a random one]")
-@click.option(
-    "--feature", "features", multiple=True, metavar="NAME=LEVEL", help="A feature that is not at its default."
-)
+@click.option("--cluster-id", help="The cluster's id, 22 characters in Kafka's form. [random]")
+@click.option("--feature", "features", multiple=True, metavar="NAME=LEVEL", help="The level of a feature; repeatable.")
 @click.option(
     "--add-scram",
     "users",
     multiple=True,
     metavar="MECHANISM=[name=USER,password=…]",
-    help="A user who can log in by SCRAM from the start, as kafka-storage takes it.",
+    help="A user with SCRAM credentials, in the syntax of kafka-storage.",
 )
 @click.option("--node-id", type=click.IntRange(0), help="The node's id. [1]")
-@click.option("--ignore-formatted", is_flag=True, help="Leave directories alone that are formatted already.")
+@click.option("--ignore-formatted", is_flag=True, help="Skip directories that are formatted already.")
 def format_(
     data: str | None,
     config: str | None,
@@ -49,9 +47,9 @@ def format_(
     node_id: int | None,
     ignore_formatted: bool,
 ) -> None:
-    """Format the directories of a node that is a cluster of its own.
+    """Format the directories of a node for a cluster of one node.
 
-    It writes what Apache Kafka's own tool writes with --standalone.
+    The result is the same as that of Apache Kafka's own tool with --standalone.
     """
     from ottla.broker.config.node_config import ConfigError, NodeConfig, file_settings
 
@@ -139,7 +137,7 @@ def _levels(features: Sequence[str], *, is_dynamic: bool, is_unstable: bool) -> 
 @storage.command()
 @click.argument("directory", type=click.Path(exists=True, file_okay=False))
 def info(directory: str) -> None:
-    """Show whose a directory is and what is in it."""
+    """Show the node and cluster of a directory, and its content."""
     found = _check(directory, is_deep=False)
     if found.directory is None:
         raise Failure(found.findings[0].text)
@@ -169,7 +167,7 @@ def info(directory: str) -> None:
 @click.argument("directory", type=click.Path(exists=True, file_okay=False))
 @click.option("--deep", is_flag=True, help="Read all data, not only the ends of logs.")
 def check(directory: str, deep: bool) -> int:
-    """Say whether Apache Kafka and ottla can start on a directory without losing anything.
+    """Check whether Apache Kafka and ottla can start on a directory without losing anything.
 
     Nothing is changed. The node must be stopped. The exit code is 1 if there are problems.
     """
@@ -209,7 +207,7 @@ def _check(directory: str, *, is_deep: bool) -> StorageCheck:
 
 
 def _is_large(path: str) -> bool:
-    """Whether looking takes long enough to show what is being looked at."""
+    """Whether the check takes long enough to show its progress."""
     size = 0
     for folder, _, files in os.walk(path):
         size += sum(os.path.getsize(os.path.join(folder, name)) for name in files)

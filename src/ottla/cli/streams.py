@@ -61,7 +61,7 @@ streams.add_command(topology)
 
 
 @streams.command("list")
-@click.option("--state", "states", multiple=True, metavar="STATE", help="Only groups in this state; may be repeated.")
+@click.option("--state", "states", multiple=True, metavar="STATE", help="Only groups in this state; repeatable.")
 @json_option
 @target_options
 def list_groups(target: Target, states: tuple[str, ...], as_json: bool) -> None:
@@ -70,7 +70,7 @@ def list_groups(target: Target, states: tuple[str, ...], as_json: bool) -> None:
     async def work(client: Client) -> list[ListedGroup]:
         from ottla.client.groups import list_groups
 
-        # Brokers of Apache Kafka do not find NotReady by its name, so the states are looked at here.
+        # Apache Kafka's brokers do not filter by NotReady, so the filter is applied here.
         wanted = {_state(each) for each in states}
         found = await list_groups(client, types=("streams",))
         return [each for each in found if not wanted or _state(each.state) in wanted]
@@ -91,7 +91,7 @@ def _state(name: str) -> str:
 @json_option
 @target_options
 def describe(target: Target, group: str, as_json: bool) -> None:
-    """Show a group: epochs, topology, members, and who holds up a rebalance."""
+    """Show a group: epochs, topology, members, and who delays a rebalance."""
     find_and_show(target, Watch(), _finder(group), _json if as_json else None, _show)
 
 
@@ -100,7 +100,7 @@ def describe(target: Target, group: str, as_json: bool) -> None:
 @json_option
 @target_options
 def tasks(target: Target, group: str, as_json: bool) -> None:
-    """Show every task of a group: who runs it, who keeps a copy, how far behind it is."""
+    """Show every task of a group: who runs it, who has a standby, and its lag."""
     find_and_show(target, Watch(), _finder(group), _tasks_json if as_json else None, _show_tasks)
 
 
@@ -110,7 +110,7 @@ def tasks(target: Target, group: str, as_json: bool) -> None:
 @json_option
 @target_options
 def watch(target: Target, group: str, watch: Watch, as_json: bool) -> None:
-    """Show a group again and again, and warn if its epoch climbs for no visible reason."""
+    """Show a group repeatedly, and warn if its epoch increases for no visible reason."""
     from ottla.client.streams import EpochWatch
 
     epochs = EpochWatch()

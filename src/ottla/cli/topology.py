@@ -1,4 +1,4 @@
-"""`ottla streams topology`: the topology of a Kafka Streams application as a drawing."""
+"""`ottla streams topology`: draws the topology of a Kafka Streams application."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ HOW_TO = "print Topology.describe() in the application and give the text with --
     "source",
     type=click.File(encoding="utf-8"),
     metavar="FILE",
-    help="Text of Topology.describe(); - for standard input.",
+    help="The text of Topology.describe(); - for standard input.",
 )
-@click.option("--format", "shape", type=click.Choice(FORMATS), help="By default as --out ends, else terminal.")
+@click.option("--format", "shape", type=click.Choice(FORMATS), help="By default that of --out, else terminal.")
 @click.option("--svg", "shape", flag_value="svg", help="The same as --format svg.")
 @click.option("--json", "shape", flag_value="json", help="The same as --format json.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of standard output.")
-@click.option("--width", type=click.IntRange(1), metavar="COLUMNS", help="Of the terminal; by default its own.")
-@click.option("--ascii", "ascii_only", is_flag=True, help="No box-drawing letters.")
+@click.option("--width", type=click.IntRange(1), metavar="COLUMNS", help="By default the terminal's width.")
+@click.option("--ascii", "ascii_only", is_flag=True, help="Use no box-drawing characters.")
 @target_options
 def topology(
     target: Target,
@@ -50,7 +50,7 @@ def topology(
 ) -> None:
     """Draw the topology of an application: subtopologies, processors, stores and topics.
 
-    Of GROUP, on clusters that keep descriptions (KIP-1331), or of what Topology.describe() has printed.
+    The topology is that of GROUP, on clusters that store descriptions (KIP-1331), or the text of Topology.describe().
     """
     if (group is None) == (source is None):
         raise Failure("give either a GROUP or --from FILE", HOW_TO if group is None else "not both")

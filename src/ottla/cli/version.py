@@ -15,7 +15,7 @@ PACKAGES = ("msgspec", "crc32c", "cramjam", "click", "rich", "dpkt", "numpy", "n
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of lines.")
 def version(as_json: bool) -> None:
-    """Show the versions of ottla, Python and the packages that are installed for it."""
+    """Show the versions of ottla, Python and the installed packages that ottla uses."""
     found = versions()
     if as_json:
         click.echo(json.dumps(found))

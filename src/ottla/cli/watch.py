@@ -23,14 +23,14 @@ T = TypeVar("T")
 
 
 class Watch(NamedTuple):
-    """How often to look; `interval_s` is None to look once."""
+    """How often to refresh; `interval_s` is None to show the result once."""
 
     interval_s: float | None = None
     rounds_max: int | None = None
 
 
 def watch_options(command: Callable[..., T]) -> Callable[..., T]:
-    """The options of every command that can look again and again; the command gets them as one `watch`."""
+    """The options of every command that can refresh; the command gets them as one `watch`."""
 
     @wraps(command)
     def gathered(*, watch: float | None, interval: float | None, count: int | None, **others: object) -> T:
@@ -44,15 +44,15 @@ def watch_options(command: Callable[..., T]) -> Callable[..., T]:
             flag_value=f"{DEFAULT_INTERVAL_S}s",
             type=Seconds(),
             metavar="[TIME]",
-            help="Look again and again, every 2 s or as often as TIME says, until interrupted.",
+            help="Refresh every 2 s, or every TIME, until interrupted.",
         ),
-        click.option("--interval", type=Seconds(), metavar="TIME", help="How long --watch waits between two looks."),
-        _count_option("Let --watch look N times."),
+        click.option("--interval", type=Seconds(), metavar="TIME", help="The time between two refreshes of --watch."),
+        _count_option("Stop --watch after N times."),
     )
 
 
 def watching_options(command: Callable[..., T]) -> Callable[..., T]:
-    """The same for a command that does nothing else."""
+    """The same for a command that always refreshes."""
 
     @wraps(command)
     def gathered(*, interval: float, count: int | None, **others: object) -> T:
@@ -66,9 +66,9 @@ def watching_options(command: Callable[..., T]) -> Callable[..., T]:
             default=f"{DEFAULT_INTERVAL_S}s",
             show_default=True,
             metavar="TIME",
-            help="How long to wait between two looks.",
+            help="The time between two refreshes.",
         ),
-        _count_option("Look N times; else until interrupted."),
+        _count_option("Stop after N times; by default, when interrupted."),
     )
 
 
@@ -89,10 +89,10 @@ def find_and_show(
     as_json: Callable[[T], object] | None,
     show: Callable[[T], None],
 ) -> None:
-    """Find something out and print it: once, or as often as `watch` says, over one connection.
+    """Find a result and print it, once or as often as `watch` says, over one connection.
 
-    A terminal shows only the newest result; elsewhere each result is added below a line with the time, or with JSON as
-    one line of its own. While watching, a cluster that does not answer is waited for.
+    A terminal shows only the newest result; elsewhere each result is printed below a line with the time, or with JSON
+    as one line. While watching, it waits for a cluster that does not answer.
     """
     if watch.interval_s is None:
         found = on_cluster(target, find)
@@ -121,7 +121,7 @@ def find_and_show_each(
     as_json: Callable[[T], object] | None,
     show: Callable[[T], None],
 ) -> None:
-    """The same for several things, which are shown with an empty line between them."""
+    """The same for several results, which are separated by empty lines."""
 
     def show_all(found: list[T]) -> None:
         for number, each in enumerate(found):

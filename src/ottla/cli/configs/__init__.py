@@ -1,7 +1,7 @@
-"""`ottla configs`: settings, levels of loggers, and quotas, on any cluster.
+"""`ottla configs`: settings, log levels and quotas, on any cluster.
 
-`subject` says whose settings are meant, `show` lays them out; `get` has the commands that show settings, and `change`
-those that change them. Quotas of users, clients and addresses are settings here, too, though another API serves them.
+`subject` parses TYPE and NAME, `show` formats settings; `get` has the commands that show settings, and `change` those
+that change them. Quotas of users, clients and addresses are settings here, too, though another API serves them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ottla.cli.configs.get import get, list_configs
 def configs(context: click.Context) -> None:
     """Show and change settings on any cluster.
 
-    TYPE is topic, broker, group, client-metrics, broker-logger, or user, client and ip for quotas. A broker's NAME is
-    its node id, or 'default' for what holds for all brokers; 'default' is also the user, client or address without
-    quotas of its own.
+    TYPE is topic, broker, group, client-metrics or broker-logger; or user, client or ip for quotas. A broker's NAME is
+    its node id, or 'default' for the settings of all brokers; for quotas, 'default' is every user, client or address
+    without quotas of its own.
     """
     help_alone(context)
 

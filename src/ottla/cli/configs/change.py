@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ottla.client import Client
     from ottla.client.configs import Change, Resource
 
-validate_option = click.option("--validate-only", is_flag=True, help="Only see whether it would work.")
+validate_option = click.option("--validate-only", is_flag=True, help="Only check whether it would work.")
 
 
 @click.command("set")
@@ -29,9 +29,9 @@ validate_option = click.option("--validate-only", is_flag=True, help="Only see w
 def set_configs(
     target: Target, kind: str, name: str, settings: tuple[str, ...], client: str | None, validate_only: bool
 ) -> None:
-    """Set single settings; the others stay. All that are named are changed, or none.
+    """Set settings and leave the others unchanged. Either all of them are set, or none.
 
-    KEY+=VALUE adds an entry to a list, and KEY-=VALUE takes one away.
+    KEY+=VALUE adds an entry to a list, and KEY-=VALUE removes one.
     """
     subject = Subject(kind, name, client)
     changes = [change_of(text) for text in settings]
@@ -50,7 +50,7 @@ def set_configs(
 @validate_option
 @target_options
 def unset(target: Target, kind: str, name: str, keys: tuple[str, ...], client: str | None, validate_only: bool) -> None:
-    """Take settings away, so that weaker ones or the defaults hold again."""
+    """Remove settings, so that broader settings or the defaults apply again."""
     from ottla.client.configs import Change, Operation
 
     subject = Subject(kind, name, client)
@@ -114,7 +114,7 @@ def _change(target: Target, resource: Resource, changes: Sequence[Change], *, va
 async def change_settings(
     client: Client, resource: Resource, changes: Sequence[Change], *, validate_only: bool = False
 ) -> None:
-    """Change settings; what the broker refuses for its name or its size is explained."""
+    """Change settings; explain why the broker refuses a name or a value."""
     from ottla.client import ResponseError
     from ottla.client.configs import alter
     from ottla.wire.errors import ErrorCode
@@ -128,7 +128,7 @@ async def change_settings(
 
 
 async def _explain(client: Client, resource: Resource, changes: Sequence[Change]) -> None:
-    """A Failure that says more than the broker, if we know more."""
+    """Raise a Failure that says more than the broker does, if we know more."""
     from ottla.client.configs import ResourceType, describe
 
     entries = await describe(client, resource)

@@ -26,9 +26,9 @@ QUOTA_COLUMNS = (Column("WHO"), Column("NAME"), Column("VALUE", is_number=True))
 @type_argument
 @click.argument("name", required=False)
 @client_option
-@click.option("--all", "show_all", is_flag=True, help="Also what has its default value.")
-@click.option("--synonyms", is_flag=True, help="Also the values that would hold if a stronger one were removed.")
-@click.option("--doc", is_flag=True, help="Also what the broker says about each setting.")
+@click.option("--all", "show_all", is_flag=True, help="Include settings with default values.")
+@click.option("--synonyms", is_flag=True, help="Include the values that would apply if this one were removed.")
+@click.option("--doc", is_flag=True, help="Include the broker's documentation of each setting.")
 @json_option
 @watch_options
 @target_options
@@ -43,7 +43,7 @@ def list_configs(
     as_json: bool,
     watch: Watch,
 ) -> None:
-    """List the settings of TYPE NAME that differ from their defaults; without NAME, who of that type has some."""
+    """List the settings of TYPE NAME that are not defaults; without NAME, everything of that type that has some."""
     subject = Subject(kind, name, client)
     if subject.is_quota:
         find_and_show(target, watch, lambda to: _quotas(to, subject), _quotas_json if as_json else None, _print_quotas)
@@ -82,7 +82,7 @@ def _entries_json(entries: Iterable[ConfigEntry]) -> dict[str, Any]:
 
 
 async def _owners(client: Client, kind: str) -> dict[str, list[str]]:
-    """Everybody of a type with the names of the settings made for him; without settings only topics and brokers."""
+    """All resources of a type with the names of their own settings; topics and brokers also without settings."""
     from ottla.client.configs import Resource, ResourceType, list_resources, try_describe
 
     resource_type = ResourceType[kind.upper().replace("-", "_")]
@@ -99,7 +99,7 @@ async def _owners(client: Client, kind: str) -> dict[str, list[str]]:
 
 
 def _own(entries: Mapping[str, ConfigEntry]) -> list[str]:
-    """Settings that were made while the cluster ran, for this very resource."""
+    """The dynamic settings of this resource itself."""
     own = ("TOPIC", "DYNAMIC_BROKER", "GROUP", "CLIENT_METRICS")
     is_default_broker = all(entry.source.name == "DYNAMIC_DEFAULT_BROKER" for entry in entries.values())
     return [name for name, entry in entries.items() if is_default_broker or entry.source.name in own]
@@ -158,7 +158,7 @@ def _print_quotas(quotas: Iterable[Quota]) -> None:
 def get(
     target: Target, kind: str, name: str, keys: tuple[str, ...], client: str | None, as_json: bool, watch: Watch
 ) -> None:
-    """Show single settings: the value, where it comes from, and what it may be."""
+    """Show settings: the value, where it comes from, and which values are allowed."""
     subject = Subject(kind, name, client)
     if subject.is_quota:
         find_quotas = _quota_finder(subject, keys)
@@ -191,7 +191,7 @@ def _quota_finder(subject: Subject, keys: Iterable[str]) -> Any:  # noqa: ANN401
 
 
 def known(entries: Mapping[str, ConfigEntry], key: str, owner: str) -> ConfigEntry:
-    """The setting of a name; a Failure with the nearest name if there is none."""
+    """The setting with a name; raises a Failure with the nearest name if there is none."""
     if key not in entries:
         advice = nearest(key, entries) or "'ottla explain config --list' lists what there is"
         raise Failure(f"{owner} has no setting '{key}'", advice)
@@ -199,7 +199,7 @@ def known(entries: Mapping[str, ConfigEntry], key: str, owner: str) -> ConfigEnt
 
 
 async def bounds_of(client: Client, resource: Resource, keys: Iterable[str]) -> Bounds:
-    """What brokers allow groups, of these settings."""
+    """The bounds that brokers set for these settings of groups."""
     from ottla.client import ClientError
     from ottla.client.configs import Resource, ResourceType, describe
 
@@ -218,6 +218,6 @@ async def bounds_of(client: Client, resource: Resource, keys: Iterable[str]) -> 
 
 
 def bound_name(bound: str, key: str) -> str:
-    """The setting of brokers that bounds one of groups."""
+    """The broker setting that bounds a group setting."""
     family, _, rest = key.partition(".")
     return f"group.{family}.{bound}.{rest.removeprefix('num.')}"

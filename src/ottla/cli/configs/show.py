@@ -1,4 +1,4 @@
-"""How settings are laid out, for people and for programs."""
+"""Formats settings as text and as JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SOURCES: Final = {
 _RULES: Final = {"gzip-level": "-1 or 1–9", "offset-reset": "earliest, latest or by_duration:PT1H"}
 
 Bounds = Mapping[str, tuple[str | None, str | None]]
-"""Setting of a group -> the least and the most that brokers allow."""
+"""Setting of a group -> the minimum and the maximum that brokers allow."""
 
 
 def source_text(source: ConfigSource) -> str:
@@ -47,7 +47,7 @@ def synonym_rows(entry: ConfigEntry) -> Iterable[tuple[object, ...]]:
 
 
 def entry_json(entry: ConfigEntry) -> dict[str, Any]:
-    """A setting as the console's data have it."""
+    """A setting in the JSON form of the console."""
     defaults = (each for each in entry.synonyms if each.source.name == "DEFAULT" and _has_unit(entry, each.name))
     default = next((each.value for each in defaults), None)
     return {
@@ -82,12 +82,12 @@ def line(kind: ResourceType, entry: ConfigEntry, bounds: Bounds) -> str:
 
 
 def _has_unit(entry: ConfigEntry, name: str) -> bool:
-    """Whether a synonym counts in the same unit: retention.ms stands beside log.retention.hours."""
+    """Whether a synonym has the same unit: log.retention.hours is a synonym of retention.ms."""
     return name.rpartition(".")[2] == entry.name.rpartition(".")[2]
 
 
 def allowed_text(kind: ResourceType, name: str, bounds: Bounds) -> str:
-    """What a setting may be, as far as brokers or our own tables say."""
+    """The allowed values of a setting, as far as brokers or our own tables say."""
     low, high = bounds.get(name, (None, None))
     if low is not None and high is not None:
         return f"{low}–{high}"
@@ -110,7 +110,7 @@ def _rule(kind: ResourceType, name: str) -> str:
 
 
 def rule_text(rule: str) -> str:
-    """A rule of our tables for people; nothing where it says little."""
+    """A rule of our tables as text; empty if it says little."""
     word, _, argument = rule.partition(" ")
     if rule in _RULES:
         return _RULES[rule]

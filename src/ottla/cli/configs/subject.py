@@ -1,4 +1,4 @@
-"""Whose settings are meant: what the words TYPE and NAME of a command stand for."""
+"""The subject of a command: the resource or quota entity that TYPE and NAME mean."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 DEFAULT: Final = "default"
 QUOTA_KINDS: Final = {"user": "user", "client": "client-id", "ip": "ip"}
-"""Type -> Kafka's name for what has quotas."""
+"""Type -> Kafka's name of the quota entity."""
 TYPES: Final = ("topic", "broker", "group", "client-metrics", "broker-logger", *QUOTA_KINDS)
 
 type_argument = click.argument("kind", metavar="TYPE", type=click.Choice(TYPES))
-client_option = click.option("--client", metavar="NAME", help="With user: only what this client of the user may use.")
+client_option = click.option("--client", metavar="NAME", help="With user: the quotas of this client id of the user.")
 
 
 class Subject(NamedTuple):
-    """What has settings. `name` is None where none is given; `client` narrows a user's quotas."""
+    """A resource or quota entity. `name` is None if none is given; `client` narrows a user's quotas."""
 
     kind: str
     name: str | None
@@ -42,7 +42,7 @@ class Subject(NamedTuple):
 
     @property
     def entity(self) -> dict[str, str | None]:
-        """Who has quotas, as Kafka names them."""
+        """The quota entity, in Kafka's terms."""
         if self.name is None:
             raise Failure(f"no {self.kind} is named", f"write its name after '{self.kind}', or '{DEFAULT}'")
         entity = {QUOTA_KINDS[self.kind]: _name_or_default(self.name)}

@@ -1,7 +1,7 @@
-"""`ottla decode`: what some bytes, or a whole capture, say.
+"""`ottla decode`: decodes bytes, or a whole capture.
 
-`asked` reads the command line, `message` shows one message or record batches, `capture` the conversations of a packet
-capture, `printing` is what both print with.
+`input` reads the command line, `message` shows one message or record batches, `capture` the conversations of a packet
+capture; both print with `printer`.
 """
 
 from __future__ import annotations
@@ -22,15 +22,17 @@ FORM = click.Choice(["hex", "base64", "raw"])
 
 @click.command()
 @click.argument("words", metavar="[[NAME [VERSION]] HEX|BASE64|@FILE|-]", nargs=-1)
-@click.option("--pcap", metavar="FILE", help="Decode a packet capture (pcap or pcapng); - is standard input.")
+@click.option("--pcap", metavar="FILE", help="Decode a packet capture (pcap or pcapng); - for standard input.")
 @click.option("--port", "ports", metavar="PORT", type=PORT, multiple=True, help="Only brokers on this port.")
-@click.option("--api", "apis", metavar="NAME|KEY", multiple=True, help="Only this API. May be given again.")
-@click.option("--client-id", "client_ids", metavar="TEXT", multiple=True, help="Only this client; * and ? match.")
-@click.option("--group", "groups", metavar="TEXT", multiple=True, help="Only this group; * and ? match.")
-@click.option("--topic", "topics", metavar="TEXT", multiple=True, help="Only this topic; for bare batches, theirs.")
-@click.option("--as", "form", type=FORM, help="What the input is, instead of a guess.")
-@click.option("--json", "as_json", is_flag=True, help="JSON: an object for a message, one line each for a capture.")
-@click.option("-v", "--verbose", is_flag=True, help="Show the bytes between fields, too; of a capture, every field.")
+@click.option("--api", "apis", metavar="NAME|KEY", multiple=True, help="Only this API; repeatable.")
+@click.option(
+    "--client-id", "client_ids", metavar="TEXT", multiple=True, help="Only this client; * and ? are wildcards."
+)
+@click.option("--group", "groups", metavar="TEXT", multiple=True, help="Only this group; * and ? are wildcards.")
+@click.option("--topic", "topics", metavar="TEXT", multiple=True, help="Only this topic; for batches, their topic.")
+@click.option("--as", "form", type=FORM, help="The encoding of the input; guessed by default.")
+@click.option("--json", "as_json", is_flag=True, help="JSON: one object for a message; for a capture, one per line.")
+@click.option("-v", "--verbose", is_flag=True, help="Show also bytes between fields; for a capture, every field.")
 @click.option("--width", type=click.IntRange(min=40), help="Columns to use instead of the terminal's width.")
 def decode(
     words: tuple[str, ...],
@@ -47,9 +49,9 @@ def decode(
 ) -> int:
     """Decode bytes field by field, or show the conversations in a packet capture.
 
-    Bytes may be hex, hex dumps or base64, as an argument, from a file or from standard input; files may hold the bytes
-    themselves. With or without size and header before it; without NAME the message is guessed. NAME is Kafka's, with
-    or without Request or Response. Record batches and log segments are understood, too. Secrets are never shown.
+    Bytes may be hex, a hex dump or base64, as an argument, from a file or from standard input; a file may also hold the
+    raw bytes. A message may have its size and header before it. Without NAME, the message is guessed. NAME is Kafka's,
+    with or without Request or Response. Record batches and log segments are decoded, too. Secrets are never shown.
 
     \b
     ottla decode 00000018001200030000000100026d6500066f74746c6104302e3100
@@ -64,8 +66,8 @@ def decode(
             return _decode_capture(pcap, ports, (apis, client_ids, groups, topics), as_json, verbose, width)
         _check_no_filters(ports, apis, client_ids, groups)
         return _decode_bytes(words, topics, form, as_json, verbose, width)
-    except BrokenPipeError:  # `| head` has seen enough
-        sys.stdout = None  # nothing is left to flush at the end
+    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
+        sys.stdout = None  # so that Python does not flush it at the end
         return 0
 
 

@@ -37,7 +37,7 @@ PACKETS_PER_UPDATE = 1_000
 
 
 class Wanted(NamedTuple):
-    """What to show, and how."""
+    """Filters and the form of the output."""
 
     ports: tuple[int, ...]
     filters: Filters
@@ -45,11 +45,11 @@ class Wanted(NamedTuple):
     verbose: bool
     width: int | None
     is_live: bool = False
-    """Whether packets come while they are decoded, so that each line is to be out at once."""
+    """Whether packets arrive while they are decoded, so that each line is flushed at once."""
 
 
 class Sink(Protocol):
-    """Where what was found goes."""
+    """The output of what was found."""
 
     def exchange(self, seen: Seen, exchange: Exchange, facts: Facts) -> None: ...
     def loss(self, seen: Seen, loss: Loss) -> None: ...
@@ -58,7 +58,7 @@ class Sink(Protocol):
 
 
 class Counts:
-    """What was found and what of it was shown."""
+    """How many exchanges were found and how many were shown."""
 
     def __init__(self) -> None:
         self.exchanges = 0
@@ -68,7 +68,7 @@ class Counts:
 
 
 def show_capture(name: str, wanted: Wanted) -> int:
-    """Show a capture and say at the end, on standard error, what it was made of."""
+    """Show a capture and print a summary on standard error at the end."""
     topic_names = TopicNames()
     sink: Sink = JsonSink(wanted, topic_names) if wanted.as_json else TextSink(wanted, topic_names)
     capture, counts = Capture(wanted.ports), Counts()
@@ -95,7 +95,7 @@ def _show(seen: Seen | Notice, filters: Filters, topic_names: TopicNames, sink: 
             sink.loss(seen, seen.event)
         return
     counts.exchanges += 1
-    # Facts are gathered of what is not shown, too: names of topics are learned everywhere.
+    # Collect facts of hidden exchanges, too: topic names are learned from all of them.
     facts = exchange_facts(seen.event, topic_names)
     if filters.admits(seen.event, facts):
         counts.shown += 1
@@ -103,7 +103,7 @@ def _show(seen: Seen | Notice, filters: Filters, topic_names: TopicNames, sink: 
 
 
 class TextSink:
-    """Lines, or blocks if more is wanted."""
+    """Prints lines, or blocks with --verbose."""
 
     def __init__(self, wanted: Wanted, topic_names: TopicNames) -> None:
         self._out: Printer = printer(wanted.width, is_live=wanted.is_live)
@@ -129,7 +129,7 @@ class TextSink:
 
 
 class JsonSink:
-    """One object per message and line."""
+    """Prints one JSON object per message and line."""
 
     def __init__(self, wanted: Wanted, topic_names: TopicNames) -> None:
         self._verbose = wanted.verbose
@@ -161,7 +161,7 @@ class JsonSink:
 
 @contextmanager
 def _opened(name: str) -> Iterator[tuple[BinaryIO, int | None]]:
-    """The file and its size, where it has one."""
+    """The file and its size, if it has one."""
     if name == "-":
         yield sys.stdin.buffer, None
         return
@@ -182,7 +182,7 @@ def _packets(file: BinaryIO, name: str) -> Iterator[RawPacket]:
 
 
 def _counted(packets: Iterator[RawPacket], update: Callable[[int], None]) -> Iterator[RawPacket]:
-    """The packets, with word of how far the file has been read now and then."""
+    """The packets; calls `update` regularly with how far the file has been read."""
     for number, packet in enumerate(packets):
         if number % PACKETS_PER_UPDATE == 0:
             update(packet.end)
@@ -191,7 +191,7 @@ def _counted(packets: Iterator[RawPacket], update: Callable[[int], None]) -> Ite
 
 @contextmanager
 def _progress(name: str, size: int | None, wanted: Wanted) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error if that is a terminal, and if no long lines of JSON would have to go around it."""
+    """A progress bar on standard error, if that is a terminal and standard output does not print JSON there."""
     if not sys.stderr.isatty() or (wanted.as_json and sys.stdout.isatty()):
         yield lambda _: None
         return
@@ -205,7 +205,7 @@ def _progress(name: str, size: int | None, wanted: Wanted) -> Iterator[Callable[
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
-        # On one terminal lines must go above the bar; into a file they must not go through it.
+        # If both are the same terminal, lines must be printed above the bar; lines to a file must bypass it.
         redirect_stdout=sys.stdout.isatty(),
         redirect_stderr=False,
     )
@@ -215,7 +215,7 @@ def _progress(name: str, size: int | None, wanted: Wanted) -> Iterator[Callable[
 
 
 def _sum_up(name: str, tally: Tally, counts: Counts, wanted: Wanted) -> None:
-    """One line on what there was, so that silence is explained, too."""
+    """One line about the capture, which also explains an empty output."""
     if tally.unknown_links and not tally.segment_count:
         from ottla.explain.capture_packet import LINK_TYPES
 

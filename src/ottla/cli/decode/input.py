@@ -11,13 +11,13 @@ from ottla.explain.guess import RECORD_BATCH
 from ottla.explain.input_text import Form, InputError, bytes_from_text, bytes_of
 
 INPUT_BYTES_MAX = 64 * 1024 * 1024
-"""What is decoded in one go; a capture may be of any size."""
+"""The largest input; captures may have any size."""
 CAPTURE_BYTES_MIN = 24
 CAPTURE_MAGICS = (b"\xa1\xb2", b"\xd4\xc3", b"\x4d\x3c\xb2\xa1", b"\x34\xcd\xb2\xa1", b"\x0a\x0d\x0d\x0a")
 
 
 class DecodeInput(NamedTuple):
-    """The bytes, and the message that they are said to be: no names, if it is to be guessed."""
+    """The bytes, and the names of the message that the user gave; none if it is to be guessed."""
 
     names: tuple[str, ...]
     version: int | None
@@ -25,7 +25,7 @@ class DecodeInput(NamedTuple):
 
 
 def read_input(words: tuple[str, ...], form: Form | None) -> DecodeInput:
-    """The names, version and bytes that the words mean; a Failure says what is wrong with them."""
+    """The names, version and bytes on the command line. Raises a Failure if they are wrong."""
     if not words:
         raise Failure("there is nothing to decode", "give hex, base64, @FILE, - for standard input, or --pcap FILE")
     names, version, rest = _named(words)
@@ -41,7 +41,7 @@ def read_input(words: tuple[str, ...], form: Form | None) -> DecodeInput:
 
 
 def _named(words: tuple[str, ...]) -> tuple[tuple[str, ...], int | None, tuple[str, ...]]:
-    """Message names, version and the words that are left for the bytes."""
+    """Message names, version and the remaining words, which are the bytes."""
     from ottla.explain.lookup import NotFound, find
     from ottla.explain.prose import message_of
 

@@ -1,4 +1,4 @@
-"""Showing one message, or a run of record batches."""
+"""Shows one message, or a run of record batches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SURE = 0.9
 
 
 class How(NamedTuple):
-    """How to show it."""
+    """The form of the output."""
 
     as_json: bool
     verbose: bool
@@ -33,7 +33,7 @@ class How(NamedTuple):
 
 
 def show(asked: DecodeInput, topic: str | None, how: How) -> int:
-    """Show the message or the batches, and give the exit code: 2 for half a message."""
+    """Show the message or the batches; returns the exit code, 2 for an incomplete message."""
     if asked.names == (RECORD_BATCH,):
         return _show_batches(asked, "as named", topic, how)
     several = None if asked.names else split_frames(asked.data)
@@ -61,7 +61,7 @@ def _show_one(asked: DecodeInput, topic: str | None, how: How) -> int:
 
 
 def _refuse_secret(asked: DecodeInput, verdict: Verdict) -> None:
-    """A guess may be wrong: what may as well be a secret is shown only to who names the message."""
+    """A guess may be wrong: bytes that may hold a secret are shown only if the user names the message."""
     if verdict.sureness >= SURE:
         return
     for other in verdict.candidates[1:]:
@@ -86,7 +86,7 @@ def _show_message(asked: DecodeInput, verdict: Verdict, taken_apart: Dissection,
 
 
 def _heading(asked: DecodeInput, verdict: Verdict, width: int) -> Iterator[Line]:
-    """What it is, how sure that is, and what else it may be."""
+    """The guessed message, how sure the guess is, and the alternatives."""
     best = verdict.candidates[0]
     said = "as named" if asked.names else f"guessed, {verdict.phrase}"
     pieces = [

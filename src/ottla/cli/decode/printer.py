@@ -20,7 +20,7 @@ LINES_HELD_MAX = 200
 
 
 class Printer:
-    """Lines to standard output, many at a time."""
+    """Prints lines to standard output, many at a time."""
 
     def __init__(self, console: Console, held_max: int) -> None:
         self.console = console
@@ -40,7 +40,7 @@ class Printer:
             return
         if self.console.is_terminal:
             print_lines(held, self.console)
-        else:  # without colours rich would only cost time
+        else:  # without colours, printing directly is faster than rich
             text = "".join("".join(piece.text for piece in line).rstrip() + "\n" for line in held)
             sys.stdout.write(text)
             if self._held_max <= 1:
@@ -54,7 +54,7 @@ class Printer:
 def printer(width: int | None, *, is_live: bool = False) -> Printer:
     """A printer with the colours and the width of the terminal, or for a file, with 100 columns.
 
-    `is_live` has every line out at once, for input that comes while it is decoded.
+    `is_live` flushes every line at once, for input that arrives while it is decoded.
     """
     from rich.console import Console
 
@@ -67,7 +67,7 @@ def printer(width: int | None, *, is_live: bool = False) -> Printer:
 
 
 def dissection_json(taken_apart: Dissection, data: bytes, verdict: Verdict, *, is_named: bool) -> dict[str, Any]:
-    """One message: what it is and how sure that is, its content, and its tree with places."""
+    """One message: its name and how sure the guess is, its content, and its tree with positions."""
     best = verdict.candidates[0]
     *before, body = taken_apart.nodes if taken_apart.nodes else [None]
     found: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""`ottla demo`: a small cluster with real workloads, three incidents, and a report that finds out what happened."""
+"""`ottla demo`: a small cluster with real workloads, three incidents, and a report that explains them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ __all__ = ["demo"]
 
 
 @click.command()
-@click.option("--seed", default=1, show_default=True, help="Another seed, other records.")
+@click.option("--seed", default=1, show_default=True, help="Another seed gives other records.")
 @click.option(
-    "--out", default="demo", show_default=True, type=click.Path(path_type=Path), help="Where everything goes."
+    "--out",
+    default="demo",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Directory for data and report.",
 )
-@click.option("--no-spark", is_flag=True, help="Judge without Spark: the same rules, no tables.")
+@click.option("--no-spark", is_flag=True, help="Evaluate without Spark: the same rules, but no tables.")
 @click.option("--no-java", is_flag=True, help="No Kafka Streams application, and no Spark.")
 @click.option("--stay", is_flag=True, help="Keep the broker running at the end, until Ctrl-C.")
 @click.option("--speed", default=1.0, hidden=True, type=click.FloatRange(min=0.1), help="Tell the story faster.")

@@ -1,4 +1,4 @@
-"""The processes of the story: started, told things, killed, and gone when the story ends, however it ends."""
+"""The processes of the demo: started, commanded, killed, and always ended with the demo."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ TAIL_LINES: Final = 15
 
 
 class ChildDied(Exception):
-    """A process ended that should run; the text has the end of what it said."""
+    """A process has ended unexpectedly; the text has the last lines of its output."""
 
 
 class Child:
-    """One process, with a group of its own, so that Ctrl-C reaches the story alone and whatever it starts ends too."""
+    """One process in a process group of its own: Ctrl-C reaches only the demo, and its children end with it."""
 
     def __init__(self, name: str, process: asyncio.subprocess.Process, said: Path) -> None:
         self.name = name
@@ -48,12 +48,12 @@ class Child:
         await self._process.stdin.drain()
 
     async def kill(self) -> None:
-        """As a crash would: nobody is told, nothing is finished."""
+        """Kill it, like a crash."""
         self._signal(signal.SIGKILL)
         await self._process.wait()
 
     async def end(self, timeout_s: float = END_S) -> None:
-        """Ask it to end by closing its input and by SIGTERM, and kill what does not obey."""
+        """Close its input and send SIGTERM; kill it if it does not end."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         if not await self._ends_within(timeout_s if self._process.stdin is not None else 0):
@@ -71,18 +71,18 @@ class Child:
             os.killpg(self._process.pid, number)
 
     def tail(self, lines: int = TAIL_LINES) -> str:
-        """The end of what it said."""
+        """The last lines of its output."""
         said = self.said.read_text(errors="replace").splitlines() if self.said.exists() else []
         return "\n".join(said[-lines:])
 
     def check(self) -> None:
-        """ChildDied if it runs no longer."""
+        """Raises ChildDied if it has ended."""
         if not self.is_running:
             raise ChildDied(f"{self.name} ended (exit code {self._process.returncode}); it said:\n{self.tail()}")
 
 
 class Children:
-    """Everything that was started and still runs ends with this context, the youngest first."""
+    """Ends all running processes at the end of the context, the newest first."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -97,7 +97,7 @@ class Children:
     ) -> None:
         running = [child for child in reversed(self.running) if child.is_running]
         if kind is not None:
-            # After a failure or Ctrl-C nobody waits for the last commits of the workloads.
+            # After a failure or Ctrl-C, do not wait for the last commits of the workloads.
             await asyncio.gather(*(child.end(HASTE_S) for child in running))
             return
         for child in running:
@@ -106,7 +106,7 @@ class Children:
     async def start(
         self, name: str, command: Sequence[str], *, listens: bool = False, environment: dict[str, str] | None = None
     ) -> Child:
-        """Start a process; what it says goes to a file. One that `listens` can be told lines."""
+        """Start a process; its output goes to a file. One that `listens` takes lines on its standard input."""
         said = self._directory / f"{name}.log"
         with said.open("ab") as output:
             process = await asyncio.create_subprocess_exec(
@@ -123,11 +123,11 @@ class Children:
 
 
 def _environment() -> dict[str, str]:
-    """Ours without the variables that a node or a command of ottla would take for settings."""
+    """Our environment without variables that a node or a command of ottla would read as settings."""
     return {name: value for name, value in os.environ.items() if not name.startswith("OTTLA_")}
 
 
 def tied(command: Sequence[str]) -> list[str]:
-    """The same command, ended by the kernel when the story dies without having ended it (Linux only)."""
+    """The same command, which the kernel kills if the demo dies (Linux only)."""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "KILL", *command] if setpriv else list(command)

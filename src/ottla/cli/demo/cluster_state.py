@@ -1,4 +1,4 @@
-"""The state of the cluster during the story: topics, groups and the quorum, as any client can see them."""
+"""The state of the cluster during the demo: topics, groups and the quorum, as any client can see them."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ EXPECTED: Final = {BILLING: len(BILLING_MEMBERS), RISK_CHECKS: RISK_WORKERS, WOR
 
 
 class DemoTimeoutError(Exception):
-    """Something did not come about in time."""
+    """An expected state was not reached in time."""
 
 
 class ClusterState:
-    """Asks with a new connection each time, since the broker may have been away in between."""
+    """Uses a new connection each time, because the broker may have been down in between."""
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
@@ -70,7 +70,7 @@ class ClusterState:
             return {name: view for name, view in views.items() if isinstance(view, GroupView)}
 
     async def stable(self, timeout_s: float, members: Mapping[str, int] | None = None) -> dict[str, GroupView]:
-        """Wait until every group has its members, and nobody waits for anybody."""
+        """Wait until every group has its members and is stable."""
         wanted = {**EXPECTED, **(members or {})}
 
         async def find() -> dict[str, GroupView] | None:
@@ -80,7 +80,7 @@ class ClusterState:
         return await _until(find, timeout_s, "the groups do not become stable")
 
     async def taken_over(self, lost: frozenset[TopicPartition], gone: str, timeout_s: float) -> GroupView:
-        """Wait until other members have what `gone` had."""
+        """Wait until other members have the partitions of `gone`."""
 
         async def find() -> GroupView | None:
             view = (await self.groups()).get(BILLING)
@@ -92,7 +92,7 @@ class ClusterState:
         return await _until(find, timeout_s, f"nobody takes over {', '.join(map(str, sorted(lost)))}")
 
     async def drained(self, timeout_s: float) -> dict[TopicPartition, int]:
-        """Wait until every group has read to the end of its topic; gives the ends."""
+        """Wait until every group has read to the end of its topic; returns the end offsets."""
 
         async def find() -> dict[TopicPartition, int] | None:
             async with self._client() as client:

@@ -35,11 +35,11 @@ __all__ = ["DemoOptions", "run"]
 EXIT_TERMINATED: Final = 143
 WIDTH_OF_FILES: Final = 100
 TOLD: Final = ("Python", "Spark", "Java", "Maven", "ports", "disk")
-"""What of the doctor's words the story is about."""
+"""The checks of the doctor that the demo shows."""
 
 
 class DemoOptions(NamedTuple):
-    """What was asked for on the command line."""
+    """The options of the command line."""
 
     seed: int = 1
     out: Path = Path("demo")
@@ -50,7 +50,7 @@ class DemoOptions(NamedTuple):
 
 
 def run(options: DemoOptions, console: Console | None = None) -> int:
-    """Tell the story and give the exit code; Failure says what got in the way."""
+    """Run the demo and return the exit code. Raises Failure if something prevents it."""
     directory = DemoDirectory(options.out)
     directory.prepare()
     narrator = Narrator(console or _console())
@@ -69,7 +69,7 @@ def _console() -> Console:
 
 
 async def _terminable(work: Coroutine[object, object, int]) -> int:
-    """SIGTERM ends the story like Ctrl-C: everything that was started is ended first."""
+    """SIGTERM ends the demo like Ctrl-C: all processes are ended first."""
     task = asyncio.create_task(work)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel, "SIGTERM")
     try:
@@ -152,7 +152,7 @@ class _Demo:
         return is_well
 
     async def _stay(self, node: Node) -> None:
-        """Until somebody has seen enough; that is no interruption."""
+        """Keep the broker running until Ctrl-C, which then counts as a normal end."""
         hint = f"ottla groups list --bootstrap {node.bootstrap}"
         self._narrator.console.print(f"\nThe broker stays until Ctrl-C. Look around: {hint}", soft_wrap=True)
         with contextlib.suppress(asyncio.CancelledError):

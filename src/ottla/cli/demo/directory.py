@@ -1,4 +1,4 @@
-"""The directory of a demo: what is in it, and how one from before is replaced without harm to anything else."""
+"""The directory of a demo: its layout, and how an earlier one is replaced safely."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ottla.cli.failure import Failure
 __all__ = ["DemoDirectory"]
 
 MARK: Final = ".ottla-demo"
-"""A directory with this file was made by a demo, and may be replaced by the next one."""
+"""A directory with this file was created by a demo, and the next one may replace it."""
 
 
 class DemoDirectory:
-    """`data` is the broker's, `journal` has what workloads wrote down, `said` what processes said."""
+    """`data` is the broker's, `journal` has the journals of the workloads, `said` the output of processes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -29,7 +29,7 @@ class DemoDirectory:
         self.report_html = path / "report.html"
 
     def prepare(self) -> None:
-        """Make it, empty. Failure if it holds what no demo put there."""
+        """Create it, empty. Raises Failure if it holds other files than a demo's."""
         if self.path.exists() and not self.path.is_dir():
             raise Failure(f"{self.path} is a file", "--out takes a directory")
         if self.path.exists() and any(self.path.iterdir()):
@@ -46,7 +46,7 @@ class DemoDirectory:
             ) from None
 
     def _replace(self) -> None:
-        """Rename first: if something still writes there, it does not write into the new one."""
+        """Rename it first: a process that still writes there then does not write into the new one."""
         old = self.path.with_name(f"{self.path.name}.old")
         if old.exists():
             if not (old / MARK).is_file():

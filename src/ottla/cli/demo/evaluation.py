@@ -1,7 +1,7 @@
 """Evaluates the health rules over the demo's samples, with Spark or without.
 
-With Spark it is `ottla pipeline run`, as a user would run it. Without, the same rules check the same samples: there are
-findings, but no tables.
+With Spark it runs `ottla pipeline run`, as a user would. Without Spark, the same rules check the same samples: there
+are findings, but no tables.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ Row = tuple[int, int, int, str, str | None, str | None, str | None]
 
 
 class PipelineFailed(Exception):
-    """The pipeline failed; the text has the end of what it said."""
+    """The pipeline failed; the text has the last lines of its output."""
 
 
 def why_no_spark() -> str | None:
-    """What Spark lacks here, or None if it can run."""
+    """The reason why Spark cannot run here, or None."""
     if find_spec("pyspark") is None or find_spec("pyarrow") is None:
         return 'pyspark is not installed (pip install "ottla[spark]")'
     found = java()
@@ -48,7 +48,7 @@ def why_no_spark() -> str | None:
 
 
 async def with_spark(children: Children, directory: DemoDirectory, narrator: Narrator) -> dict[str, Any]:
-    """Run the pipeline over the data directory; gives the facts of its report."""
+    """Run the pipeline over the data directory; returns the facts of its report."""
     command = [
         sys.executable,
         "-m",
@@ -70,7 +70,7 @@ async def with_spark(children: Children, directory: DemoDirectory, narrator: Nar
 
 
 async def without_spark(node: Node, directory: DemoDirectory) -> dict[str, Any]:
-    """Let the rules look at samples and at the state of share groups, and write what they find."""
+    """Run the rules over samples and the state of share groups; writes and returns the findings."""
     async with Client(node.bootstrap, client_id="demo") as client:
         samples = await read_topic(client, OBSERVATIONS)
         states = [row async for row in _share_states(client)]
@@ -82,7 +82,7 @@ async def without_spark(node: Node, directory: DemoDirectory) -> dict[str, Any]:
 
 
 class StateRecord(NamedTuple):
-    """A record of `__share_group_state`, as the jobs know it: key and value are JSON."""
+    """A record of `__share_group_state` in the form of the jobs: key and value are JSON."""
 
     timestamp_ms: int
     offset: int
@@ -104,9 +104,9 @@ async def _share_states(client: Client) -> AsyncIterator[StateRecord]:
 def rule_results(
     samples: Sequence[Sample], states: Sequence[StateRecord] = (), topic_names: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """The facts of a report that has findings alone.
+    """The facts of a report with only findings.
 
-    Brokers forget old records of share groups, and an observer comes too late for the first: each tells what it knows.
+    Brokers delete old records of share groups, and an observer misses the first ones, so both sources are used.
     """
     evaluator = RuleEvaluator({}, topic_names or {})
     times = [each.ts for each in samples]
@@ -128,7 +128,7 @@ def rule_results(
 
 
 def _sample_row(sample: Sample) -> Row:
-    """A sample of a record counts from when that was written, in its place among the records."""
+    """A sample of a record has the record's time, so that it is in order among the records."""
     body = None if sample.body is None else json.dumps(sample.body)
     if sample.kind != "share_state" or sample.body is None:
         return sample.ts, 1, sample.seq, sample.kind, sample.error, body, None

@@ -1,6 +1,6 @@
-"""What the report has to say of the story, and what it must not: the facts of a report against the truth.
+"""Compares the facts of a report with the truth: what the report must say about the demo, and what it must not.
 
-Pure: two dicts in, one line for each expectation out. The demo runs it at its end, and so do the tests.
+Pure: two dicts in, one line for each expectation out. The demo and the tests run it at their end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STORM_COVERED: Final = 0.6
 STORM_EXCESS_MS: Final = 30_000
 STORM_PEAK_PERCENT: Final = (45, 75)
 DOWN_SLACK_MS: Final = 10_000
-"""Observers look now and then, and a node needs a moment to come back."""
+"""Samples are taken on intervals, and a node needs some time to start."""
 MOVE_WINDOW_MS: Final = (5_000, 60_000)
 
 OF_THE_STORY: Final = frozenset(
@@ -38,7 +38,7 @@ ALLOWED: Final = frozenset(
         "single-voter",
     }
 )
-"""What may be found beside the incidents: consequences of them, and what is so on one node."""
+"""Findings that are allowed beside the incidents: their consequences, and those of every single node."""
 NEVER: Final = ("broker-fenced", "under-replicated", "no-majority-margin", "offline-partitions", "rejected-records")
 
 
@@ -46,11 +46,11 @@ class Expectation(NamedTuple):
     what: str
     holds: bool
     seen: str
-    """What the report says instead, or that it does."""
+    """What the report says."""
 
 
 def expectations(report: Facts, truth: Facts) -> list[Expectation]:
-    """One for each thing that the report has to say, or must not say."""
+    """One for each statement that the report must make, or must not make."""
     found: list[Finding] = list(report["findings"])
     checks = [
         *_member_lost(found, truth["member_killed"]),
@@ -151,7 +151,7 @@ def _silence(found: list[Finding]) -> Iterator[Expectation]:
 
 
 def _task_move(rows: list[Facts], move: Facts) -> Expectation:
-    """The tasks that the first process lost are those that the table has moved, all to the second one."""
+    """The tasks that the first process lost are those that moved in the table, all to the second one."""
     lost = set().union(*move["before"].values()) - set(move["after"][min(move["after"])])
     early, late = MOVE_WINDOW_MS
     moved = [

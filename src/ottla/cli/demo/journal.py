@@ -1,6 +1,6 @@
-"""What each workload really did, written down while it did it: one JSON object to a line, one file for each process.
+"""The journals of the workloads, which record what each really did: one file per process, one JSON object per line.
 
-A line is in the file before the next step is taken, so that what a killed process did until then is known, too.
+A line is written before the next step, so that the journal of a killed process is complete, too.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Journal:
 
 
 def entries(path: Path, *what: str) -> Iterator[Entry]:
-    """What was written down, or only some of it. The last line of a killed process may be cut short."""
+    """The entries of a journal, of all kinds or only some. The last line of a killed process may be truncated."""
     if not path.exists():
         return
     for line in path.read_text(encoding="utf-8").splitlines():

@@ -1,5 +1,4 @@
-"""Is every record accounted for? What was written, by the producers' journals, against what became of it, by the
-readers' own."""
+"""Checks that every record is accounted for: compares the journals of the producers with those of the readers."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ Record = tuple[str, int, int]
 
 
 class Account(NamedTuple):
-    """What one group made of one topic. It is balanced if nothing is missing and nothing is there that must not be."""
+    """The records of one topic in one group. It is balanced if none is missing and none is there that must not be."""
 
     group: str
     topic: str
@@ -61,14 +60,14 @@ def _of(directory: DemoDirectory, pattern: str, *what: str) -> Counter[Record]:
 
 
 def _read(directory: DemoDirectory, group: str, pattern: str, written: set[Record], topic: str) -> Account:
-    """Each record is committed, once: a commit that follows a crash begins where the last one ended."""
+    """Each record is committed once: a commit after a crash begins where the last one ended."""
     done = _of(directory, pattern, "committed")
     wrong = [*_lacking("not committed", written - set(done)), *_lacking("committed twice", _repeated(done))]
     return Account(group, topic, len(written), len(done), tuple(wrong))
 
 
 def _shared(directory: DemoDirectory, written: set[Record], poison: set[Record]) -> Account:
-    """Each record is accepted, once; poison never is. Where an answer got lost, nobody knows, and twice is allowed."""
+    """Each record is accepted once; poison never is. If a response was lost, twice is allowed."""
     journal = directory.journal_of(RISK_CHECKS)
     done = _records(entries(journal, "accepted"))
     doubted = set(_records(entries(journal, "doubted")))
@@ -81,7 +80,7 @@ def _shared(directory: DemoDirectory, written: set[Record], poison: set[Record])
 
 
 def _counted(directory: DemoDirectory, written: set[Record]) -> Account:
-    """Kafka Streams counts words, at least once each; our own member commits lines."""
+    """Kafka Streams counts words at least once each; our own member commits lines."""
     totals = [
         entry["words"]
         for path in sorted(directory.journal.glob(f"{WORD_TOTALS}-*.jsonl"))

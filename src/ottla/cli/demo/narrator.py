@@ -1,4 +1,4 @@
-"""What the terminal says: a line for each step, and while one lasts, that it does."""
+"""The output on the terminal: a line for each step, and progress during a step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIGN_OF_LIFE_S: Final = 10.0
 
 
 class Narrator:
-    """Lines begin with the time of the story. On a terminal a clock runs; elsewhere a line comes now and then."""
+    """Lines begin with the time since the start. A terminal shows a clock; elsewhere a line comes once in a while."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -36,7 +36,7 @@ class Narrator:
         self._line((f"{number}/{STEPS} ", "bold"), (f"{title} ", "bold"), (mark, "green"), f" {text}")
 
     def begin(self, number: int, text: str) -> None:
-        """A step begins, and will have more to say."""
+        """A step begins."""
         self._line((f"{number}/{STEPS} ", "bold"), text)
 
     def say(self, text: str) -> None:
@@ -50,7 +50,7 @@ class Narrator:
 
     @asynccontextmanager
     async def doing(self, what: str | Callable[[], str], seconds: float | None = None) -> AsyncIterator[None]:
-        """Show that something goes on, and for how long still if that is known."""
+        """Show progress, with the remaining time if it is known."""
         task = asyncio.create_task(self._tick(what if callable(what) else lambda: what, seconds))
         try:
             yield

@@ -1,4 +1,4 @@
-"""The node that the story happens to: `ottla serve` as a process on a free port, with a data directory that stays."""
+"""The node of the demo: `ottla serve` as a process on a free port, with a data directory that stays."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ POLL_S: Final = 0.02
 
 
 class Node(Protocol):
-    """What the story needs of a node, whoever made it."""
+    """The node that the demo needs; tests have others."""
 
     data_dir: Path
     what: str
-    """What runs there, for people."""
+    """A description of the software."""
 
     @property
     def bootstrap(self) -> str: ...
 
     @property
     def metrics_url(self) -> str | None:
-        """Where the node tells its own counters, if it does."""
+        """The URL of the node's metrics page, if it has one."""
 
     async def start(self) -> None:
-        """Start it, or start it again on the same port and data; it serves when this returns."""
+        """Start the node, or start it again on the same port and data; it serves when this returns."""
 
     async def kill(self) -> None:
         """SIGKILL."""
 
     def check(self) -> None:
-        """ChildDied if it runs no longer."""
+        """Raises ChildDied if it has ended."""
 
 
 class OttlaNode:
@@ -82,7 +82,7 @@ class OttlaNode:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on, at this moment."""
+    """Ports that are free now."""
     sockets = [socket.create_server((LOOPBACK, 0)) for _ in range(count)]
     ports = [each.getsockname()[1] for each in sockets]
     for each in sockets:

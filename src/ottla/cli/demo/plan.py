@@ -1,4 +1,4 @@
-"""What the story is made of: names, sizes, moments. Everything is worked out from the seed and the speed."""
+"""The plan of the demo: names, sizes and times, all computed from the seed and the speed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LINES: Final = "lines"
 TOPICS: Final = {ORDERS: 6, PAYMENTS: 3, LINES: 4}
 """Topic -> partitions."""
 RATES: Final = {ORDERS: 90, PAYMENTS: 66, LINES: 44}
-"""Topic -> records in a second, 200 together."""
+"""Topic -> records per second, 200 in total."""
 
 BILLING: Final = "billing"
 RISK_CHECKS: Final = "risk-checks"
@@ -26,10 +26,10 @@ VICTIM: Final = "billing-2"
 RISK_WORKERS: Final = 4
 DELIVERY_LIMIT: Final = 5
 ACCEPTED_AT: Final = 3
-"""In the storm a record is accepted at this delivery whatever happens, so that only poison reaches the limit."""
+"""In the storm a record is always accepted at this delivery, so that only poison reaches the limit."""
 RELEASED_SHARE: Final = 0.9
 POISON_AT_S: Final = (18, 40, 62, 86)
-"""After so many seconds of writing comes the next poison record of each partition of payments."""
+"""The times of the poison records in each partition of payments, in seconds after writing began."""
 
 _SESSION_S: Final = 6.0
 _LOCK_S: Final = 5.0
@@ -41,13 +41,13 @@ _HEARTBEAT_MIN_S: Final = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Moments are seconds after the workloads began; a speed of 10 makes ten of them one."""
+    """Times are seconds after the workloads began; with a speed of 10, ten of them take one second."""
 
     seed: int = 1
     speed: float = 1.0
 
     def s(self, story_s: float) -> float:
-        """So many seconds of the story, in real ones."""
+        """Seconds of the plan, in real seconds."""
         return story_s / self.speed
 
     @property
@@ -76,8 +76,8 @@ class Plan:
 
     @property
     def end_s(self) -> float:
-        """When the producers stop. What is over counts as resolved half a minute after it was last seen, and a storm is
-        seen in spans of ten seconds, some time after they are over: it takes a minute of calm."""
+        """When the producers stop. A finding is resolved half a minute after its condition was last true, and a storm
+        is detected in windows of ten seconds, some time after they end: so there is a minute of calm."""
         return self.s(204)
 
     @property
@@ -94,12 +94,12 @@ class Plan:
 
     @property
     def intervals_s(self) -> dict[str, float]:
-        """How often the observer looks at what the story is about; at the rest as often as it always does."""
+        """The intervals of the kinds of samples that matter here; the others have their defaults."""
         return {"group": self.s(1), "lag": self.s(1), "cluster": self.s(1), "share_offsets": self.s(2)}
 
     @property
     def broker_settings(self) -> dict[str, str]:
-        """What the broker is told by --set, beyond its defaults."""
+        """The broker's settings for --set."""
         told = {"group.min.session.timeout.ms": self.session_ms, "group.initial.rebalance.delay.ms": 0}
         for kind in ("consumer", "share", "streams"):
             told |= {
@@ -117,7 +117,7 @@ class Plan:
         return ONE_NODE | {name: str(value) for name, value in told.items()}
 
     def poison(self) -> dict[int, tuple[int, ...]]:
-        """For each partition of payments, which of its records, counted from 0, nobody will be able to process."""
+        """Partition of payments -> the numbers of its poison records, counted from 0."""
         random = Random(f"poison {self.seed}")
         rate = RATES[PAYMENTS] / TOPICS[PAYMENTS]
         return {
@@ -138,7 +138,7 @@ ONE_NODE: Final = {
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
 }
-"""Internal topics of a size that fits one node."""
+"""Small internal topics, for one node."""
 
 
 def _ms(seconds: float) -> int:

@@ -1,4 +1,4 @@
-"""The story: a node and its workloads, three incidents, and the end, at which every record is accounted for."""
+"""The story of the demo: a node and its workloads, three incidents, and the final check of all records."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DRAIN_S: Final = 90.0
 
 
 class Story:
-    """Each scene returns when what it tells has happened. What it did itself stands in a journal of its own."""
+    """Each scene returns when its events have happened. The story has a journal of its own."""
 
     def __init__(
         self,
@@ -157,13 +157,13 @@ class Story:
         await self._workloads.exit_all()
 
     async def _until(self, moment_s: float, meanwhile: str) -> None:
-        """Wait for a moment of the plan. What is late already makes all that follows late: distances stay."""
+        """Wait for a time of the plan. If it has passed already, all later times move, so that distances stay."""
         left_s = self._began_s + moment_s - monotonic()
         self._began_s -= min(left_s, 0)
         await self._pause(left_s, meanwhile)
 
     async def _pause(self, seconds: float, meanwhile: str) -> None:
-        """Wait, and notice if one of the processes ends by itself."""
+        """Wait, and raise an error if one of the processes ends."""
         if seconds <= 0:
             return
         until_s = monotonic() + seconds

@@ -1,4 +1,4 @@
-"""The end of the story in the terminal: what was found, one sentence each, and whether that is what happened."""
+"""The end of the demo on the terminal: the findings, and whether they match what happened."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLAIN: Final = {"critical": "!!", "warning": "!", "notice": "i"}
 
 
 def show_findings(console: Console, findings: Sequence[Mapping[str, Any]]) -> None:
-    """In order of time, as the story went."""
+    """The findings, ordered by time."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_edge=False)
     for heading in ("", "SINCE", "LASTED", "STATE", "WHAT"):
         table.add_column(heading, overflow="fold")
@@ -43,7 +43,7 @@ def _lasted(finding: Mapping[str, Any]) -> str:
 
 
 def show_accounts(console: Console, accounts: Iterable[Account]) -> bool:
-    """Whether each group did what it had to; False if one did not."""
+    """Show the accounts; returns whether all of them are balanced."""
     balanced = True
     for each in accounts:
         if each.is_balanced:

@@ -1,6 +1,6 @@
-"""What really happened, from those who did it: the journals of the workloads and the notes of the story itself.
+"""The truth: what really happened, from the journals of the workloads and of the story.
 
-A report can be held against this. Nothing in here comes from the observer or from the pipeline.
+A report is compared with it. Nothing here comes from the observer or from the pipeline.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Truth = dict[str, Any]
 
 
 def collect(directory: DemoDirectory, plan: Plan) -> Truth:
-    """Put together what the journals say; times are epoch ms."""
+    """The truth from the journals; times are in epoch ms."""
     story = _last_of_each(directory.journal_of("story"))
     found: Truth = {
         "v": 1,
@@ -68,7 +68,7 @@ def _written(directory: DemoDirectory) -> dict[str, int]:
 
 
 def _member_killed(directory: DemoDirectory, story: dict[str, Entry]) -> dict[str, Any]:
-    """What the victim owned is what it said itself, last of all."""
+    """The killed member owned the partitions in its last journal entry."""
     owned = [entry for entry in entries(directory.journal_of(VICTIM), "owns")]
     return {
         "group": BILLING,
@@ -81,7 +81,7 @@ def _member_killed(directory: DemoDirectory, story: dict[str, Entry]) -> dict[st
 
 
 def _task_move(directory: DemoDirectory, at_ms: int, settled_ms: int) -> dict[str, Any]:
-    """Tasks of each process before the second one came, and once both had theirs."""
+    """The tasks of each process before the second one started, and when both had theirs."""
     return {
         "group": WORD_TOTALS,
         "at_ms": at_ms,
@@ -95,7 +95,7 @@ def _apps(directory: DemoDirectory) -> list[str]:
 
 
 def _tasks(directory: DemoDirectory, name: str, before_ms: int) -> list[str]:
-    """Of Kafka Streams by its own word; of our member by its partitions, since its tasks are that."""
+    """The tasks that Kafka Streams reports; our own member's tasks are its partitions."""
     tasks: list[str] = []
     for entry in entries(directory.journal_of(name), "tasks", "owns"):
         if entry["at_ms"] > before_ms:

@@ -1,4 +1,4 @@
-"""The observer of the story: `ottla observe`, as anybody would run it beside a cluster."""
+"""The observer of the demo: `ottla observe`, as a user runs it beside a cluster."""
 
 from __future__ import annotations
 

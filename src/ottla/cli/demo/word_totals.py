@@ -1,6 +1,6 @@
-"""The streams application of the story: a real Kafka Streams program, compiled here, where Java and Maven are there.
+"""The streams application of the demo: a real Kafka Streams program, compiled here if there are Java and Maven.
 
-The jars come through Maven, once, into the user's cache; class files lie beside them, by the state of the source.
+Maven downloads the jars once into the user's cache; class files are beside them, by a hash of the source.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ JVM: Final = ("-Xmx160m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshar
 
 
 class Missing(Exception):
-    """Why the real application cannot run here."""
+    """The real application cannot run here; the text says why."""
 
 
 class Application:
@@ -55,13 +55,13 @@ class Application:
 
 
 def cache_dir() -> Path:
-    """Where everything lies that is fetched or compiled once."""
+    """The directory for everything that is downloaded or compiled once."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "ottla" / "demo"
 
 
 async def kafka_streams(narrator: Narrator) -> Application:
-    """The application, ready to run. Missing says why it is not."""
+    """The application, ready to run. Raises Missing if it cannot."""
     java, javac, mvn = (shutil.which(name) for name in ("java", "javac", "mvn"))
     if java is None or javac is None:
         raise Missing("no Java development kit on the PATH")
@@ -95,7 +95,7 @@ async def _compile(javac: str, source: Path, jars: Path, classes: Path) -> None:
 
 
 def _fresh(folder: Path) -> Path:
-    """Where it is made before it is moved to its place, so that what is in place is whole."""
+    """A temporary directory for the result, which is then renamed, so that the final one is always complete."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = folder.with_name(f"{folder.name}.{os.getpid()}.partial")
     shutil.rmtree(partial, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Starts the processes of the workloads, and gives them their orders."""
+"""Starts the processes of the workloads and commands them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["WorkloadProcesses"]
 
 
 class WorkloadProcesses:
-    """The workloads by name. `application` is the Kafka Streams program, where there is Java for it."""
+    """The workloads by name. `application` is the Kafka Streams program, if it can run."""
 
     def __init__(
         self, children: Children, directory: DemoDirectory, plan: Plan, node: Node, application: Application | None
@@ -30,7 +30,7 @@ class WorkloadProcesses:
         self.playing: dict[str, Child] = {}
 
     async def enter(self) -> None:
-        """All but the second process of the streams group."""
+        """Start all but the second process of the streams group."""
         await self._python("producers", "producers")
         for name in BILLING_MEMBERS:
             await self._python(name, "consumer")
@@ -62,15 +62,15 @@ class WorkloadProcesses:
         await self.playing.pop(name).kill()
 
     async def exit(self, name: str) -> None:
-        """Let one end in order."""
+        """Let one end normally."""
         child = self.playing.pop(name)
         await child.end()
 
     async def exit_all(self) -> None:
-        """All at once, so that none takes over what another gives up."""
+        """End all at once, so that none takes over the partitions of another."""
         await asyncio.gather(*(self.exit(name) for name in list(self.playing)))
 
     def check(self) -> None:
-        """ChildDied if one of them ended by itself."""
+        """Raises ChildDied if one of them has ended."""
         for child in self.playing.values():
             child.check()

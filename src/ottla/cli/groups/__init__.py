@@ -1,7 +1,6 @@
-"""`ottla groups`: see and change groups of all four kinds, on any cluster.
+"""`ottla groups`: see and change groups of all four types, on any cluster.
 
-`find` looks groups up and explains why one cannot be changed, `show` lays them out, `watch` looks again and again; each
-command has a module of its own.
+`find` looks groups up and explains why one cannot be changed; each command has a module of its own.
 """
 
 from __future__ import annotations

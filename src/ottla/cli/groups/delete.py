@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="GROUP...")
-@click.option("--if-exists", is_flag=True, help="A group that is not there is no error.")
+@click.option("--if-exists", is_flag=True, help="Ignore groups that do not exist.")
 @yes_option
 @target_options
 def delete(target: Target, names: tuple[str, ...], if_exists: bool, yes: bool) -> None:
-    """Delete groups with their offsets. A group that has members cannot be deleted."""
+    """Delete groups with their offsets. A group with members cannot be deleted."""
     confirm([f"would delete group {name} and its offsets" for name in dict.fromkeys(names)], yes)
 
     async def work(client: Client) -> dict[str, str]:
@@ -51,7 +51,7 @@ def _absent(name: str) -> str:
 
 
 async def _why(client: Client, name: str, error: ResponseError) -> str:
-    """Why a group cannot be deleted, in words that help."""
+    """Why a group cannot be deleted, and what to do."""
     from ottla.client.groups import list_groups, view
     from ottla.wire.errors import ErrorCode
 
@@ -71,14 +71,14 @@ async def _why(client: Client, name: str, error: ResponseError) -> str:
     multiple=True,
     required=True,
     metavar="TOPIC[:P,...]",
-    help="Of these partitions; repeatable.",
+    help="The partitions; repeatable.",
 )
 @yes_option
 @target_options
 def delete_offsets(target: Target, name: str, topics: tuple[str, ...], yes: bool) -> None:
-    """Forget what a group has committed for some topics. Members must not be subscribed to them.
+    """Delete the committed offsets of a group for some topics, to which no member may be subscribed.
 
-    A share group forgets whole topics, and must have no members at all; it begins anew with them.
+    For a share group, whole topics are deleted, and it must have no members; it starts over with these topics.
     """
 
     confirm([f"would forget what group {name} has committed for {topic}" for topic in topics], yes)

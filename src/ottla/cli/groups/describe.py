@@ -1,4 +1,4 @@
-"""`ottla groups describe`: who is in a group, what each member has, and whom a rebalance waits for."""
+"""`ottla groups describe`: the members of a group, their assignments, and who delays a rebalance."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ ASSIGNMENT_COLUMNS = (Column("COUNT", is_number=True), Column("ASSIGNMENT"))
 def describe(target: Target, names: tuple[str, ...], as_json: bool, watch: Watch) -> None:
     """Show groups with their members and assignments; all groups if none is named.
 
-    Of consumer and streams groups it also shows the epochs, what each member is still to get and to give up, and which
-    members hold up the rebalance.
+    For consumer and streams groups it also shows the epochs, what each member has yet to get and to give up, and which
+    members delay the rebalance.
     """
 
     async def find(client: Client) -> list[GroupView]:
@@ -79,7 +79,7 @@ def _blocker_lines(group: GroupView, found: Iterable[Blocker]) -> Iterator[str]:
 
 
 def _extent(group: GroupView) -> tuple[bool, bool]:
-    """Whether members have epochs, and whether some are still on their way to what they are to have."""
+    """Whether members have epochs, and whether some have not reached their target yet."""
     moving = any(each.target is not None and each.target != each.assignment for each in group.members)
     return group.epoch is not None, moving
 

@@ -1,4 +1,4 @@
-"""Looking groups up by name, and which partitions a user means."""
+"""Finds groups by name, and the partitions that a user names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def listed_groups(client: Client) -> dict[str, ListedGroup]:
 
 
 def expect_listed(group_id: str, listed: Mapping[str, ListedGroup], advice: str = "") -> ListedGroup:
-    """The group of a name; a Failure with the nearest name if there is none."""
+    """The group with a name; raises a Failure with the nearest name if there is none."""
     if group_id not in listed:
         advice = nearest(group_id, listed) or advice or "'ottla groups list' lists them all"
         raise Failure(f"there is no group '{group_id}'", advice, code=EXIT_REFUSED)
@@ -38,14 +38,14 @@ async def listed_group(client: Client, group_id: str, advice: str = "") -> Liste
 
 
 async def viewed_groups(client: Client, names: Iterable[str]) -> list[GroupView]:
-    """The groups of these names, or all groups."""
+    """The groups with these names, or all groups."""
     listed = await listed_groups(client)
     wanted = list(dict.fromkeys(names)) or sorted(listed)
     return await views(client, [expect_listed(name, listed) for name in wanted])
 
 
 async def views(client: Client, groups: Sequence[ListedGroup]) -> list[GroupView]:
-    """What these groups look like; the first error if one of them cannot be described."""
+    """The descriptions of these groups; raises the first error if one of them cannot be described."""
     from ottla.client.errors import ClientError
     from ottla.client.groups import try_view
 
@@ -60,14 +60,14 @@ async def views(client: Client, groups: Sequence[ListedGroup]) -> list[GroupView
 
 
 async def kept_offsets(client: Client, group_id: str, kind: str) -> dict[TopicPartition, Committed]:
-    """What a group has committed, or where a share group starts."""
+    """The committed offsets of a group, or the start offsets of a share group."""
     from ottla.client.group_offsets import committed, share_starts
 
     return await (share_starts if kind == "share" else committed)(client, group_id)
 
 
 async def check_inactive(client: Client, group: ListedGroup, what: str) -> None:
-    """A Failure that names the members, if the group has some: offsets change only while nobody uses them."""
+    """Raises a Failure with the members, if the group has some: offsets can be changed only without members."""
     from ottla.client.groups import view
 
     if group.state in ("Empty", "Dead"):
@@ -94,7 +94,7 @@ topics_option = click.option(
 async def chosen_partitions(
     client: Client, topics: Iterable[str], kept: Mapping[TopicPartition, object]
 ) -> list[TopicPartition]:
-    """What `--topic NAME` and `--topic NAME:0,2` mean; without any, all that the group has offsets of."""
+    """The partitions of `--topic NAME` and `--topic NAME:0,2`; by default all for which the group has offsets."""
     from ottla.client import TopicPartition
     from ottla.client.topics import TopicDescription, try_describe
 

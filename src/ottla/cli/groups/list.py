@@ -41,7 +41,7 @@ class Row(NamedTuple):
 @click.command("list")
 @click.option("--type", "types", multiple=True, type=click.Choice(KINDS), help="Only groups of this type; repeatable.")
 @click.option("--state", "states", multiple=True, help="Only groups in this state, such as Empty; repeatable.")
-@click.option("--lag", "with_lag", is_flag=True, help="Also members, epoch, and how many records each group is behind.")
+@click.option("--lag", "with_lag", is_flag=True, help="Include members, epoch and lag of each group.")
 @json_option
 @watch_options
 @target_options
@@ -64,7 +64,7 @@ def list_groups(
 
 
 async def _with_lag(client: Client, found: list[ListedGroup]) -> list[Row]:
-    """Members and lag of each group. The ends of all partitions are asked for together."""
+    """Members and lag of each group. The end offsets of all partitions are requested together."""
     from ottla.client.errors import ClientError
     from ottla.client.groups import try_view
     from ottla.client.lag import lags

@@ -1,4 +1,4 @@
-"""`ottla groups offsets`: how far a group has come, and how far it is behind."""
+"""`ottla groups offsets`: the committed offsets and the lag of a group."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ class Found(NamedTuple):
 @click.command()
 @click.argument("name", metavar="GROUP")
 @topics_option
-@click.option("--no-seconds", is_flag=True, help="Do not read records to find out how old they are.")
+@click.option("--no-seconds", is_flag=True, help="Do not read records to find their age.")
 @json_option
 @watch_options
 @target_options
 def offsets(target: Target, name: str, topics: tuple[str, ...], no_seconds: bool, as_json: bool, watch: Watch) -> None:
-    """Show what a group has committed, and how far it is behind in records and in seconds.
+    """Show the committed offsets of a group, and its lag in records and in seconds.
 
     LAG is the number of records from the committed offset to the end of the partition. SECONDS is the age of the first
-    of them: now, less its timestamp. A partition that has been read to its end is behind by 0 seconds.
+    of them: now minus its timestamp. It is 0 for a partition that has been read to its end.
     """
 
     async def find(client: Client) -> Found:
@@ -76,7 +76,7 @@ async def _found(client: Client, name: str, topics: Iterable[str], *, seconds: b
 
 def _row(at: TopicPartition, lag: Lag, member: MemberView | None, kept: Committed | None, now_ms: int) -> Row:
     if kept is not None and kept.lag is not None:
-        lag = lag._replace(records=kept.lag)  # a share group may have acknowledged some behind its start
+        lag = lag._replace(records=kept.lag)  # a share group may have acknowledged some after its start
     return Row(at, lag, lag.seconds(now_ms), member, kept)
 
 

@@ -1,4 +1,4 @@
-"""`ottla groups reset`: let a group without members go on elsewhere."""
+"""`ottla groups reset`: sets the offsets of a group without members."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ WAYS = {
 
 
 class ResetTarget(NamedTuple):
-    """How the new offsets are found: one of WAYS, with its value if it has one."""
+    """How the new offsets are found: one of WAYS, with its value if it needs one."""
 
     name: str
     value: int = 0
@@ -62,17 +62,17 @@ class Change(NamedTuple):
 
 
 class ResetRequest(NamedTuple):
-    """What the user wants to have done."""
+    """The options of the user."""
 
     topics: tuple[str, ...]
-    """None for all."""
+    """Empty for all."""
     way: ResetTarget
     execute: bool
     create: bool
 
 
 def reset_options(command: Callable[..., T]) -> Callable[..., T]:
-    """The options of commands that change where a group goes on; the command gets them as one `asked`."""
+    """The options of commands that reset offsets; the command gets them as one `asked`."""
 
     @wraps(command)
     def gathered(
@@ -91,20 +91,18 @@ def reset_options(command: Callable[..., T]) -> Callable[..., T]:
 
 
 _OPTIONS = (
-    click.option("--topic", "topics", multiple=True, metavar="TOPIC[:P,...]", help="These partitions; repeatable."),
-    click.option("--all-topics", is_flag=True, help="All partitions that the group has an offset of."),
-    click.option("--to-earliest", is_flag=True, help="To the first record there is."),
-    click.option("--to-latest", is_flag=True, help="Behind the last record."),
-    click.option("--to-current", is_flag=True, help="Where it is now; to the end where nothing was committed."),
+    click.option("--topic", "topics", multiple=True, metavar="TOPIC[:P,...]", help="The partitions; repeatable."),
+    click.option("--all-topics", is_flag=True, help="All partitions for which the group has an offset."),
+    click.option("--to-earliest", is_flag=True, help="To the first record."),
+    click.option("--to-latest", is_flag=True, help="To the end, after the last record."),
+    click.option("--to-current", is_flag=True, help="To the committed offset; to the end if there is none."),
     click.option("--to-offset", type=click.IntRange(0), metavar="N", help="To this offset."),
-    click.option("--shift-by", type=int, metavar="N", help="Forward, or back if N is negative."),
-    click.option("--to-datetime", metavar="TIME", help="To the first record since 2026-11-15T07:00 (UTC unless told)."),
-    click.option(
-        "--by-duration", metavar="DURATION", help="To the first record since so long ago: 90s, 2h, 1d12h, PT2H."
-    ),
-    click.option("--execute", is_flag=True, help="Do it; without this, only show what would be done."),
+    click.option("--shift-by", type=int, metavar="N", help="By N records forward, or back if N is negative."),
+    click.option("--to-datetime", metavar="TIME", help="To the first record since 2026-11-15T07:00 (by default UTC)."),
+    click.option("--by-duration", metavar="DURATION", help="To the first record of the last 90s, 2h, 1d12h, PT2H."),
+    click.option("--execute", is_flag=True, help="Do it; by default, only show what would be done."),
     click.option("--dry-run", is_flag=True, help="Only show what would be done."),
-    click.option("--create", is_flag=True, help="Commit offsets even if there is no such group yet."),
+    click.option("--create", is_flag=True, help="Create the group if it does not exist."),
 )
 
 
@@ -114,9 +112,9 @@ _OPTIONS = (
 @json_option
 @target_options
 def reset(target: Target, name: str, asked: ResetRequest, as_json: bool) -> None:
-    """Let a group go on at other offsets. It must have no members.
+    """Set the offsets of a group, which must have no members.
 
-    Without --execute nothing is changed. An offset that is not in the log becomes the nearest one that is.
+    Without --execute nothing is changed. An offset outside of the log becomes the nearest one in it.
     """
 
     async def find(client: Client) -> ListedGroup:
@@ -133,7 +131,7 @@ def reset(target: Target, name: str, asked: ResetRequest, as_json: bool) -> None
 def perform(
     target: Target, name: str, asked: ResetRequest, as_json: bool, find: Callable[[Client], Awaitable[ListedGroup]]
 ) -> None:
-    """Find the group, work out its new offsets, change them if that is asked for, and show them."""
+    """Find the group, compute its new offsets, set them with --execute, and show them."""
 
     async def work(client: Client) -> list[Change]:
         group = await find(client)
@@ -148,7 +146,7 @@ def perform(
 
 
 async def existing_group(client: Client, name: str, asked: ResetRequest, kind: str) -> ListedGroup:
-    """The group, or one of this kind that is to be made, if the user allows that."""
+    """The group, or a new one of this type, if the user allows that."""
     from ottla.client.groups import ListedGroup
 
     try:
@@ -160,7 +158,7 @@ async def existing_group(client: Client, name: str, asked: ResetRequest, kind: s
 
 
 def chosen_way(ways: Mapping[str, Any]) -> ResetTarget:
-    """The one way that was given; times become milliseconds."""
+    """The way that the user gave; times become milliseconds."""
     given = [key for key in WAYS if ways.get(key) is not None and ways[key] is not False]  # 0 is an offset
     if len(given) != 1:
         problem = f"{WAYS[given[0]]} and {WAYS[given[1]]} exclude each other" if given else "no new place is given"
@@ -197,7 +195,7 @@ async def _plan(
 def _wanted(
     way: ResetTarget, at: TopicPartition, before: int | None, start: int, end: int, by_time: int
 ) -> tuple[int, str]:
-    """The offset that is asked for, whether or not it is in the log, and a remark."""
+    """The requested offset, inside or outside of the log, and a remark."""
     if way.name == "to_earliest":
         return start, ""
     if way.name == "to_latest":

@@ -1,7 +1,7 @@
-"""`ottla proxy`: watch clients and a cluster talk.
+"""`ottla proxy`: shows the traffic between clients and a cluster.
 
-`session` is one connection without sockets; `fronts` the ports behind which nodes are found; `relay` the sockets;
-`watch` is told what happens, `show` prints exchanges, `pcap` saves the bytes, `summary` and `report` make the sums.
+`session` is one connection without sockets; `fronts` has a listening port for each node; `relay` has the sockets;
+`watch` observes the traffic, `show` prints exchanges, `pcap` saves the bytes, `summary` and `report` make the totals.
 """
 
 from pathlib import Path
@@ -12,12 +12,14 @@ from ottla.cli.failure import Failure
 
 
 @click.command()
-@click.option("--listen", metavar="[HOST:]PORT", required=True, help="Where clients connect; port 0 is any free one.")
+@click.option("--listen", metavar="[HOST:]PORT", required=True, help="Address for clients; port 0 means any free one.")
 @click.option("--to", "target", metavar="HOST:PORT", required=True, help="One broker of the cluster.")
-@click.option("--api", "apis", metavar="NAME|KEY", multiple=True, help="Only this API. May be given again.")
-@click.option("--client-id", "client_ids", metavar="TEXT", multiple=True, help="Only this client; * and ? match.")
-@click.option("--group", "groups", metavar="TEXT", multiple=True, help="Only this group; * and ? match.")
-@click.option("--topic", "topics", metavar="TEXT", multiple=True, help="Only this topic; * and ? match.")
+@click.option("--api", "apis", metavar="NAME|KEY", multiple=True, help="Only this API; repeatable.")
+@click.option(
+    "--client-id", "client_ids", metavar="TEXT", multiple=True, help="Only this client; * and ? are wildcards."
+)
+@click.option("--group", "groups", metavar="TEXT", multiple=True, help="Only this group; * and ? are wildcards.")
+@click.option("--topic", "topics", metavar="TEXT", multiple=True, help="Only this topic; * and ? are wildcards.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per message and line.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every field with its bytes.")
 @click.option("--width", type=click.IntRange(min=40), help="Columns to use instead of the terminal's width.")
@@ -34,14 +36,14 @@ def proxy(
     width: int | None,
     save: Path | None,
 ) -> None:
-    """Pass traffic between clients and a Kafka cluster, and show what they say.
+    """Forward traffic between clients and a Kafka cluster, and show it.
 
-    Clients connect to the proxy instead of the broker. Addresses in responses are rewritten, so that they stay behind
+    Clients connect to the proxy instead of the broker. Addresses in responses are rewritten, so that clients keep using
     the proxy: each node gets a port of its own, above the first one. Nothing else is changed. Control-C ends it and
     shows exchanges, errors and latencies per API.
 
-    Without HOST the proxy listens on this machine alone. Secrets are never shown; a saved capture holds them, and only
-    its owner may read it.
+    Without HOST the proxy listens on the loopback address only. Secrets are never shown, but a saved capture contains
+    them, so only its owner may read it.
 
     \b
     ottla proxy --listen 19092 --to broker.example:9092

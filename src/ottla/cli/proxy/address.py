@@ -1,4 +1,4 @@
-"""Addresses as people write them: HOST:PORT, [IPv6]:PORT, and a port alone where the host goes without saying."""
+"""Parses addresses: HOST:PORT, [IPv6]:PORT, and a port alone if the host has a default."""
 
 from typing import NamedTuple
 
@@ -27,7 +27,7 @@ def parse_target(text: str) -> Address:
 
 
 def parse_listen(text: str) -> Address:
-    """[HOST:]PORT; without a host on loopback alone, and port 0 is any free one."""
+    """[HOST:]PORT; the default host is the loopback address, and port 0 means any free port."""
     host, _, port = text.rpartition(":")
     return Address(_host(host) or LOOPBACK, _port(port, "--listen", text, low=0))
 

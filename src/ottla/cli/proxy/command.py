@@ -1,4 +1,4 @@
-"""`ottla proxy` from its options to its last line."""
+"""Runs `ottla proxy`."""
 
 import asyncio
 import signal
@@ -28,7 +28,7 @@ class Options(NamedTuple):
 
 
 def run(options: Options) -> None:
-    """Until SIGINT or SIGTERM comes or the output is closed; then the sums."""
+    """Run until SIGINT or SIGTERM, or until the output is closed; then print the totals."""
     saved = _open(options.save)
     watch = Watch(options.show, _note, saved)
     try:
@@ -60,7 +60,7 @@ async def _relay(options: Options, watch: Watch) -> None:
 
 
 async def _look_up(target: Address) -> None:
-    """A name that nobody knows is a mistake; a broker that is not up yet may come."""
+    """An unknown host name is an error; a broker may still be down."""
     try:
         await asyncio.get_running_loop().getaddrinfo(target.host, target.port)
     except OSError as unknown:

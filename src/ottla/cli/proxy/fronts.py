@@ -1,8 +1,8 @@
-"""Fronts: the listening ports behind which nodes are found, one per address that a cluster advertises.
+"""Fronts: the listening ports of the proxy, one for each address that a cluster advertises.
 
-The first one stands before the address that the user gave. The others open when a response mentions an address for the
-first time, on the next free port above the first one, so that their numbers can be foretold. A port listens before
-`front_of` gives it: the client may come at once.
+The first one is for the address that the user gave. The others are opened when a response has an address for the first
+time, on the next free port above the first one, so that their numbers are predictable. A port listens before `front_of`
+returns it, because the client may connect at once.
 """
 
 import socket
@@ -13,24 +13,24 @@ from ottla.cli.failure import Failure
 from ottla.cli.proxy.address import PORT_MAX, Address
 
 FRONTS_MAX = 512
-"""More addresses than that are left as they are: no cluster that a person watches has so many nodes."""
+"""Further addresses are not rewritten: no cluster that is watched with a proxy has so many nodes."""
 PORTS_TRIED = 64
 BACKLOG = 128
 WILDCARDS = ("0.0.0.0", "::", "")
 
 
 class Front(NamedTuple):
-    """A listening socket and where its connections go."""
+    """A listening socket and the target of its connections."""
 
     listener: socket.socket
     at: Address
     upstream: Address
     node_id: int | None
-    """None: the address that the user gave, whoever answers there."""
+    """None for the address that the user gave, whose node is unknown."""
 
 
 class Fronts:
-    """`opened` is told of each front as it comes up, `left_out` of each address that gets none."""
+    """`opened` is called with each new front, `left_out` with each address that gets none."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Fronts:
         self._next_port = self.first.at.port + 1
 
     def front_of(self, host: str, port: int, node_id: int, seen_as: str) -> tuple[str, int]:
-        """Where a client that reached us under the host `seen_as` finds the node that is at this address."""
+        """The address of the front for a node, for a client that has connected to the host `seen_as`."""
         upstream = Address(host, port)
         front = self._by_upstream.get(upstream) or self._open(upstream, node_id)
         if front is None:
@@ -89,7 +89,7 @@ class Fronts:
 
 
 def listen(address: Address) -> socket.socket:
-    """A socket that listens on the address already. OSError if it cannot be had."""
+    """A socket that listens on the address. Raises OSError if that fails."""
     family, _, _, _, where = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
     listener = socket.create_server(where[:2], family=family, backlog=BACKLOG)
     listener.setblocking(False)

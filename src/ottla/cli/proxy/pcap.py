@@ -1,7 +1,8 @@
-"""Saving what went through the proxy as a packet capture, as if the client had talked to the broker directly.
+"""Saves the traffic of the proxy as a packet capture, as if the client had talked to the broker directly.
 
-The bytes are those that each side sent, before any rewriting; the packets around them are made up, with right sequence
-numbers and checksums, so that `ottla decode --pcap` and other programs read the file. dpkt is loaded when needed.
+The bytes are those that each side sent, before any rewriting; the packets around them are synthetic, with correct
+sequence numbers and checksums, so that `ottla decode --pcap` and other programs can read the file. dpkt is loaded when
+it is needed.
 """
 
 import os
@@ -21,7 +22,7 @@ SEGMENT_BYTES = 32 * 1024
 SNAP_BYTES = 64 * 1024
 _SEQUENCE_MODULUS = 1 << 32
 _SPREAD = 0x9E3779B1
-"""First sequence numbers lie far apart: the same ends with the same number would be one connection to a reader."""
+"""Initial sequence numbers differ: a reader would take the same endpoints with the same number for one connection."""
 _FIN, _SYN, _PUSH, _ACK = 0x01, 0x02, 0x08, 0x10
 
 
@@ -33,7 +34,7 @@ class _Ends(NamedTuple):
 
 
 class PcapWriter:
-    """Packets into a file that only its owner may read: it holds secrets where there were any on the wire."""
+    """Writes packets to a file that only its owner may read, because it may contain secrets."""
 
     def __init__(self, path: Path) -> None:
         from dpkt.pcap import Writer
@@ -92,7 +93,7 @@ def _ends(link: Link, sender: Side) -> _Ends:
 
 
 def _packed(*addresses: Address) -> list[tuple[bytes, int]]:
-    """Both as IPv4, or both as IPv6 where one of them is."""
+    """Both as IPv4, or both as IPv6 if one of them is."""
     parsed = [ip_address(each.host.partition("%")[0]) for each in addresses]
     if len({each.version for each in parsed}) > 1:
         parsed = [each if each.version == 6 else IPv6Address(f"::ffff:{each}") for each in parsed]
@@ -100,7 +101,7 @@ def _packed(*addresses: Address) -> list[tuple[bytes, int]]:
 
 
 def _datagram(ends: _Ends, segment: "TCP") -> bytes:
-    """An Ethernet frame around the segment: the link type that every program reads."""
+    """The segment in an Ethernet frame, which every program can read."""
     from dpkt.ethernet import ETH_TYPE_IP, ETH_TYPE_IP6, Ethernet
     from dpkt.ip import IP, IP_PROTO_TCP
     from dpkt.ip6 import IP6

@@ -1,8 +1,8 @@
-"""The proxy's sockets: every connection of a client gets one to the broker, and bytes go on as fast as the slower side.
+"""The proxy's sockets: each client connection gets one to the broker, and bytes are relayed with backpressure.
 
 Each direction is one task that reads a piece, writes it to the other side and waits until that side has taken most of
-it. While it waits nothing is read, so the kernel's buffers fill and the sender slows down: per direction at most two
-pieces, the other side's write buffer and the session's `hold_bytes` are in memory.
+it. Meanwhile nothing is read, so the kernel's buffers fill and the sender slows down: each direction has at most two
+pieces, the other side's write buffer and the session's `hold_bytes` in memory.
 """
 
 import asyncio
@@ -19,31 +19,31 @@ from ottla.explain.exchanges import Exchange, Side
 PIECE_BYTES = 256 * 1024
 CONNECT_TIMEOUT_S = 10
 LINGER_S = 10
-"""How long the broker may go on answering a client that has said its last word."""
+"""How long the broker may send responses after the client has closed its side."""
 
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Link(NamedTuple):
-    """A proxied connection, for those who watch."""
+    """A proxied connection, for watchers."""
 
     number: int
     client: Address
     broker: Address
-    """Where the connection really goes."""
+    """The real address of the broker."""
     upstream: Address
-    """The same as the cluster advertises it."""
+    """The broker's address that the cluster advertises."""
     node_id: int | None
 
 
 class Watcher(Protocol):
-    """Who is told what happens. Every call is made on the event loop and must be quick."""
+    """Observes the traffic. Every call is made on the event loop and must be quick."""
 
     def front_opened(self, front: Front) -> None: ...
 
     def front_missing(self, upstream: Address) -> None:
-        """There are too many fronts: clients will reach this address past the proxy."""
+        """There are too many fronts: clients will bypass the proxy for this address."""
 
     def connected(self, link: Link, at_ns: int) -> None: ...
 
@@ -57,11 +57,11 @@ class Watcher(Protocol):
     def closed(self, link: Link, at_ns: int) -> None: ...
 
     def refused(self, front: Front, why: str) -> None:
-        """A client came, but the broker could not be reached."""
+        """A client has connected, but the broker could not be reached."""
 
 
 class Relay:
-    """Everything between the clients and the cluster. Made inside a running event loop."""
+    """All connections of the proxy. Must be created inside a running event loop."""
 
     def __init__(self, listen: Address, upstream: Address, watcher: Watcher, *, hold_bytes: int) -> None:
         self._watcher = watcher
@@ -69,16 +69,16 @@ class Relay:
         self._tasks: set[asyncio.Task[None]] = set()
         self._numbers = count(1)
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Gets the exception where a task ended by one that is neither the network's nor a peer's fault."""
+        """Gets the exception of a task that failed because of a bug, not because of the network or a peer."""
         self.fronts = Fronts(listen, upstream, self._opened, watcher.front_missing)
 
     @property
     def at(self) -> Address:
-        """Where clients connect first."""
+        """The address for clients."""
         return self.fronts.first.at
 
     async def close(self) -> None:
-        """End all connections and give the ports back."""
+        """Close all connections and ports."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -134,7 +134,7 @@ class _Connection:
         self._reported: set[Side] = set()
 
     async def run(self) -> None:
-        """Until one side has ended and the other had time to say its last words. Raises what is a bug of ours."""
+        """Run until one side has closed and the other had time to finish. Raises exceptions that are bugs of ours."""
         self._watcher.connected(self._link, now_ns())
         up = asyncio.create_task(self._upward())
         down = asyncio.create_task(self._downward())
@@ -143,7 +143,7 @@ class _Connection:
             if not down.done() and up.exception() is None:
                 await asyncio.wait({down}, timeout=LINGER_S)
         except asyncio.CancelledError:
-            # The proxy ends: whoever has not read yet will not hold it up.
+            # The proxy ends: do not wait for peers that have not read everything.
             self._to_client.transport.abort()
             self._to_broker.transport.abort()
             raise
@@ -167,7 +167,7 @@ class _Connection:
     async def _upward(self) -> None:
         while data := await self._from_client.read(PIECE_BYTES):
             at_ns = now_ns()
-            self._to_broker.write(data)  # first on its way, then looked at
+            self._to_broker.write(data)  # forward it first, then decode it
             self._watcher.moved(self._link, Side.CLIENT, data, at_ns)
             self._watcher.exchanged(self._link, self._session.from_client(data, at_ns))
             self._report_foreign(Side.CLIENT)
@@ -196,7 +196,7 @@ async def _connect(address: Address) -> Stream:
 
 
 async def _closed(writer: asyncio.StreamWriter) -> None:
-    """Wait until the last bytes are sent, unless the other side does not take them."""
+    """Wait until the last bytes are sent, unless the other side does not read them."""
     try:
         async with asyncio.timeout(LINGER_S):
             await writer.wait_closed()
@@ -213,5 +213,5 @@ _WALL_NS = time.time_ns() - time.monotonic_ns()
 
 
 def now_ns() -> int:
-    """The time of day, but never running backwards: latencies are differences of it."""
+    """The time of day, which never goes back, because latencies are differences of it."""
     return _WALL_NS + time.monotonic_ns()

@@ -1,4 +1,4 @@
-"""The sums at the end, as lines for people."""
+"""The totals at the end, as lines."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +11,7 @@ HEADINGS = ("API", "EXCHANGES", "NO ANSWER", "P50", "P99", "ERRORS")
 
 
 def report_lines(watch: Watch) -> Iterator[str]:
-    """A table with a row per API, then what concerns all of them."""
+    """A table with a row per API, then the totals."""
     rows = watch.summary.rows()
     if rows:
         yield from aligned([HEADINGS, *map(cells, rows)])
@@ -35,7 +35,7 @@ def cells(row: Row) -> tuple[str, ...]:
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Names to the left, numbers to the right, errors last and as long as they are."""
+    """Names aligned left, numbers aligned right, errors last and not cut."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     for name, *numbers, errors in rows:
         padded = [cell.rjust(width) for cell, width in zip(numbers, widths[1:-1], strict=True)]

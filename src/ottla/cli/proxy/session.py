@@ -1,10 +1,10 @@
-"""One proxied connection, without its sockets: bytes of one side in, bytes for the other side and exchanges out.
+"""One proxied connection without sockets: bytes of one side in, bytes for the other side and exchanges out.
 
-Requests go on as they came. So do responses, piece by piece, but for those that may tell the client where nodes are
-(`ottla.explain.rewrite`): such a response is gathered and rewritten, and where nothing changed its own bytes go on.
-A response larger than `hold_bytes` is never gathered: a bound on memory goes before a rare address.
+Requests are forwarded unchanged. So are responses, piece by piece, except those that may contain addresses of nodes
+(`ottla.explain.rewrite`): such a response is collected and rewritten; if nothing changed, its own bytes are forwarded.
+A response larger than `hold_bytes` is never collected, to bound the memory.
 
-A side that does not speak Kafka's protocol is *foreign*: all its bytes go on, none is looked at.
+A side that does not speak Kafka's protocol is *foreign*: its bytes are forwarded without decoding.
 """
 
 from struct import Struct
@@ -19,34 +19,34 @@ from ottla.wire.index import MESSAGES
 
 _SIZE = Struct(">i")
 _HEAD = Struct(">ii")
-"""Size and correlation id: what tells how to treat a response."""
+"""Size and correlation id, which determine how a response is treated."""
 _TLS_HANDSHAKE = b"\x16\x03"
 
 
 class Passed(NamedTuple):
-    """What became of some bytes of the broker: those that the client gets now, and the exchanges that they ended."""
+    """The result for some bytes of the broker: the bytes for the client, and the exchanges that they end."""
 
     forward: list[bytes]
     exchanges: list[Exchange]
 
 
 class Session:
-    """The two directions of one connection, paired. `mapping` says where the client finds a node."""
+    """The two directions of one connection. `mapping` returns the address of a node for the client."""
 
     def __init__(self, mapping: Mapping, *, hold_bytes: int = HOLD_BYTES) -> None:
         self.foreign: dict[Side, str] = {}
-        """Why the bytes of a side cannot be read, for each side of which that is so."""
+        """Side -> why its bytes cannot be read."""
         self._mapping = mapping
         self._hold_bytes = hold_bytes
         self._conversation = Conversation()
         self._requests = FrameReader(hold_bytes=hold_bytes)
         self._responses = FrameReader(hold_bytes=hold_bytes)
-        self._head = b""  # of a response of which not even the correlation id is there
-        self._left_bytes = 0  # of the response that is under way
+        self._head = b""  # the beginning of a response, up to its correlation id
+        self._left_bytes = 0  # the remaining bytes of the current response
         self._is_gathering = False
 
     def from_client(self, data: bytes, at_ns: int) -> list[Exchange]:
-        """The client sent `data`, which goes on as it is: what it ended (a request that is never answered)."""
+        """The client sent `data`, which is forwarded unchanged; returns the exchanges that it ends."""
         ended: list[Exchange] = []
         if Side.CLIENT in self.foreign:
             return ended
@@ -79,11 +79,11 @@ class Session:
         return passed
 
     def close(self) -> list[Exchange]:
-        """The connection has ended: the requests that were not answered."""
+        """The connection has ended; returns the unanswered requests."""
         return self._conversation.close()
 
     def _begin_response(self, data: bytes, at: int) -> bool:
-        """Look at the head of the next response; False if it is not all there yet or is none."""
+        """Read the head of the next response; False if it is incomplete or not a response."""
         there = len(data) - at
         if there < _SIZE.size:
             return False
@@ -121,7 +121,7 @@ class Session:
 
 
 def may_lead_away(exchange: Exchange) -> bool:
-    """Whether the response may hold addresses that were left as they are, since it could not be read."""
+    """Whether the response may contain addresses that were not rewritten, because it could not be read."""
     response = exchange.response
     if response is None or response.error is None:
         return False

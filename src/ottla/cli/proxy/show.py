@@ -1,6 +1,6 @@
-"""Exchanges on standard output, printed by what prints those of a capture, so that both look alike.
+"""Prints exchanges on standard output, in the same way as those of a capture.
 
-Writing waits for a slow reader, and the traffic with it: what is shown is complete, and memory does not grow.
+Writing waits for a slow reader, and so does the traffic: the output is complete, and memory does not grow.
 """
 
 import os
@@ -17,11 +17,11 @@ from ottla.explain.show_exchange import Label
 
 
 class OutputClosed(Exception):
-    """Standard output takes no more. The reason is empty where nobody reads it any longer, as after `| head`."""
+    """Standard output is closed. The reason is empty if its reader has ended, as with `| head`."""
 
 
 class Show:
-    """What is shown: exchanges that the filters let pass, as lines, blocks or JSON."""
+    """Shows the exchanges that match the filters, as lines, blocks or JSON."""
 
     def __init__(
         self, filters: Filters, *, as_json: bool = False, verbose: bool = False, width: int | None = None
@@ -37,17 +37,17 @@ class Show:
             self._sink.exchange(Seen(label, exchange), exchange, facts)
 
     def flush(self) -> None:
-        """Put on the screen what was shown since the last time."""
+        """Flush the output."""
         with _output():
             self._sink.close()
 
 
 @contextmanager
 def _output() -> Iterator[None]:
-    """Trouble with the output is not trouble with a connection, though Python gives both the same exceptions."""
+    """Distinguishes errors of the output from those of a connection, which have the same exceptions."""
     try:
         yield
     except OSError as refusal:
-        # What is still buffered must not fail once more when Python ends.
+        # The remaining buffer must not raise again when Python ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise OutputClosed("" if isinstance(refusal, BrokenPipeError) else refusal.strerror) from None

@@ -1,6 +1,6 @@
-"""What a proxied conversation came to: exchanges and errors per API, and how long answers took.
+"""The totals of a proxy: exchanges, errors and latencies per API.
 
-Memory does not grow with the traffic: latencies are counted in classes that are 3 % wide.
+Memory does not grow with the traffic: latencies are counted in buckets that are 3 % wide.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ _CLASS_WIDTH = log(1.03)
 
 
 class Latencies:
-    """Durations in nanoseconds, counted; quantiles are right within half the width of a class."""
+    """A histogram of durations in nanoseconds; quantiles are exact to half the width of a bucket."""
 
     def __init__(self) -> None:
         self._counts: Counter[int] = Counter()
@@ -23,7 +23,7 @@ class Latencies:
         self._counts[round(log(max(duration_ns, 1)) / _CLASS_WIDTH)] += 1
 
     def quantile_ns(self, share: float) -> int | None:
-        """The duration that `share` of all do not exceed; None without any."""
+        """The duration that a `share` of all do not exceed; None if there are none."""
         wanted = share * self._counts.total()
         seen = 0
         for number in sorted(self._counts):
@@ -34,7 +34,7 @@ class Latencies:
 
 
 class Row(NamedTuple):
-    """One API."""
+    """The totals of one API."""
 
     api: str
     exchanges: int
@@ -53,13 +53,13 @@ class _Tally:
 
 
 class Summary:
-    """`add` every exchange; `rows` is the table, the busiest API first."""
+    """Takes every exchange with `add`; `rows` is the table, the busiest API first."""
 
     def __init__(self) -> None:
         self._tallies: dict[str, _Tally] = {}
         self.exchanges = 0
         self.unread = 0
-        """Messages of which not every byte could be read."""
+        """Messages that could not be read completely."""
 
     def add(self, exchange: Exchange, facts: Facts) -> None:
         tally = self._tallies.setdefault(exchange.first.api or "unpaired", _Tally())

@@ -1,4 +1,4 @@
-"""What the proxy tells: exchanges on standard output, everything about itself as notes on standard error."""
+"""The output of the proxy: exchanges on standard output, notes about itself on standard error."""
 
 from collections.abc import Callable, Iterable
 
@@ -64,7 +64,7 @@ class Watch:
         self._save(lambda saved: saved.closed(link, at_ns))
 
     def refused(self, front: Front, why: str) -> None:
-        # A client tries again and again: once is enough, until a connection has succeeded.
+        # A client retries often: note it once, until a connection has succeeded.
         self._note_once(front.upstream, f"cannot reach {front.upstream}: {why}")
 
     def _save(self, write: Callable[[PcapWriter], None]) -> None:

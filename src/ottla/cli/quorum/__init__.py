@@ -1,4 +1,4 @@
-"""`ottla quorum`: the controllers of a cluster, the features that they have agreed on, and changes of both."""
+"""`ottla quorum`: shows and changes the controllers and the finalized features of a cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ottla.cli.quorum.replicas import describe, status, voters
 @click.group(cls=ClusterGroup, invoke_without_command=True)
 @click.pass_context
 def quorum(context: click.Context) -> None:
-    """Look at the quorum of any cluster's controllers, and change it."""
+    """See and change the quorum of controllers of any cluster."""
     help_alone(context)
 
 

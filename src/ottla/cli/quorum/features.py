@@ -1,4 +1,4 @@
-"""`ottla quorum features`: what a cluster has agreed on, and raising it."""
+"""`ottla quorum features`: shows and upgrades the finalized features of a cluster."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ async def _find(client: Client) -> list[Feature]:
 
 @features.command()
 @click.argument("levels", nargs=-1, required=True, metavar="FEATURE=LEVEL...")
-@click.option("--dry-run", is_flag=True, help="Let the cluster check it, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Only let the cluster check it.")
 @yes_option
 @target_options
 def upgrade(target: Target, levels: tuple[str, ...], dry_run: bool, yes: bool) -> None:
-    """Raise features, all of them or none. Most levels cannot be taken back once they are used."""
+    """Upgrade features, all of them or none. Most upgrades cannot be undone."""
     wanted = dict(_level(each) for each in levels)
     if not dry_run:
         confirm((f"{name} would be raised to {level}" for name, level in wanted.items()), yes)

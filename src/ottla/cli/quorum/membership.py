@@ -1,4 +1,4 @@
-"""`ottla quorum add-voter|remove-voter`: who votes."""
+"""`ottla quorum add-voter|remove-voter`: changes the voters."""
 
 from __future__ import annotations
 
@@ -15,18 +15,21 @@ if TYPE_CHECKING:
     from ottla.client import Client
 
 directory_option = click.option(
-    "--directory-id", required=True, metavar="ID", help="Of the node's metadata directory; its meta.properties has it."
+    "--directory-id",
+    required=True,
+    metavar="ID",
+    help="Id of the node's metadata directory, from its meta.properties.",
 )
 
 
 @click.command("add-voter")
 @click.argument("node_id", type=click.IntRange(0))
 @click.option("--listener", "listeners", multiple=True, required=True, metavar="NAME://HOST:PORT",
-              help="Where the node's controller listens; can be given many times.")  # fmt: skip
+              help="The address of the node's controller; repeatable.")  # fmt: skip
 @directory_option
 @target_options
 def add_voter(target: Target, node_id: int, listeners: tuple[str, ...], directory_id: str) -> None:
-    """Let a controller that follows the metadata log vote as well."""
+    """Make a controller that follows the metadata log a voter."""
     places = [_listener(each) for each in listeners]
 
     async def work(client: Client) -> None:
@@ -44,7 +47,7 @@ def add_voter(target: Target, node_id: int, listeners: tuple[str, ...], director
 @yes_option
 @target_options
 def remove_voter(target: Target, node_id: int, directory_id: str, yes: bool) -> None:
-    """Take a controller's vote."""
+    """Remove a controller from the voters."""
     confirm([f"node {node_id} would lose its vote: the quorum could bear one failure less, or none"], yes)
 
     async def work(client: Client) -> None:

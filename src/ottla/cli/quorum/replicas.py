@@ -1,4 +1,4 @@
-"""`ottla quorum describe|status|voters`: who keeps the metadata of a cluster, and how far each of them is."""
+"""`ottla quorum describe|status|voters`: shows the replicas of the metadata log and their lag."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ COLUMNS = (
 SECOND_MS = 1000
 MINUTE_S = 60
 HEALTHY_MS = 5_000
-"""A voter that has not fetched for longer does not follow."""
+"""A voter that has not fetched for longer is not healthy."""
 
 
 @click.command()
 @json_option
 @target_options
 def describe(target: Target, as_json: bool) -> None:
-    """Show the leader, the voters and the observers of the metadata log, and how far behind each of them is."""
+    """Show the leader, the voters and the observers of the metadata log, and their lag."""
 
     cluster_id, found = on_cluster(target, _find)
     if as_json:
@@ -61,7 +61,7 @@ def describe(target: Target, as_json: bool) -> None:
 @json_option
 @target_options
 def voters(target: Target, as_json: bool) -> None:
-    """Show the voters alone."""
+    """Show only the voters."""
     cluster_id, found = on_cluster(target, _find)
     found = found._replace(observers=())
     if as_json:
@@ -75,7 +75,7 @@ def voters(target: Target, as_json: bool) -> None:
 @watch_options
 @target_options
 def status(target: Target, watch: Watch, as_json: bool) -> None:
-    """Say in a line who leads, how many voters are healthy, and how many more may be lost."""
+    """Show in one line the leader, how many voters are healthy, and how many more may fail."""
     find_and_show(
         target, watch, _find, _status_json if as_json else None, lambda found: click.echo(_status_line(found[1]))
     )
@@ -114,13 +114,13 @@ def _majority(found: QuorumDescription) -> int:
 
 
 def _now_ms(found: QuorumDescription) -> int:
-    """The leader's own time: it is caught up with itself, and no fetch is later."""
+    """The leader's own time: the leader is always caught up with itself, and no fetch is later."""
     times = [each for one in found.voters for each in (one.last_fetch_ms, one.last_caught_up_ms) if each is not None]
     return max(times, default=0)
 
 
 def _healthy(found: QuorumDescription) -> list[Replica]:
-    """The leader, and who has fetched from it a moment ago."""
+    """The leader, and the voters that have fetched from it recently."""
     now_ms = _now_ms(found)
     return [
         each
@@ -170,7 +170,7 @@ def _lag(found: QuorumDescription, each: Replica) -> int | None:
 
 
 def _ago(then_ms: int | None, now_ms: int) -> str | None:
-    """How long ago, for people; the clocks of two machines may differ a little."""
+    """How long ago, as text; the clocks of two machines may differ a little."""
     if then_ms is None:
         return None
     ago_ms = max(0, now_ms - then_ms)

@@ -1,6 +1,6 @@
-"""`ottla share`: queues on topics, on any cluster: groups, their offsets, and what is in flight.
+"""`ottla share`: share groups, their offsets and what they have in flight, on any cluster.
 
-`find` looks groups up; `window` is what is in flight in a partition, and `sources` has it from an ottla broker or from
+`find` looks groups up; `window` is what is in flight in a partition, and `sources` gets it from an ottla broker or from
 the records of any cluster; each command has a module of its own.
 """
 
@@ -20,7 +20,7 @@ from ottla.cli.share.watch import watch
 @click.group(cls=ClusterGroup, invoke_without_command=True)
 @click.pass_context
 def share(context: click.Context) -> None:
-    """See share groups and what they have in flight, and reset them, on any cluster."""
+    """See and reset share groups on any cluster, and see what they have in flight."""
     help_alone(context)
 
 

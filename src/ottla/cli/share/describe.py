@@ -1,4 +1,4 @@
-"""`ottla share describe`: who is in a share group, and what is left of its partitions."""
+"""`ottla share describe`: the members of a share group, and the lag of its partitions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MEMBER_COLUMNS = (
 def describe(target: Target, names: tuple[str, ...], as_json: bool, watch: Watch) -> None:
     """Show share groups with their members and partitions; all of them if none is named.
 
-    Several members may have the same partition: each gets other records of it.
+    Several members may have the same partition: each gets different records of it.
     """
 
     async def find(client: Client) -> list[Found]:

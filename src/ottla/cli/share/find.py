@@ -1,4 +1,4 @@
-"""Looking share groups up, and where they are in their partitions."""
+"""Finds share groups, and their offsets in each partition."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class Standing(NamedTuple):
-    """Where a group is in a partition."""
+    """The offsets of a group in a partition."""
 
     at: TopicPartition
     topic_id: bytes
     start_offset: int | None
-    """The first offset that may not be finished, as it was last written; None if the group has not begun."""
+    """The first offset that may not be finished, as last written; None if the group has not started."""
     end_offset: int | None
-    """Where the partition ends."""
+    """The end offset of the partition."""
     lag: int | None
     """Records that are not finished yet."""
     leader_epoch: int
@@ -30,14 +30,14 @@ class Standing(NamedTuple):
 
     @property
     def finished(self) -> int | None:
-        """How many of the offsets from the start on are finished already."""
+        """How many offsets after the start are finished already."""
         if self.start_offset is None or self.end_offset is None or self.lag is None:
             return None
         return max(0, self.end_offset - self.start_offset - self.lag)
 
 
 class Found(NamedTuple):
-    """A group at one moment."""
+    """A group at one time."""
 
     group: GroupView
     standings: list[Standing]
@@ -49,7 +49,7 @@ class Found(NamedTuple):
 
 
 async def share_groups(client: Client, names: Iterable[str]) -> list[Found]:
-    """The share groups of these names, or all of them."""
+    """The share groups with these names, or all of them."""
     listed = await listed_groups(client)
     wanted = list(dict.fromkeys(names)) or sorted(name for name, each in listed.items() if each.type == "share")
     seen = await views(client, [_expect_share(name, listed) for name in wanted])
@@ -65,7 +65,7 @@ def _expect_share(name: str, listed: Mapping[str, ListedGroup]) -> ListedGroup:
 
 
 async def share_group(client: Client, name: str, topics: Iterable[str] = ()) -> Found:
-    """One of them, with these partitions, or with all."""
+    """One share group, with these partitions or with all."""
     (found,) = await share_groups(client, [name])
     there = {each.at: each for each in found.standings}
     chosen = await chosen_partitions(client, topics, there)

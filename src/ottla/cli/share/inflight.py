@@ -1,4 +1,4 @@
-"""`ottla share inflight`: which offsets of a group are delivered, waiting, or finished out of order."""
+"""`ottla share inflight`: the offsets of a group that are acquired, available, or finished out of order."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class Found(NamedTuple):
 @watch_options
 @target_options
 def inflight(target: Target, name: str, topics: tuple[str, ...], as_json: bool, watch: Watch) -> None:
-    """Show what a share group has in flight, range by range: state, deliveries, owner and time left of the lock.
+    """Show what a share group has in flight, range by range: state, deliveries, owner and remaining lock time.
 
-    A broker of ottla that was started with --inspect-port tells all of it. Of other brokers it shows what the records
-    of __share_group_state have kept: who holds which records, and since when, is not written there, so what waits to be
-    delivered may be in somebody's hands. What is not known is shown as '?'.
+    An ottla broker with --inspect-port has all of it. For other brokers it shows the records of __share_group_state:
+    these do not say which member holds which records, so available records may in fact be acquired. Unknown values are
+    shown as '?'.
     """
 
     async def find(client: Client) -> Found:

@@ -1,4 +1,4 @@
-"""`ottla share offsets`: where a share group starts in its partitions, and what is left."""
+"""`ottla share offsets`: the start offsets and the lag of a share group."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ COLUMNS = (
 @watch_options
 @target_options
 def offsets(target: Target, name: str, topics: tuple[str, ...], as_json: bool, watch: Watch) -> None:
-    """Show where a share group starts in each partition, and how many records are left.
+    """Show the start offset of a share group in each partition, and how many records are left.
 
-    START is the first offset that may not be finished, as it was last written: it moves on with the next write.
-    FINISHED counts offsets from there on that are accepted or archived already, and LAG all that are not.
+    START is the first offset that may not be finished, as last written. FINISHED counts later offsets that are accepted
+    or archived already, and LAG those that are not.
     """
 
     async def find(client: Client) -> Found:

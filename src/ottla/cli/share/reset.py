@@ -1,4 +1,4 @@
-"""`ottla share reset`: let a share group without members start elsewhere."""
+"""`ottla share reset`: sets the start offsets of a share group without members."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 @json_option
 @target_options
 def reset(target: Target, name: str, asked: ResetRequest, as_json: bool) -> None:
-    """Let a share group start at other offsets. It must have no members.
+    """Set the start offsets of a share group, which must have no members.
 
-    Everything from the new start on is delivered anew, whatever became of it before. Without --execute nothing is
-    changed. An offset that is not in the log becomes the nearest one that is.
+    All records from the new start on are delivered again, even finished ones. Without --execute nothing is changed. An
+    offset outside of the log becomes the nearest one in it.
     """
 
     async def find(client: Client) -> ListedGroup:

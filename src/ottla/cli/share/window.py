@@ -1,8 +1,8 @@
 """What a share group has in flight in a partition: ranges of offsets, and what is known of each.
 
-An ottla broker tells all of it. Records of `__share_group_state` tell less: who holds what is never written, so a range
-that waits to be delivered may be in somebody's hands at this moment, and of offsets that no record speaks of nothing is
-known: somebody may have them for the first time, or nobody yet.
+An ottla broker reports all of it. Records of `__share_group_state` have less: they do not say which member holds what,
+so an available range may be acquired at this moment. Of offsets without a record nothing is known: they may be acquired
+for the first time, or not delivered yet.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ UNKNOWN: Final = "unknown"
 
 
 class Range(NamedTuple):
-    """Offsets that are alike; None is what is not known."""
+    """A range of offsets with the same state; None for unknown values."""
 
     first_offset: int
     last_offset: int
@@ -34,7 +34,7 @@ class Range(NamedTuple):
     delivery_count: int | None
     member_id: str | None = None
     lock_ms: int | None = None
-    """How long the lock still lasts."""
+    """The remaining lock time."""
 
     @property
     def size(self) -> int:
@@ -42,24 +42,24 @@ class Range(NamedTuple):
 
 
 class Window(NamedTuple):
-    """One partition."""
+    """The window of one partition."""
 
     at: TopicPartition
     start_offset: int | None
     ranges: tuple[Range, ...]
     is_live: bool
-    """Whether a broker told it; else it is what records have kept."""
+    """Whether it comes from a broker; else it comes from records."""
     locks_max: int | None = None
 
     def offsets_in(self, *states: str) -> int | None:
-        """How many offsets are in one of these states; None where that is not known."""
+        """How many offsets are in one of these states; None if that is unknown."""
         if not self.is_live and {STATES[ACQUIRED], STATES[AVAILABLE]} & set(states):
             return None
         return sum(each.size for each in self.ranges if each.state in states)
 
 
 def live_windows(answer: Mapping[str, Any]) -> list[Window]:
-    """What a broker's inspect listener says of a group."""
+    """The windows of a group, from a broker's inspect listener."""
     from ottla.client import TopicPartition
 
     return [
@@ -86,14 +86,14 @@ def _live_range(found: Mapping[str, Any]) -> Range:
 
 
 def stored_window(at: TopicPartition, kept: Kept | None) -> Window:
-    """What records have kept of a partition."""
+    """The window of a partition, from records."""
     if kept is None or kept.start_offset < 0:
         return Window(at, None, (), is_live=False)
     return Window(at, kept.start_offset, tuple(_filled(kept.start_offset, kept.batches)), is_live=False)
 
 
 def _filled(start: int, batches: Iterable[Any]) -> Iterable[Range]:
-    """The batches with the holes between them."""
+    """The batches, with ranges of unknown state between them."""
     for each in batches:
         if each.first_offset > start:
             yield Range(start, each.first_offset - 1, UNKNOWN, None)

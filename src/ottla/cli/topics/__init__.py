@@ -1,7 +1,7 @@
 """`ottla topics`: the topics of any cluster and the records in them.
 
-`find` looks topics up; each command, or pair of commands, has a module of its own. What is shown as JSON has the shape
-of the console's data: snake_case names, times in milliseconds since 1970.
+`find` looks topics up; each command, or pair of commands, has a module of its own. JSON output has the form of the
+console's data: snake_case names, times in milliseconds since 1970.
 """
 
 from __future__ import annotations

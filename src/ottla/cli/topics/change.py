@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from ottla.client import Client, ResponseError
     from ottla.client.topics import TopicDescription
 
-validate_option = click.option("--validate-only", is_flag=True, help="Only see whether it would work.")
+validate_option = click.option("--validate-only", is_flag=True, help="Only check whether it would work.")
 
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("--partitions", type=click.IntRange(1), help="How many; else the cluster's num.partitions.")
+@click.option("--partitions", type=click.IntRange(1), help="How many; by default the cluster's num.partitions.")
 @click.option(
     "--copies",
     "--replication-factor",
     "copies",
     type=click.IntRange(1, 32767),
-    help="How many replicas; else the cluster's default.",
+    help="How many replicas; by default the cluster's default.",
 )
 @click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="A setting of the topic; repeatable.")
-@click.option("--if-not-exists", is_flag=True, help="A topic that is there already is no error.")
+@click.option("--if-not-exists", is_flag=True, help="Ignore topics that exist already.")
 @validate_option
 @target_options
 def create(
@@ -61,7 +61,7 @@ def create(
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("--if-exists", is_flag=True, help="A topic that is not there is no error.")
+@click.option("--if-exists", is_flag=True, help="Ignore topics that do not exist.")
 @yes_option
 @target_options
 def delete(target: Target, names: tuple[str, ...], if_exists: bool, yes: bool) -> None:
@@ -78,7 +78,7 @@ def delete(target: Target, names: tuple[str, ...], if_exists: bool, yes: bool) -
 
 
 async def _losses(client: Client, names: tuple[str, ...], *, if_exists: bool) -> list[str]:
-    """What would be gone with each topic."""
+    """What would be deleted with each topic."""
     known = await client.all_topics() if if_exists else {}
     found = await found_topics(client, [name for name in names if not if_exists or name in known])
     ends = await ends_of(client, found)
@@ -111,13 +111,13 @@ def _report(outcomes: Mapping[str, object], done: str, fine: int | None, why_fin
 @click.command()
 @click.argument("name")
 @click.argument("settings", nargs=-1, metavar="[KEY=VALUE]...")
-@click.option("--unset", "unsets", multiple=True, metavar="KEY", help="Give a setting its default back; repeatable.")
+@click.option("--unset", "unsets", multiple=True, metavar="KEY", help="Reset a setting to its default; repeatable.")
 @validate_option
 @target_options
 def alter(target: Target, name: str, settings: tuple[str, ...], unsets: tuple[str, ...], validate_only: bool) -> None:
-    """Change settings of a topic: all of the changes, or none. Other settings stay.
+    """Change settings of a topic, all of them or none. Other settings stay unchanged.
 
-    KEY+=VALUE adds an entry to a list, and KEY-=VALUE takes one away.
+    KEY+=VALUE adds an entry to a list, and KEY-=VALUE removes one.
     """
     from ottla.client.configs import Change, Operation, Resource, ResourceType
 
@@ -140,7 +140,7 @@ def alter(target: Target, name: str, settings: tuple[str, ...], unsets: tuple[st
 @validate_option
 @target_options
 def grow(target: Target, name: str, count: int, validate_only: bool) -> None:
-    """Raise the number of a topic's partitions to COUNT. It cannot be lowered, and keys then go to other partitions."""
+    """Increase the partitions of a topic to COUNT. This cannot be undone, and keys move to other partitions."""
     from ottla.client.topics import add_partitions
 
     on_cluster(target, lambda client: add_partitions(client, name, count, validate_only=validate_only))

@@ -1,4 +1,4 @@
-"""`ottla topics consume`: read records, from a place on, through a filter."""
+"""`ottla topics consume`: reads records, optionally from a position and through a filter."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ Starts = dict["TopicPartition", int]
     "--from",
     "start",
     metavar="beginning|end|N|-N|TIME",
-    help="Where to begin: an offset, N records before the end, an ISO date, or how long ago (1h).",
+    help="Where to start: an offset, N records before the end, an ISO date, or how long ago (1h).",
 )
-@click.option("--max", "most", type=click.IntRange(1), help="Stop after so many records.")
+@click.option("--max", "most", type=click.IntRange(1), help="Stop after this many records.")
 @click.option("--partition", "partitions", type=click.IntRange(0), multiple=True, help="Only this one; repeatable.")
 @click.option("--filter", "text", metavar="EXPR", help="Only records that match, such as 'value.amount > 100'.")
-@click.option("--decode", "form", type=click.Choice(FORMS), default="auto", show_default=True, help="What bytes are.")
-@click.option("--values", "only_values", is_flag=True, help="Only the values, one to a line.")
-@click.option("--committed", is_flag=True, help="Nothing of transactions that are open or were aborted.")
-@click.option("--follow", "-f", is_flag=True, help="Go on with what is written later; without it reading ends.")
+@click.option("--decode", "form", type=click.Choice(FORMS), default="auto", show_default=True, help="How to decode.")
+@click.option("--values", "only_values", is_flag=True, help="Only the values, one per line.")
+@click.option("--committed", is_flag=True, help="Leave out open and aborted transactions.")
+@click.option("--follow", "-f", is_flag=True, help="Keep reading new records; by default, reading ends at the end.")
 @json_option
 @target_options
 def consume(
@@ -60,10 +60,10 @@ def consume(
     follow: bool,
     as_json: bool,
 ) -> None:
-    """Read the records of a topic, up to its end or, with --follow, on and on.
+    """Read the records of a topic up to its end or, with --follow, continuously.
 
-    Reading begins with the first record; with --follow and without --from at the end. Records of Kafka's own topics
-    are shown decoded.
+    Reading starts with the first record, or with --follow at the end, unless --from says otherwise. Records of Kafka's
+    internal topics are decoded.
     """
     matches = _filter(text)
     place = start or (END if follow else BEGINNING)
@@ -182,7 +182,7 @@ def _line(record: ConsumerRecord, form: str) -> str:
 
 
 def _text(text: str | None) -> str:
-    """A text on one line that leaves the terminal alone."""
+    """A text on one line, without control characters."""
     if text is None:
         return "-"
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

@@ -1,4 +1,4 @@
-"""`ottla topics describe`: partitions, settings and readers."""
+"""`ottla topics describe`: shows partitions, settings and groups of topics."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ READER_COLUMNS = (Column("READER"), Column("KIND"), *numbers("LAG"))
 
 
 class Described(NamedTuple):
-    """A topic and what is known of it; `partitions` are those to show."""
+    """A topic and its details; `partitions` are those to show."""
 
     topic: TopicDescription
     partitions: list[PartitionDescription]
@@ -57,9 +57,9 @@ class Described(NamedTuple):
 @watch_options
 @target_options
 def describe(target: Target, names: tuple[str, ...], unhealthy: bool, as_json: bool, watch: Watch) -> None:
-    """Show topics with their partitions, the settings that were made for them, and who reads them.
+    """Show topics with their partitions, their own settings, and the groups that read them.
 
-    All topics if none is named.
+    Shows all topics if none is named.
     """
 
     async def find(client: Client) -> list[Described]:
@@ -101,7 +101,7 @@ async def _described(client: Client, names: Iterable[str]) -> list[Described]:
 
 
 async def _own_settings(client: Client, names: Iterable[str]) -> dict[str, list[ConfigEntry]]:
-    """The settings that were made for each topic itself; none for a topic that may be seen but not looked into."""
+    """The own settings of each topic; none for a topic whose settings the client may not read."""
     from ottla.client import ResponseError
     from ottla.client.configs import ConfigSource, Resource, ResourceType, try_describe
 

@@ -1,4 +1,4 @@
-"""Looking topics up by name, and what else is known of their partitions."""
+"""Finds topics by name, and the offsets of their partitions."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 NO_ID = bytes(16)
 
 Ends = dict["TopicPartition", tuple[int | None, int | None]]
-"""Where partitions begin and end; None where nobody says."""
+"""Start and end offsets of partitions; None if unknown."""
 
 
 async def found_topics(client: Client, names: Iterable[str]) -> list[TopicDescription]:
-    """The topics, all if none is named; a Failure with the nearest name for the first one that is not there."""
+    """The topics, all if none is named; raises a Failure with the nearest name for one that does not exist."""
     from ottla.client.topics import is_unknown, try_describe
 
     found: list[TopicDescription] = []
@@ -38,7 +38,7 @@ def no_topic(name: str, known: Iterable[str]) -> Failure:
 
 
 async def ends_of(client: Client, topics: Iterable[TopicDescription]) -> Ends:
-    """Start and end of every partition whose leader tells."""
+    """Start and end offsets of every partition whose leader answers."""
     from ottla.client import EARLIEST, LATEST, ClientError, TopicPartition
     from ottla.client.offsets import try_list_offsets
 

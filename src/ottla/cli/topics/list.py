@@ -1,4 +1,4 @@
-"""`ottla topics list`: every topic in a line, with what is in it and who reads it."""
+"""`ottla topics list`: lists topics, one per line."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COLUMNS = (
 
 
 class Listing(NamedTuple):
-    """Topics, and what is known of them beyond their description. Where brokers do not tell, something is missing."""
+    """Topics with their details, which are missing if brokers do not give them."""
 
     topics: list[TopicDescription]
     ends: Ends
@@ -38,8 +38,8 @@ class Listing(NamedTuple):
 
 @click.command("list")
 @click.option("--unhealthy", is_flag=True, help="Only topics with partitions that lack a leader or replicas.")
-@click.option("--internal", is_flag=True, help="Also the topics that Kafka keeps for itself.")
-@click.option("--largest", is_flag=True, help="Those that take most room on disk first.")
+@click.option("--internal", is_flag=True, help="Include internal topics.")
+@click.option("--largest", is_flag=True, help="Sort by size on disk, the largest first.")
 @json_option
 @watch_options
 @target_options

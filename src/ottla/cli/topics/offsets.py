@@ -26,12 +26,12 @@ Found = tuple[Ends, "dict[TopicPartition, ListedOffset]"]
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("--at", "at", metavar="TIME", help="Also the first record not older: an ISO date or milliseconds.")
+@click.option("--at", "at", metavar="TIME", help="Also the first offset since an ISO date or milliseconds.")
 @json_option
 @watch_options
 @target_options
 def offsets(target: Target, names: tuple[str, ...], at: str | None, as_json: bool, watch: Watch) -> None:
-    """Show where the partitions of topics begin and end."""
+    """Show the start and end offsets of topics."""
     at_ms = None if at is None else moment_ms(at)
 
     async def find(client: Client) -> Found:
@@ -74,12 +74,12 @@ def _json(found: Found) -> dict[str, Any]:
 
 @click.command("delete-records")
 @click.argument("name")
-@click.option("--before", required=True, metavar="OFFSET|end", help="Delete the records before it.")
+@click.option("--before", required=True, metavar="OFFSET|end", help="Delete the records before this offset.")
 @click.option("--partition", "partitions", type=click.IntRange(0), multiple=True, help="Only this one; repeatable.")
 @yes_option
 @target_options
 def delete_records(target: Target, name: str, before: str, partitions: tuple[int, ...], yes: bool) -> None:
-    """Delete the oldest records of a topic, for good."""
+    """Delete the oldest records of a topic permanently."""
     from ottla.client import delete_records as delete
 
     offset = _offset(before)

@@ -1,4 +1,4 @@
-"""`ottla topics produce`: write records that come as words or as lines."""
+"""`ottla topics produce`: writes records from arguments or from standard input."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from ottla.client import Client, Delivered, ProducerRecord
 
 AT_A_TIME = 500
-"""Lines that are sent together."""
+"""How many lines are sent together."""
 
 
 @click.command()
 @click.argument("name")
 @click.argument("values", nargs=-1, metavar="[VALUE]...")
 @click.option("--key", help="The key of every record.")
-@click.option("--key-separator", metavar="TEXT", help="Each value begins with its key, up to this text.")
+@click.option("--key-separator", metavar="TEXT", help="Each value begins with its key, followed by this text.")
 @click.option("--header", "headers", multiple=True, metavar="KEY=VALUE", help="A header of every record; repeatable.")
-@click.option("--partition", type=click.IntRange(0), help="Where to; else the key decides.")
-@click.option("--tombstone", is_flag=True, help="Write a record without a value for the key.")
+@click.option("--partition", type=click.IntRange(0), help="The partition; by default the key decides.")
+@click.option("--tombstone", is_flag=True, help="Write a record with the key and a null value.")
 @click.option(
     "--compression", type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]), default="none", show_default=True
 )
@@ -46,7 +46,7 @@ def produce(
     compression: str,
     as_json: bool,
 ) -> None:
-    """Write records: each VALUE, or without any each line of standard input."""
+    """Write records: one for each VALUE, or one for each line of standard input."""
     if tombstone and (values or key is None):
         raise Failure("a tombstone has a key and no value", "give --key and no VALUE")
     from ottla.client import Producer, ProducerRecord

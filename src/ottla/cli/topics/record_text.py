@@ -1,4 +1,4 @@
-"""Keys and values of records for people, programs and filters."""
+"""Keys and values of records as text, as JSON and for filters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KEYED_TOPICS: Final = ("__consumer_offsets", "__transaction_state", "__share_gr
 
 
 def decoded(data: Bytes | None, form: str) -> dict[str, Any]:
-    """Bytes as `{as, text, bytes_len}`. What is not of the wanted form is shown as hex."""
+    """Bytes as `{as, text, bytes_len}`. Bytes that do not have the wanted form are shown as hex."""
     if data is None:
         return {"as": "null", "text": None, "bytes_len": 0, "truncated": False}
     kind, text = _read(bytes(data), form)
@@ -49,7 +49,7 @@ def _is_printable(text: str) -> bool:
 
 
 def row_json(record: ConsumerRecord, form: str) -> dict[str, Any]:
-    """A record as the console's data have it."""
+    """A record in the JSON form of the console."""
     shown: dict[str, Any] = {
         "p": record.partition,
         "offset": record.offset,
@@ -66,7 +66,7 @@ def row_json(record: ConsumerRecord, form: str) -> dict[str, Any]:
 
 
 def internal(record: ConsumerRecord) -> dict[str, Any] | None:
-    """A record of one of Kafka's own topics, read; None for any other."""
+    """A decoded record of one of Kafka's internal topics; None for any other."""
     if record.topic not in _KEYED_TOPICS or record.key is None:
         return None
     from ottla.wire import WireError, to_json
@@ -85,7 +85,7 @@ def internal(record: ConsumerRecord) -> dict[str, Any] | None:
 
 
 def filter_row(record: ConsumerRecord) -> dict[str, Any]:
-    """A record as filters see it: objects and lists of JSON are opened, everything else is text."""
+    """A record for filters: JSON objects and lists are parsed, everything else is text."""
     opened = internal(record)
     return {
         "topic": record.topic,

@@ -1,4 +1,4 @@
-"""`ottla topics transactions`: what is open in the partitions of topics, and aborting what hangs."""
+"""`ottla topics transactions`: shows open transactions, and aborts hanging ones."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ OPEN_COLUMNS = (
 
 @click.group(cls=ClusterGroup, invoke_without_command=False)
 def transactions() -> None:
-    """See transactions that are open in topics, and abort those that hang."""
+    """See open transactions of topics, and abort hanging ones."""
 
 
 @transactions.command("list")
@@ -46,7 +46,7 @@ def transactions() -> None:
 @watch_options
 @target_options
 def list_open(target: Target, names: tuple[str, ...], as_json: bool, watch: Watch) -> None:
-    """List the transactions that are open in these topics; in all of them if none is named."""
+    """List the open transactions in these topics, or in all topics."""
     find_and_show(target, watch, lambda client: _open(client, names), _json if as_json else None, _print)
 
 
@@ -67,7 +67,7 @@ async def _open(client: Client, names: tuple[str, ...]) -> list[tuple[TopicParti
 
 
 async def _owners(client: Client) -> dict[int, str]:
-    """Producer id -> transactional id, as far as coordinators tell."""
+    """Producer id -> transactional id, from all coordinators that answer."""
     from ottla.client import ClientError
     from ottla.client.open_transactions import try_list
 
@@ -122,16 +122,16 @@ def _json(found: list[tuple[TopicPartition, OpenProducer, str | None]]) -> dict[
 @transactions.command()
 @click.argument("name")
 @click.option("--partition", type=click.IntRange(0), required=True)
-@click.option("--start-offset", type=click.IntRange(0), help="Where the transaction begins.")
-@click.option("--producer-id", type=click.IntRange(0), help="Who has begun it.")
+@click.option("--start-offset", type=click.IntRange(0), help="The first offset of the transaction.")
+@click.option("--producer-id", type=click.IntRange(0), help="The producer of the transaction.")
 @yes_option
 @target_options
 def abort(
     target: Target, name: str, partition: int, start_offset: int | None, producer_id: int | None, yes: bool
 ) -> None:
-    """Abort a transaction that hangs in a partition: its producer is gone, and no coordinator will end it.
+    """Abort a hanging transaction in a partition: its producer is gone, and no coordinator will end it.
 
-    Readers of committed records wait for it. Never abort one that is still going on.
+    Consumers with read_committed wait for it. Never abort a transaction that is still active.
     """
     if (start_offset is None) is (producer_id is None):
         raise Failure("it is not clear which transaction is meant", "give --start-offset or --producer-id")

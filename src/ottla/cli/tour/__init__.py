@@ -1,4 +1,4 @@
-"""`ottla tour`: a guided tour of what there is. Each area has a module here with its steps; append yours to `TOUR`."""
+"""`ottla tour`: a guided tour. Each area has a module here with its steps; append yours to `TOUR`."""
 
 import click
 from rich.console import Console
@@ -11,12 +11,12 @@ TOUR: tuple[Step, ...] = (*wire.STEPS, *explain.STEPS, *log.STEPS, *broker.STEPS
 
 @click.command()
 def tour() -> None:
-    """Take a guided tour of what ottla can do so far. It needs no network and leaves nothing behind."""
+    """Take a guided tour of what ottla can do. It needs no network and leaves nothing behind."""
     take(TOUR, Console(highlight=False))
 
 
 def take(tour: tuple[Step, ...], console: Console) -> None:
-    """Show every step; what a step claims is checked, and a claim that does not hold ends the tour with an error."""
+    """Show every step. Each claim of a step is checked; a false one ends the tour with an error."""
     stage = Stage(console)
     for number, step in enumerate(tour, 1):
         console.rule(f"[bold]{number} of {len(tour)}: {step.title}", align="left")

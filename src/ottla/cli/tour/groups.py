@@ -1,4 +1,4 @@
-"""The tour through groups: two members share a topic, and one holds up the other."""
+"""The tour through groups: two members share a topic, and one delays the other."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 GROUP, TOPIC, PARTITIONS = "billing", "orders", 4
 ROUNDS_MAX = 200
-"""So often a member sends its heartbeat at most; it takes two or three."""
+"""The most heartbeats of a member; it takes two or three."""
 
 
 class Member:
-    """A member of a consumer group, made of heartbeats alone: it says what it has and hears what it should have."""
+    """A member of a consumer group that only sends heartbeats, with what it owns, and gets its assignment."""
 
     def __init__(self, client: "Client", name: str) -> None:
         self._client = client
@@ -28,7 +28,7 @@ class Member:
         self.topic_id = bytes(16)
 
     async def heartbeat(self) -> None:
-        """One round: say what is owned, hear what is to be owned. A new member joins with epoch 0."""
+        """Send one heartbeat and take the assignment. A new member joins with epoch 0."""
         from ottla.client.errors import check
         from ottla.wire.types import ConsumerGroupHeartbeatRequest
 
@@ -52,12 +52,12 @@ class Member:
             self.topic_id = topics[0].topic_id if topics else self.topic_id
 
     async def settle(self, partitions: int) -> None:
-        """Heartbeat, and take and give up what is asked for, until it owns so many partitions."""
+        """Send heartbeats and reconcile, until it owns so many partitions."""
         for _ in range(ROUNDS_MAX):
             await self.heartbeat()
             self.owned = self.wanted
             if len(self.owned) == partitions:
-                await self.heartbeat()  # which confirms it
+                await self.heartbeat()  # confirms the assignment
                 return
             await asyncio.sleep(0.01)
         raise AssertionError(f"{self.name} never owns {partitions} partitions")
@@ -66,7 +66,7 @@ class Member:
 def share(stage: Stage) -> None:
     import ottla.testing
 
-    # Each change is worked out at once, so that the tour does not wait.
+    # The assignment is computed at once, so that the tour does not wait.
     with ottla.testing.broker(auto_create_topics_enable=False, group_consumer_assignment_interval_ms=0) as broker:
         stage.code('await client.send(ConsumerGroupHeartbeatRequest(...), coordinator=("group", "billing"))')
         asyncio.run(_share(stage, broker.bootstrap_servers))
@@ -89,7 +89,7 @@ async def _share(stage: Stage, bootstrap_servers: str) -> None:
         await one.settle(PARTITIONS)
         stage.check("a lone member has every partition", one.owned == set(range(PARTITIONS)))
         await two.heartbeat()
-        await one.heartbeat()  # it hears that it has to give something up, and does not do so yet
+        await one.heartbeat()  # it must revoke something, and has not done so yet
         view = await groups.view(client, GROUP)
         _show(stage, view)
         (late,) = rebalance_blockers(view)

@@ -15,7 +15,7 @@ GROUP, TOPIC = "workers", "jobs"
 JOBS = [b"resize 1", b"resize 2", b"poison", b"resize 3", b"resize 4", b"resize 5"]
 POISON = 2
 LIMIT = 3
-"""So often a record is delivered at most."""
+"""The delivery limit of a record."""
 
 
 def queue(stage: Stage) -> None:
@@ -109,7 +109,7 @@ def _show(stage: Stage, window: "Window") -> None:
 
 
 async def _left(bootstrap_servers: str) -> "list[ShareRecord]":
-    """What still comes to a worker."""
+    """The records that are still delivered."""
     from ottla.client import Client, ShareConsumer
 
     async with Client(bootstrap_servers) as client, ShareConsumer(client, GROUP, [TOPIC]) as consumer:

@@ -1,4 +1,4 @@
-"""What the steps of the tour are made of."""
+"""The steps of the tour."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -16,7 +16,7 @@ LINES_SHOWN = 12
 
 
 class Stage:
-    """Where a step shows things, and where its claims are checked."""
+    """The output of a step, which also checks its claims."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -37,16 +37,16 @@ class Stage:
         print_lines(shown, self._console)
 
     def code(self, source: str) -> None:
-        """A line of Python, as the reader would type it."""
+        """A line of Python, as a user would type it."""
         self._console.print(Syntax(source, "python", background_color="default", word_wrap=True))
 
     def bytes(self, data: bytes | memoryview, *, mark: int | None = None) -> None:
-        """A hex dump; the byte at `mark` stands out."""
+        """A hex dump with the byte at `mark` highlighted."""
         for row in hex_rows(bytes(data), mark):
             self._console.print(row)
 
     def check(self, claim: str, holds: bool) -> None:
-        """Say something that is true. AssertionError if it is not: a tour must not lie."""
+        """Make a claim; raises AssertionError if it is false."""
         assert holds, f"the tour claims what does not hold: {claim}"
         self.checked += 1
         mark = "ok" if self._console.options.ascii_only else "✓"
@@ -54,7 +54,7 @@ class Stage:
 
 
 class Step(NamedTuple):
-    """One stop of the tour."""
+    """One step of the tour."""
 
     title: str
     text: str

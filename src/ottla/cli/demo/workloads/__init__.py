@@ -1,5 +1,5 @@
-"""The workloads of the story, each a process of its own: `python -m ottla.cli.demo.workloads NAME ORDERS`.
+"""The workloads of the demo, each in a process of its own: `python -m ottla.cli.demo.workloads NAME ORDERS`.
 
-`ORDERS` is a JSON object. A workload writes what it does into its journal, obeys the lines that it is sent on standard
-input, and ends in order when that is closed: also when the story itself was killed.
+`ORDERS` is a JSON object. A workload writes what it does into its journal, obeys commands on its standard input, one
+per line, and ends when that is closed, which also happens when the demo is killed.
 """

@@ -1,4 +1,4 @@
-"""The member of the classic group: it joins, leads, assigns to itself, and goes on quietly. Nothing happens to it."""
+"""The member of the classic group: it joins, leads and assigns all partitions to itself. It has no incident."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from ottla import wire
 from ottla.cli.demo.plan import AUDIT, ORDERS, TOPICS
-from ottla.cli.demo.workloads.member import Place, Reader, stay
+from ottla.cli.demo.workloads.member import Partitions, Reader, stay
 from ottla.cli.demo.workloads.ordered import Ordered
 from ottla.client import Client, TopicPartition
 from ottla.client.errors import check
@@ -36,11 +36,11 @@ class _Heartbeats:
         self._client = client
         self._session_ms = session_ms
         self._member_id = ""
-        self._wanted: Place = frozenset()
+        self._wanted: Partitions = frozenset()
         self._is_in = False
         self.interval_s = session_ms / 1000 / BEATS_A_SESSION
 
-    async def beat(self, reader: Reader) -> Place:
+    async def beat(self, reader: Reader) -> Partitions:
         if self._is_in:
             request = HeartbeatRequest(AUDIT, reader.epoch, self._member_id)
             answer = await self._client.send(request, coordinator=("group", AUDIT))
@@ -64,7 +64,7 @@ class _Heartbeats:
         self._wanted = _partitions_in(answer.assignment)
 
     async def _joined(self) -> JoinGroupResponse:
-        """A new member is given its id first, and has to come back with it."""
+        """A new member gets its id first, and has to join again with it."""
         answer = await self._client.send(self._join_request(), coordinator=("group", AUDIT))
         if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             self._member_id = answer.member_id
@@ -87,7 +87,7 @@ class _Heartbeats:
 
 
 def _assignments(joined: JoinGroupResponse) -> tuple[SyncGroupRequestSyncGroupRequestAssignment, ...]:
-    """As the leader: partitions in turn to all members."""
+    """The leader's assignment: partitions in turn to all members."""
     ids = sorted(member.member_id for member in joined.members)
     kind = ConsumerProtocolAssignment.TopicPartition
     return tuple(
@@ -100,11 +100,11 @@ def _assignments(joined: JoinGroupResponse) -> tuple[SyncGroupRequestSyncGroupRe
 
 
 def _embedded(message: object) -> bytes:
-    """A message of the consumers among themselves; its version goes before it."""
+    """A message of the consumer protocol, with its version before it."""
     return EMBEDDED_VERSION.to_bytes(2, "big") + wire.encode(message, EMBEDDED_VERSION)
 
 
-def _partitions_in(assignment: bytes) -> Place:
+def _partitions_in(assignment: bytes) -> Partitions:
     version = int.from_bytes(assignment[:2], "big")
     decoded = wire.decode("ConsumerProtocolAssignment", version, assignment[2:])
     assert isinstance(decoded, ConsumerProtocolAssignment)

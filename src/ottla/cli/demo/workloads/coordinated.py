@@ -1,11 +1,11 @@
-"""Heartbeats of groups whose coordinator assigns: consumer groups (KIP-848) and streams groups (KIP-1071)."""
+"""Heartbeats of groups with server-side assignment: consumer groups (KIP-848) and streams groups (KIP-1071)."""
 
 from __future__ import annotations
 
 import uuid
 from typing import Final, Protocol
 
-from ottla.cli.demo.workloads.member import Place, Reader
+from ottla.cli.demo.workloads.member import Partitions, Reader
 from ottla.client import Client
 from ottla.client.errors import check
 from ottla.wire import uuid_text
@@ -20,7 +20,7 @@ REBALANCE_TIMEOUT_MS: Final = 60_000
 
 
 class Answer(Protocol):
-    """What both kinds of answers have."""
+    """The fields that both responses have."""
 
     @property
     def error_code(self) -> int: ...
@@ -36,7 +36,7 @@ class Answer(Protocol):
 
 
 class Coordinated:
-    """A member says what it has, and hears what it is to have; the kinds differ in how they say it."""
+    """A member sends what it owns and gets its assignment; subclasses make the requests."""
 
     group = ""
 
@@ -45,16 +45,16 @@ class Coordinated:
         self.client = client
         self.member_id = uuid_text(uuid.uuid4().bytes)
         self.epoch = JOINING
-        self.wanted: Place = frozenset()
+        self.wanted: Partitions = frozenset()
 
-    async def send(self, owned: Place) -> Answer:
-        """One heartbeat; what it brings goes into `wanted`."""
+    async def send(self, owned: Partitions) -> Answer:
+        """Send one heartbeat; the assignment goes into `wanted`."""
         raise NotImplementedError
 
     async def send_farewell(self) -> None:
         raise NotImplementedError
 
-    async def beat(self, reader: Reader) -> Place:
+    async def beat(self, reader: Reader) -> Partitions:
         answer = await self.send(reader.owned)
         if answer.error_code in REJOIN:
             for at in reader.owned:

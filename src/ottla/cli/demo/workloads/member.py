@@ -1,6 +1,6 @@
-"""A member of a group: heartbeats that say what it is to read, and reading that, with commits every second.
+"""A member of a group: it sends heartbeats, reads its assigned partitions, and commits every second.
 
-The kinds of groups differ in their heartbeats only; `consumer`, `streams` and `classic` have one class each for that.
+The types of groups differ only in their heartbeats; `consumer`, `streams` and `classic` have one class each for that.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from ottla.client.group_offsets import committed
 from ottla.client.leaders import by_topic
 from ottla.wire.types.offset_commit import OffsetCommitRequest
 
-__all__ = ["Heartbeats", "Place", "Reader", "passing", "stay"]
+__all__ = ["Heartbeats", "Partitions", "Reader", "passing", "stay"]
 
 COMMIT_S: Final = 1.0
 POLL_MS: Final = 200
 BY_NAME_VERSION: Final = 9
-"""The last version of OffsetCommit that knows topics by name."""
+"""The last version of OffsetCommit with topic names."""
 
 log = logging.getLogger(__name__)
 
-Place = frozenset[TopicPartition]
+Partitions = frozenset[TopicPartition]
 
 
 class Reader:
-    """Reads the partitions that the group has given to this member, and commits how far it came."""
+    """Reads the partitions that are assigned to this member, and commits its offsets."""
 
     def __init__(self, client: Client, group: str, journal: Journal) -> None:
         self.member_id = ""
@@ -44,11 +44,11 @@ class Reader:
         self._next: dict[TopicPartition, int] = {}
 
     @property
-    def owned(self) -> Place:
+    def owned(self) -> Partitions:
         return frozenset(self._next)
 
-    async def own(self, wanted: Place) -> None:
-        """Give up what is no longer wanted, after a last commit, and take what is new where the group left off."""
+    async def own(self, wanted: Partitions) -> None:
+        """Revoke partitions after a last commit, and start new ones at the group's committed offsets."""
         if self.owned - wanted:
             await self.commit()
         for at in self.owned - wanted:
@@ -62,7 +62,7 @@ class Reader:
         self._journal.note("owns", partitions=sorted(self.owned), member=self.member_id, epoch=self.epoch)
 
     def forget(self, at: TopicPartition) -> None:
-        """Read it no further, and do not say how far it came."""
+        """Stop reading a partition, without a commit."""
         self._fetcher.drop(at)
         del self._next[at], self._committed[at]
 
@@ -75,7 +75,7 @@ class Reader:
                 self._next[fetched.at] = fetched.next_position
 
     async def commit(self) -> None:
-        """Commit what has been read since the last time; what the coordinator refuses is tried again the next time."""
+        """Commit the offsets read since the last commit; refused ones are tried again the next time."""
         moved = {at: offset for at, offset in self._next.items() if offset > self._committed[at]}
         if not moved:
             return
@@ -104,14 +104,14 @@ class Reader:
 class Heartbeats(Protocol):
     interval_s: float
 
-    async def beat(self, reader: Reader) -> Place:
-        """One heartbeat; gives what this member is to have from now on."""
+    async def beat(self, reader: Reader) -> Partitions:
+        """Send one heartbeat; returns the present assignment of this member."""
 
     async def leave(self, reader: Reader) -> None: ...
 
 
 class _Life:
-    """One turn after the other: heartbeats and commits when they are due, reading in between."""
+    """The loop of a member: heartbeats and commits when they are due, reading in between."""
 
     def __init__(self, heartbeats: Heartbeats, reader: Reader) -> None:
         self._heartbeats = heartbeats
@@ -125,7 +125,7 @@ class _Life:
             wanted = await self._heartbeats.beat(self._reader)
             if wanted != self._reader.owned:
                 await self._reader.own(wanted)
-                self._beat_at_s = self._clock()  # tell it at once: others may wait for what was given up
+                self._beat_at_s = self._clock()  # send it at once: others may wait for the revoked partitions
         await self._reader.read()
         if self._clock() >= self._commit_at_s:
             self._commit_at_s = self._clock() + COMMIT_S
@@ -133,7 +133,7 @@ class _Life:
 
 
 async def stay(given: Ordered, heartbeats: Heartbeats, reader: Reader) -> None:
-    """Be a member until the story ends, then leave in order."""
+    """Be a member until the demo ends, then leave the group."""
     life = _Life(heartbeats, reader)
     while not given.ended.is_set():
         await passing(life.turn())
@@ -142,7 +142,7 @@ async def stay(given: Ordered, heartbeats: Heartbeats, reader: Reader) -> None:
 
 
 async def passing(work: Awaitable[None]) -> None:
-    """Do it, unless something is in the way that will be better in a moment."""
+    """Do the work, but ignore errors that are temporary."""
     try:
         await work
     except ClientError as error:

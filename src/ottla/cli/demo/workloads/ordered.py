@@ -1,4 +1,4 @@
-"""What every workload has: its orders, its journal, and the lines that it is sent while it runs."""
+"""The common parts of all workloads: orders, journal, and commands on standard input."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Ordered", "ordered"]
 
 @dataclass(slots=True)
 class Ordered:
-    """`told` holds the last line that came; `ended` is set when no more will come."""
+    """`told` is the last command; `ended` is set when standard input is closed."""
 
     bootstrap: str
     plan: Plan
@@ -33,14 +33,14 @@ class Ordered:
         return self.journal.name
 
     def random(self) -> Random:
-        """The same numbers for the same seed, others for another workload."""
+        """A generator whose numbers depend on the seed and on the workload."""
         return Random(f"{self.name} {self.plan.seed}")
 
     def client(self) -> Client:
         return self.client_named(self.name)
 
     def client_named(self, name: str) -> Client:
-        """A broker that is down comes back within the minute, and is to be noticed soon."""
+        """A client with short backoffs, because a broker that is down comes back within a minute."""
         return Client(self.bootstrap, client_id=name, retry_backoff_max_ms=300, connect_timeout_ms=2_000)
 
     def _hear(self, line: str) -> None:
@@ -52,7 +52,7 @@ class Ordered:
 
 
 def ordered(orders: dict[str, Any]) -> Ordered:
-    """To be called on the loop that the workload runs on."""
+    """Must be called on the workload's event loop."""
     given = Ordered(
         orders.pop("bootstrap"), Plan(**orders.pop("plan")), Journal(Path(orders.pop("journal"))), dict(orders)
     )

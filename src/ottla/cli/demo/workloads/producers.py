@@ -1,4 +1,4 @@
-"""Those who write: a task for each topic, at a steady rate, everything acknowledged and written down."""
+"""The producers: one task for each topic, which writes at a steady rate and records each acknowledgement."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["POISON", "run"]
 
 TICK_S: Final = 0.25
 POISON: Final = "unreadable"
-"""What stands where a card's number should be: no worker can ever check such a payment."""
+"""The card number of a poison record: no worker can check such a payment."""
 WORDS: Final = [
     "tea",
     "cake",
@@ -36,7 +36,7 @@ WORDS: Final = [
 WORDS_A_LINE: Final = 5
 
 Make = Callable[[Random, int, int], tuple[str, dict[str, object] | str]]
-"""The next record of a topic by its partition and its number there: key and value."""
+"""Makes key and value of a topic's next record from its partition and number."""
 
 
 async def run(given: Ordered) -> None:
@@ -62,7 +62,7 @@ def _makers(given: Ordered) -> dict[str, Make]:
 
 
 async def _write(given: Ordered, client: Client, topic: str, make: Make) -> None:
-    """Each tick brings as many records as the rate says; what an outage makes late is not made up for."""
+    """Write as many records per tick as the rate says; records that an outage prevents are not made up for."""
     random = given.random()
     numbers = [count() for _ in range(TOPICS[topic])]
     producer = Producer(client, idempotent=True)

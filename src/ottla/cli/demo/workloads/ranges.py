@@ -1,4 +1,4 @@
-"""Offsets as ranges, for journals: `["orders", 2, 10, 24]` stands for the records 10 to 24 of orders-2."""
+"""Offsets as ranges, for journals: `["orders", 2, 10, 24]` means the records 10 to 24 of orders-2."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Range = tuple[str, int, int, int]
 
 
 def ranges_of(offsets: Iterable[tuple[TopicPartition, int]]) -> list[Range]:
-    """Neighbours become one range."""
+    """The ranges of some offsets; consecutive ones become one range."""
     found: list[Range] = []
     for at, offset in sorted(offsets):
         if found and found[-1][:2] == (at.topic, at.partition) and found[-1][3] + 1 == offset:

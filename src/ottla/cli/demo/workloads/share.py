@@ -1,8 +1,8 @@
-"""The workers of the share group. They check payments, release what they cannot check, and keep count of all of it.
+"""The workers of the share group. They check payments, and release those that they cannot check.
 
-A payment whose card is unreadable is released every time, until the broker gives it up. While the story says `storm`,
-nine of ten others are released, too, as if what the workers call were failing; at its third delivery a payment is
-accepted in any case.
+A payment with an unreadable card is released every time, until the broker archives it. During a `storm`, nine of ten
+other payments are released, too, as if a downstream service were failing; at its third delivery a payment is always
+accepted.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class _Worker:
 
 
 class _Kept:
-    """Writes down which acceptances the broker has confirmed, and which nobody knows of."""
+    """Records which acknowledgements the broker has confirmed, and whose outcome is unknown."""
 
     def __init__(self, journal: Journal, name: str) -> None:
         self._journal = journal
