@@ -71,7 +71,7 @@ def health(
     if from_topic is not None and directory is not None:
         raise Failure("--from-topic and --from cannot both be given")
     if watch_s is not None and (from_topic is not None or directory is not None):
-        raise Failure("--watch looks at a cluster, not at samples", "leave out --from-topic or --from")
+        raise Failure("--watch observes a cluster, it does not read samples", "leave out --from-topic or --from")
     if directory is not None:
         return _recorded(_files(directory), rules, as_json=as_json)
     if from_topic is not None:

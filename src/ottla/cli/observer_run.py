@@ -67,7 +67,7 @@ def options_of(every: float | None, own: tuple[tuple[str, float], ...], metrics:
 
     for url in metrics:
         if not url.startswith(("http://", "https://")):
-            raise Failure(f"--metrics {url!r} is no address of a page", "for instance http://127.0.0.1:9404/metrics")
+            raise Failure(f"--metrics {url!r} is not a URL", "for instance http://127.0.0.1:9404/metrics")
     try:
         return Options(intervals(every, dict(own)), metrics=tuple(metrics))
     except KindError as error:

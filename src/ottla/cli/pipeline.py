@@ -260,7 +260,7 @@ def _since_ms(text: str | None, now_ms: int) -> int | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise Failure(f"--since {text!r} is no time", "write 1h, 7d, or 2026-11-15T02:30") from None
+        raise Failure(f"--since {text!r} is not a time", "write 1h, 7d, or 2026-11-15T02:30") from None
     return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 

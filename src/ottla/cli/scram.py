@@ -29,7 +29,7 @@ def credential(text: str) -> Versioned:
     form = _FORM.fullmatch(text)
     if form is None or form[1] not in MECHANISMS:
         known = " or ".join(MECHANISMS)
-        raise Failure(f"'{_without_secrets(text)}' is no credential", f"write {known}=[name=USER,password=PASSWORD]")
+        raise Failure(f"'{_without_secrets(text)}' is not a credential", f"write {known}=[name=USER,password=PASSWORD]")
     mechanism, parts = MECHANISMS[form[1]], _parts(form[2])
     name, iterations = parts.get("name", ""), _iterations(parts.get("iterations", str(ITERATIONS_MIN)))
     if not name:
@@ -52,7 +52,7 @@ def _parts(text: str) -> dict[str, str]:
     while at < len(text):
         part = _PART.match(text, at)
         if part is None or part[1] not in _PARTS or part[1] in parts:
-            raise Failure("a credential is not written right", f"its parts are {', '.join(sorted(_PARTS))}, once each")
+            raise Failure("a credential has the wrong form", f"its parts are {', '.join(sorted(_PARTS))}, once each")
         parts[part[1]] = part[2] if part[2] is not None else part[3]
         at = part.end()
     return parts

@@ -54,7 +54,7 @@ def format_(
     from ottla.broker.config.node_config import ConfigError, NodeConfig, file_settings
 
     if (data is None) == (config is None):
-        raise Failure("say what to format", "give --data DIR or --config FILE")
+        raise Failure("there is nothing to format", "give --data DIR or --config FILE")
     places = [file_settings(config)] if config else [{"log.dirs": os.path.abspath(data or "")}]
     if node_id is not None:
         places.append({"node.id": str(node_id)})
@@ -73,7 +73,7 @@ def format_(
     disk = OsDisk()
     formatted = [path for path in node_config.all_dirs if is_formatted(disk, path)]
     if formatted and not ignore_formatted:
-        raise Failure(f"{formatted[0]} is formatted already", "--ignore-formatted leaves such directories alone")
+        raise Failure(f"{formatted[0]} is formatted already", "--ignore-formatted skips such directories")
     try:
         locks = lock_directories(disk, node_config.all_dirs)
     except StorageProblem as error:
@@ -100,7 +100,7 @@ def _check_cluster_id(cluster_id: str | None) -> None:
     try:
         uuid_bytes(cluster_id)
     except ValueError as error:
-        raise Failure(f"{cluster_id} is no cluster id: {error}") from None
+        raise Failure(f"{cluster_id} is not a cluster id: {error}") from None
 
 
 def _credentials(users: Sequence[str], levels: Mapping[str, int]) -> list[Versioned]:

@@ -243,7 +243,7 @@ def test_quotas_are_settings_of_users_clients_and_addresses(ottla: Live):
         (["get", "topic", "orders"], "Missing argument 'KEY...'"),
         (["set", "topic", "orders"], "Missing argument 'KEY=VALUE...'"),
         (["set", "topic", "orders", "retention.ms"], "'retention.ms' is not KEY=VALUE"),
-        (["set", "topic", "orders", "a=1", "a=2"], "a is to be changed twice"),
+        (["set", "topic", "orders", "a=1", "a=2"], "a is given twice"),
         (["set", "user", "alice", "producer_byte_rate=much"], "a quota is a number"),
         (["set", "ip", "127.0.0.1", "--client", "x", "connection_creation_rate=1"], "--client goes with user"),
         (["lst"], "did you mean list?"),

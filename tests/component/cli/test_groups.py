@@ -472,7 +472,7 @@ def test_a_share_group_has_starts(capsys: Capture):
         assert asked.topics[0].partitions[0].start_offset == START
         capsys.readouterr()
         assert run(to(found, "delete-offsets", "workers", "--topic", "orders:0", "--yes")) == 2
-        assert "share groups forget whole topics" in capsys.readouterr().err
+        assert "share groups delete the offsets of whole topics" in capsys.readouterr().err
         assert run(to(found, "delete-offsets", "workers", "--topic", "orders", "--topic", "nope", "--yes")) == 6
         told = capsys.readouterr()
         assert told.out == "orders deleted\n"

@@ -43,7 +43,7 @@ def test_sources_that_exclude_each_other(capsys: pytest.CaptureFixture[str], tmp
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["--since", "soon"], "--since 'soon' is no time"),
+        (["--since", "soon"], "--since 'soon' is not a time"),
         (["--rule", "no-such.rule=1"], "--rule: "),
     ],
 )

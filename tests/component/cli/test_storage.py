@@ -98,8 +98,8 @@ def test_the_configuration_names_the_directories(tmp_path: Path):
         (["--feature", "share.version"], "--feature share.version has no level"),
         (["--feature", "share.version=x"], "a level is a number"),
         (["--feature", "metadata.version=9.9"], "is no metadata.version that ottla knows"),
-        (["--cluster-id", "short"], "short is no cluster id"),
-        (["--config", "x"], "say what to format"),
+        (["--cluster-id", "short"], "short is not a cluster id"),
+        (["--config", "x"], "there is nothing to format"),
     ],
 )
 def test_what_cannot_be_formatted(tmp_path: Path, options: list[str], problem: str, capsys: pytest.CaptureFixture[str]):

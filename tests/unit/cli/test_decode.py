@@ -206,14 +206,14 @@ def test_json_of_batches_is_one_line_each(ottla: Ottla):
         (["001"], "3 hex digits are an odd number"),
         (["0g 00 00 00"], "character 2 is 'g'"),
         ([], "there is nothing to decode"),
-        (["MetadataRequest"], "there are no bytes behind 'MetadataRequest'"),
+        (["MetadataRequest"], "there are no bytes after 'MetadataRequest'"),
         (["@/no/such/file"], "cannot read /no/such/file: No such file or directory"),
         (["--pcap", "/no/such/file"], "cannot read /no/such/file: No such file or directory"),
         (["--pcap", "x.pcap", "00"], "'00' and --pcap cannot go together"),
-        (["--api", "Fetch", "00"], "--api chooses from a capture"),
+        (["--api", "Fetch", "00"], "--api filters a capture"),
         (["--pcap", "x.pcap", "--api", "Ftch"], "there is no API 'Ftch'\n  → did you mean Fetch?"),
         (["--port", "70000", "--pcap", "x"], "70000 is not in the range"),
-        (["--topic", "a", "--topic", "b", "00"], "bare batches are of one topic"),
+        (["--topic", "a", "--topic", "b", "00"], "record batches belong to one topic"),
         (["--as", "hexx", "00"], "'hexx' is not one of"),
     ],
 )
@@ -335,7 +335,7 @@ def test_what_is_no_capture_is_refused(ottla: Ottla, tmp_path: Path):
 def test_a_link_that_is_not_understood_is_refused(ottla: Ottla, tmp_path: Path):
     path = tmp_path / "usb.pcap"
     path.write_bytes(made.pcap(Talk().open().packets, 189))
-    assert "link type 189\n  → understood are" in ottla.refused("--pcap", str(path))
+    assert "link type 189\n  → supported are" in ottla.refused("--pcap", str(path))
 
 
 def test_silence_is_explained(ottla: Ottla, tmp_path: Path):

@@ -23,7 +23,7 @@ CASES = [
         always(transaction(-601, "CompleteAbort")),
         before=(MINUTES,),
         hold=0,
-        sentence="pay-1 holds readers of orders-2 at 4,133 since 2026-09-21 14:03:19 UTC",
+        sentence="pay-1 has blocked readers of orders-2 at 4,133 since 2026-09-21 14:03:19 UTC",
         severity=Severity.WARNING,
     ),
     Case(
@@ -31,7 +31,7 @@ CASES = [
         always(transaction(-5, name=None)),
         always(transaction(-5, "Empty", name=None)),
         hold=0,
-        sentence="producer 7 holds readers of orders-2 at 4,133 since 2026-09-21 14:13:15 UTC",
+        sentence="producer 7 has blocked readers of orders-2 at 4,133 since 2026-09-21 14:13:15 UTC",
         severity=Severity.WARNING,
     ),
 ]
@@ -107,7 +107,7 @@ def test_a_hole_in_the_observations() -> None:
     story.at(40)
 
     [finding] = story.open("observer-stale")
-    assert finding.sentence == "History has a hole since 2026-09-21 14:13:30 UTC"
+    assert finding.sentence == "There are no observations since 2026-09-21 14:13:30 UTC"
     assert finding.severity is Severity.NOTICE
     story.at(100, TICK).during(110, 130, 10, always(TICK))
     assert story.open("observer-stale")

@@ -103,7 +103,7 @@ def _change(target: Target, resource: Resource, changes: Sequence[Change], *, va
     names = [change.name for change in changes]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise Failure(f"{twice} is to be changed twice", "one change for each setting at a time")
+        raise Failure(f"{twice} is given twice", "give each setting once")
 
     async def work(client: Client) -> None:
         await change_settings(client, resource, changes, validate_only=validate_only)

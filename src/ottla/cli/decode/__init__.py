@@ -78,7 +78,7 @@ def _decode_bytes(
     from ottla.cli.decode.message import How, show
 
     if len(topics) > 1:
-        raise Failure("bare batches are of one topic", f"choose between {' and '.join(topics)}")
+        raise Failure("record batches belong to one topic", f"choose between {' and '.join(topics)}")
     return show(read_input(words, form), topics[0] if topics else None, How(as_json, verbose, width))
 
 
@@ -110,4 +110,4 @@ def _check_no_filters(
 ) -> None:
     for option, given in (("--port", ports), ("--api", apis), ("--client-id", client_ids), ("--group", groups)):
         if given:
-            raise Failure(f"{option} chooses from a capture", "give one with --pcap FILE")
+            raise Failure(f"{option} filters a capture", "give one with --pcap FILE")

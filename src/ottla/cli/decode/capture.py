@@ -221,7 +221,7 @@ def _sum_up(name: str, tally: Tally, counts: Counts, wanted: Wanted) -> None:
 
         kinds = ", ".join(map(str, sorted(tally.unknown_links)))
         known = ", ".join(dict.fromkeys(LINK_TYPES.values()))
-        raise Failure(f"{name} has packets of link type {kinds}", f"understood are {known}")
+        raise Failure(f"{name} has packets of link type {kinds}", f"supported are {known}")
     words = [count_text(counts.exchanges, "exchange")]
     if counts.shown != counts.exchanges:
         words[0] = f"{counts.shown:,} of {words[0]}"

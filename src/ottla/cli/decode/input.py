@@ -31,7 +31,7 @@ def read_input(words: tuple[str, ...], form: Form | None) -> DecodeInput:
     names, version, rest = _named(words)
     if not rest:
         raise Failure(
-            f"there are no bytes behind '{' '.join(words)}'", "give hex, base64, @FILE or - for standard input"
+            f"there are no bytes after '{' '.join(words)}'", "give hex, base64, @FILE or - for standard input"
         )
     data, source = _input(rest, form)
     if not data:
@@ -56,7 +56,7 @@ def _named(words: tuple[str, ...]) -> tuple[tuple[str, ...], int | None, tuple[s
         rest = rest[1:]
     try:
         if find([first])[0].kind == "error":
-            raise Failure(f"{first} is an error, not a message", f"'ottla explain {first}' tells about it")
+            raise Failure(f"{first} is an error, not a message", f"'ottla explain {first}' explains it")
         refs = find([first, *options])
     except NotFound as refusal:
         raise Failure(refusal.problem, refusal.advice) from None

@@ -118,7 +118,7 @@ async def _forget_topics(
 
     of_partitions = next((text for text in topics if ":" in text), None)
     if of_partitions is not None:
-        raise Failure(f"--topic {of_partitions} names partitions, and share groups forget whole topics")
+        raise Failure(f"--topic {of_partitions} names partitions, but share groups delete the offsets of whole topics")
     await check_inactive(client, group, "offsets can be deleted only while it has none")
     return await delete_starts(client, group.group_id, dict.fromkeys(topics))
 

@@ -63,7 +63,7 @@ def _directory(text: str) -> bytes:
     try:
         return uuid_bytes(text)
     except ValueError:
-        raise Failure(f"{text!r} is no directory id", "it has 22 characters, as in meta.properties") from None
+        raise Failure(f"{text!r} is not a directory id", "it has 22 characters, as in meta.properties") from None
 
 
 def _listener(text: str) -> tuple[str, str, int]:

@@ -73,7 +73,7 @@ def _split(text: str | None, key: str | None, separator: str | None) -> tuple[st
         return key, text
     own, found, value = text.partition(separator)
     if not found:
-        raise Failure(f"{text!r} has no {separator!r} behind its key")
+        raise Failure(f"{text!r} has no {separator!r} after its key")
     return own, value
 
 

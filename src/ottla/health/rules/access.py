@@ -38,7 +38,7 @@ def hanging_transaction(ctx: RuleContext) -> Iterator[Match]:
     yield Match(
         subject=Subject("transaction", name),
         since_ms=None if fact.id is None or started is None else started + limit_ms,
-        sentence=f"{name} holds readers of {join(_held(fact), 'its partitions')} since {since}",
+        sentence=f"{name} has blocked readers of {join(_held(fact), 'its partitions')} since {since}",
         evidence={"producer": fact.producer, "state": fact.state, "known": fact.id is not None, "limit_ms": limit_ms,
                   "partitions": [f"{each.topic}-{each.partition}" for each in fact.partitions]},
         next=_aborts(fact),
@@ -81,7 +81,7 @@ def _user_and_address(fact: Fact) -> Iterator[Scope]:
     "auth-failures", Severity.WARNING, Tier.OTTLA, on=["login_failures"], scope=_user_and_address,
     needs=["login_failures"],
     condition="20 or more logins in a minute fail from one address, or for one user",
-    why="Somebody guesses passwords, or a deployed secret is wrong.",
+    why="Somebody is guessing passwords, or a deployed secret is wrong.",
     limits={"per_minute": 20},
 )  # fmt: skip
 def auth_failures(ctx: RuleContext) -> Iterator[Match]:
@@ -114,7 +114,7 @@ def _silence_ms(ctx: RuleContext) -> int:
     "observer-stale", Severity.NOTICE, Tier.SAMPLES, on=list(FACTS), scope=[], needs=[], persists=True,
     wake=_next_silence,
     condition="the newest observation is older than 3 intervals",
-    why="What happened meanwhile is not known.",
+    why="What happened in the meantime is unknown.",
     limits={"interval_s": 10, "intervals": 3},
 )  # fmt: skip
 def observer_stale(ctx: RuleContext) -> Iterator[Match]:
@@ -123,7 +123,7 @@ def observer_stale(ctx: RuleContext) -> Iterator[Match]:
         return
     yield Match(
         subject=Subject("observer", "ottla observe"), since_ms=newest_ms,
-        sentence=f"History has a hole since {clock(newest_ms)}",
+        sentence=f"There are no observations since {clock(newest_ms)}",
         evidence={"newest_ms": newest_ms},
         next=[NextStep("restart the observer", "ottla observe")],
     )  # fmt: skip

@@ -34,7 +34,7 @@ STAYS_OFF: Final = {
     "features-not-finalised", Severity.NOTICE, Tier.ADMIN, on=["cluster"], scope=[], needs=["cluster.features"],
     condition="every node supports a level above the finalized one for 24 h, or group, transaction, share or "
     "streams.version is below the level that new clusters of this metadata.version start with",
-    why="The software is there, but what it can do is switched off.",
+    why="The nodes support more than is enabled.",
     limits={"hold_h": 24},
 )  # fmt: skip
 def features_not_finalised(ctx: RuleContext) -> Iterator[Match]:

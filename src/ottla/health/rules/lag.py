@@ -213,7 +213,7 @@ def _go_on(history: History, group: str, topic: str, partition: int) -> NextStep
 @rule(
     "lag-no-members", Severity.NOTICE, Tier.SAMPLES, on=["lag"], scope=["group"], needs=["lag", "group"],
     condition="a group is empty, has committed offsets, and its lag has grown for 10 min",
-    why="It was forgotten, or does not start.",
+    why="It was forgotten, or its members do not start.",
     limits={"hold_s": 600},
 )  # fmt: skip
 def lag_no_members(ctx: RuleContext) -> Iterator[Match]:

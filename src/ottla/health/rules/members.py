@@ -31,7 +31,7 @@ def _members_step(group: str, text: str) -> NextStep:
     "epochs-climb", Severity.WARNING, Tier.SAMPLES, on=["group"], scope=["group"], needs=["group"], persists=True,
     condition="the group epoch rose by 5 or more in 10 min (steps of warm-ups apart; critical: 10, or nothing "
     "converged), while members, subscriptions and partition counts stayed the same",
-    why="Partitions move to and fro for no reason of the members'.",
+    why="Partitions move back and forth although no member has changed.",
     limits={"rises": 5, "critical_rises": 10},
 )  # fmt: skip
 def epochs_climb(ctx: RuleContext) -> Iterator[Match]:
@@ -91,7 +91,7 @@ def _below_ms(bumps: list[EpochBump], wanted: float) -> int:
 @rule(
     "member-churn", Severity.WARNING, Tier.SAMPLES, on=["group"], scope=["group"], needs=["group"], persists=True,
     condition="10 or more member ids in 10 min, and twice as many as the group ever had members at once",
-    why="Members crash, or are thrown out for polling too slowly, and come back.",
+    why="Members crash, or are removed because they poll too slowly, and come back.",
     limits={"ids": 10, "factor": 2},
 )  # fmt: skip
 def member_churn(ctx: RuleContext) -> Iterator[Match]:
@@ -159,7 +159,7 @@ def _session_step(history: History, group: str) -> NextStep:
     needs=["group.assignments"], persists=True,
     condition="a member's epoch is below the assignment epoch for more than 30 s and 3 heartbeats; critical beyond "
     "half of its rebalance time-out",
-    why="Others wait for what it does not give up, until it is thrown out.",
+    why="Others wait for what it does not revoke, until it is fenced.",
     limits={"hold_s": 30, "heartbeats": 3, "critical_share": 0.5},
 )  # fmt: skip
 def member_stuck_revoking(ctx: RuleContext) -> Iterator[Match]:
@@ -202,7 +202,7 @@ def _stuck(ctx: RuleContext, fact: Group, member: Member) -> Match:
     "member-waiting", Severity.NOTICE, Tier.SAMPLES, on=["group"], scope=["group"], needs=["group.assignments"],
     persists=True,
     condition="a member's target holds partitions or tasks that it lacks for more than 30 s",
-    why="What it waits for is still held by another, or by nobody.",
+    why="What it waits for is still held by another member, or by none.",
     limits={"hold_s": 30},
 )  # fmt: skip
 def member_waiting(ctx: RuleContext) -> Iterator[Match]:
@@ -226,7 +226,7 @@ def member_waiting(ctx: RuleContext) -> Iterator[Match]:
     "static-member-duplicate", Severity.WARNING, Tier.SAMPLES, on=["group"], scope=["group"], needs=["group"],
     persists=True,
     condition="one group.instance.id changes its member id 3 times or more in 10 min",
-    why="Two processes throw each other out by turns.",
+    why="Two processes keep removing each other from the group.",
     limits={"changes": 3},
 )  # fmt: skip
 def static_member_duplicate(ctx: RuleContext) -> Iterator[Match]:

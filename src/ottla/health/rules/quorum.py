@@ -136,7 +136,7 @@ def high_watermark_stuck(ctx: RuleContext) -> Iterator[Match]:
 @rule(
     "quorum-leader-changed", Severity.NOTICE, Tier.SAMPLES, on=["quorum"], scope=[], needs=["quorum"], persists=True,
     condition="the leader epoch of the quorum rose",
-    why="An election is normal after a restart; it says when and who.",
+    why="An election is normal after a restart; this says when it was, and who leads.",
 )  # fmt: skip
 def quorum_leader_changed(ctx: RuleContext) -> Iterator[Match]:
     elections = ctx.history.quorum.elections

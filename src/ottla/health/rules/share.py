@@ -164,7 +164,7 @@ def _next_bucket(ctx: RuleContext) -> int | None:
     needs=["share_state|share_metrics"], persists=True, wake=_next_bucket,
     condition="in a span of 10 s, 20 or more deliveries are not the record's first, and these are 30 % of all; twice "
     "within 60 s",
-    why="Workers give back what they get: work is done again and again, and records near their limit.",
+    why="Workers release what they get: work is repeated, and records approach their delivery limit.",
     limits={"redeliveries": 20, "percent": 30, "within_s": 60, "grace_s": 5},
 )  # fmt: skip
 def redelivery_storm(ctx: RuleContext) -> Iterator[Match]:
@@ -296,7 +296,7 @@ def _dead_letters(history: History) -> NextStep:
     "rejected-records", Severity.NOTICE, Tier.RECORDS, on=["share_state", "share_metrics"], scope=["group"],
     needs=["share_state|share_metrics"], persists=True,
     condition="a record was archived before the limit of deliveries, in the last 15 min",
-    why="A worker said that it never can be processed; records of the state topic do not tell that from a gap.",
+    why="A worker said that it can never be processed; the state topic does not distinguish that from a gap.",
     limits={"window_s": 900},
 )  # fmt: skip
 def rejected_records(ctx: RuleContext) -> Iterator[Match]:
@@ -354,7 +354,7 @@ def _before_growth_ms(series: Series, from_ms: int) -> int:
 @rule(
     "lock-expiries", Severity.WARNING, Tier.OTTLA, on=["share_metrics"], scope=["group"], needs=["share_metrics"],
     condition="10 or more locks expired in a minute, and more than 5 % of the acquisitions",
-    why="Work is taken away from workers that are still at it.",
+    why="Records are taken away from workers that still process them.",
     limits={"expiries": 10, "percent": 5},
 )  # fmt: skip
 def lock_expiries(ctx: RuleContext) -> Iterator[Match]:

@@ -81,7 +81,7 @@ def _recount(topics: Iterable[str]) -> NextStep:
     "topology-mismatch", Severity.WARNING, Tier.ADMIN, on=["group"], scope=["group"], needs=["group.streams"],
     persists=True,
     condition="members have another topology epoch than the group for 60 s",
-    why="A roll-out stands half-way.",
+    why="A rollout is only half done.",
     limits={"hold_s": 60},
 )  # fmt: skip
 def topology_mismatch(ctx: RuleContext) -> Iterator[Match]:
@@ -157,7 +157,7 @@ def _next_stall(ctx: RuleContext) -> int | None:
     "warmup-stalled", Severity.WARNING, Tier.SAMPLES, on=["group"], scope=["group"], needs=["group.task_offsets"],
     persists=True, wake=_next_stall,
     condition="what a warm-up task has yet to restore has not become less for 10 min",
-    why="The task cannot move to where it is to run.",
+    why="The task cannot move to its new process.",
     limits={"hold_s": 600},
 )  # fmt: skip
 def warmup_stalled(ctx: RuleContext) -> Iterator[Match]:
