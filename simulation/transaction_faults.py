@@ -167,4 +167,4 @@ class _Faults:
 
     def _look(self) -> None:
         if self._world.is_up:
-            self._world.look()
+            self._world.check_committed()

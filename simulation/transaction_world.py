@@ -110,7 +110,7 @@ class TransactionWorld(Timeline):
 
     def restart(self) -> None:
         self.node.restart()
-        self.look()
+        self.check_committed()
         self.check_law(compacted=False)
 
     def is_quiet(self) -> bool:
@@ -122,7 +122,7 @@ class TransactionWorld(Timeline):
 
     # --- judgement ----------------------------------------------------------------------------------------------------
 
-    def look(self) -> None:
+    def check_committed(self) -> None:
         """Read all committed records: those that were found before must still be there."""
         for part, partition in self.node.data.items():
             found, before = read_committed(partition), self._seen[part]
@@ -135,7 +135,7 @@ class TransactionWorld(Timeline):
             self.hold("replay", not found, "; ".join(found))
 
     def check_exactly_once(self) -> None:
-        self.look()
+        self.check_committed()
         committed = self._committed_offsets()
         for stream in sorted({program.stream for program in self.programs}):
             wanted = list(range(committed.get(stream, 0)))

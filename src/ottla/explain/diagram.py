@@ -13,7 +13,7 @@ from ottla.wire.compile import message_shape
 from ottla.wire.index import MESSAGES
 from ottla.wire.keyed import framing
 from ottla.wire.schemas import message_schema
-from ottla.wire.shape import FIXED_SIZES, Member, Struct, Type
+from ottla.wire.shape import FIXED_SIZES, FieldShape, Struct, Type
 from ottla.wire.text import Field, Message, Range
 
 FRAME_PATH = "Frame"
@@ -101,7 +101,7 @@ class _Rows:
             for member in shape.tagged:
                 self.member(member, depth + 1, path, around)
 
-    def member(self, member: Member, depth: int, path: str, around: Range) -> None:
+    def member(self, member: FieldShape, depth: int, path: str, around: Range) -> None:
         inner = f"{path}.{member.name}"
         found_marks = marks(self.message, member, around)
         row = DiagramRow(depth, member.name, type_text(member.type), size_text(member.type), found_marks, inner)
@@ -163,7 +163,7 @@ def lifetime(message: Message, field: Field) -> Range:
     return Range(since, min(max(found.high for found in ranges), message.versions.high))
 
 
-def marks(message: Message, member: Member, around: Range) -> tuple[str, ...]:
+def marks(message: Message, member: FieldShape, around: Range) -> tuple[str, ...]:
     """Notes on a field beside its type; `around` are the versions of the struct that holds it."""
     found = []
     field = member.field

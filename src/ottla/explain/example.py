@@ -20,7 +20,7 @@ from ottla.explain.spans import labelled, traced_spans
 from ottla.wire.compile import classes_of, message_shape
 from ottla.wire.index import MESSAGES
 from ottla.wire.keyed import framing
-from ottla.wire.shape import Member, Struct, Type
+from ottla.wire.shape import FieldShape, Struct, Type
 from ottla.wire.trace import Classes, encode_slowly, uvarint
 
 CORRELATION_ID = 7
@@ -139,7 +139,7 @@ class _Maker:
             values[member.attr] = self.member(member, value, f"{path}.{member.name}")
         return self.classes(shape.class_name)(**values)
 
-    def member(self, member: Member, given: Any, path: str) -> Any:
+    def member(self, member: FieldShape, given: Any, path: str) -> Any:
         shape = member.type
         element = shape.element if shape.kind == "array" else shape
         assert element is not None
@@ -155,7 +155,7 @@ class _Maker:
             return tuple([leaf(element, item, path) for item in given])
         return leaf(shape, given, path)
 
-    def structs(self, member: Member, struct: Struct, given: Any, path: str) -> Any:
+    def structs(self, member: FieldShape, struct: Struct, given: Any, path: str) -> Any:
         """A struct, or an array of them: by default one that the rules make, or none if it is optional."""
         if given is NO_RULE:
             if member.type.nullable and member.default in (None, ()):

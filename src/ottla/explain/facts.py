@@ -19,7 +19,7 @@ from ottla.explain.values_text import error_name
 from ottla.wire.batch_view import BatchView, split_batches
 from ottla.wire.compile import message_shape
 from ottla.wire.fault import WireError
-from ottla.wire.shape import ZERO_UUID, Member, Struct, Type
+from ottla.wire.shape import ZERO_UUID, FieldShape, Struct, Type
 from ottla.wire.values import uuid_text
 
 __all__ = ["Facts", "TopicNames", "exchange_facts"]
@@ -125,7 +125,7 @@ def _plan(shape: Struct) -> _Plan:
     return _Plan(tuple(leaves), tuple(steps), names[0] if names else None, ids[0] if ids else None, teaches)
 
 
-def _what(member: Member, inner: Type) -> What | None:
+def _what(member: FieldShape, inner: Type) -> What | None:
     if inner.kind == "string" and member.field.entity == "groupId":
         return "group"
     if inner.kind == "string" and member.field.entity == "topicName":

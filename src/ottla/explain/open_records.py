@@ -18,10 +18,10 @@ from ottla.explain.redact import RULES
 from ottla.explain.tree import NOTHING, Node
 from ottla.wire import keyed
 from ottla.wire.batch import AnyBatch, BatchView, ControlRecordType, LegacyBatch, TimestampType, split_batches
-from ottla.wire.batch_record import RecordPlace, Section, walk, walk_headers
+from ottla.wire.batch_record import RecordPosition, Section, walk, walk_headers
 from ottla.wire.fault import WireError
 from ottla.wire.index import MESSAGES
-from ottla.wire.legacy import MessagePlace
+from ottla.wire.legacy import MessagePosition
 from ottla.wire.support import Refused, read_varint
 from ottla.wire.varint import wrap_int64
 
@@ -183,7 +183,7 @@ def _open_v2(batch: BatchView, node: Node, offset: int, topic: str | None, grow:
         node.children.append(record)
 
 
-def _add_key_and_value(record: Node, data: Bytes, place: RecordPlace | MessagePlace, base: int) -> None:
+def _add_key_and_value(record: Node, data: Bytes, place: RecordPosition | MessagePosition, base: int) -> None:
     key, value = (place.key_start, place.key_length), (place.value_start, place.value_length)
     for name, (start, length) in (("Key", key), ("Value", value)):
         end = start + max(length, 0)
@@ -191,7 +191,7 @@ def _add_key_and_value(record: Node, data: Bytes, place: RecordPlace | MessagePl
         record.children.append(Node(name, "bytes?", base + start, base + end, value=held, layer=record.layer))
 
 
-def _add_headers(record: Node, section: Section, place: RecordPlace, base: int) -> None:
+def _add_headers(record: Node, section: Section, place: RecordPosition, base: int) -> None:
     if not place.header_count:
         return
     headers = Node("Headers", "[]Header", base + place.headers_start, record.end, "array", layer=record.layer)
@@ -210,7 +210,7 @@ def _add_headers(record: Node, section: Section, place: RecordPlace, base: int) 
 
 
 def _open_legacy(batch: LegacyBatch, node: Node, offset: int, topic: str | None, grow: Grow) -> None:
-    section, places = batch.places()
+    section, places = batch.positions()
     base, layer = (0, DECOMPRESSED) if section.was_compressed else (offset + batch.position, "")
     typed = _Typed(False, topic, grow)
     for index, place in enumerate(places):

@@ -19,7 +19,7 @@ from ottla.explain.exchanges import Message
 from ottla.wire import frames
 from ottla.wire.compile import message_shape
 from ottla.wire.index import MESSAGES
-from ottla.wire.shape import Member, Struct
+from ottla.wire.shape import FieldShape, Struct
 
 __all__ = ["Mapping", "has_addresses", "rewrite_frame", "rewrite_response"]
 
@@ -98,7 +98,7 @@ def _plan(shape: Struct, *, inherits_node: bool) -> _Plan:
     return _Plan(is_address, node_attr, tuple(steps))
 
 
-def _is_node_id(member: Member) -> bool:
+def _is_node_id(member: FieldShape) -> bool:
     return member.field.entity == "brokerId" and member.type.kind == "int32"
 
 

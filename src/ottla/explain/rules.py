@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ottla.explain import cast
-from ottla.wire.shape import INTEGER_LIMITS, Member, Type
+from ottla.wire.shape import INTEGER_LIMITS, FieldShape, Type
 
 NO_RULE = object()
 
@@ -106,7 +106,7 @@ _BY_SUFFIX: tuple[tuple[str, Any], ...] = (
 """Matched in this order, if the name alone is not in the table."""
 
 
-def rule_value(member: Member, leaf: Type, message_name: str) -> Any:
+def rule_value(member: FieldShape, leaf: Type, message_name: str) -> Any:
     """The value that the rules give to a field, written as in a scene; or NO_RULE."""
     field = member.field
     if member.type.kind == "array":
@@ -121,14 +121,14 @@ def rule_value(member: Member, leaf: Type, message_name: str) -> Any:
     return found
 
 
-def _by_players(member: Member, message_name: str) -> Any:
+def _by_players(member: FieldShape, message_name: str) -> Any:
     cast_of = players(message_name)
     by_name = {"GroupId": cast_of.group, "group": cast_of.group, "MemberId": cast_of.member, "ClientId": cast_of.client}
     word = cast_of.group if member.field.entity == "groupId" else by_name.get(member.name)
     return NO_RULE if word is None else f"${word}"
 
 
-def _list_rule(member: Member, message_name: str) -> Any:
+def _list_rule(member: FieldShape, message_name: str) -> Any:
     if member.field.entity == "groupId":
         return [f"${players(message_name).group}"]
     if member.type.nullable and member.default is None:

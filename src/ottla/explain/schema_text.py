@@ -10,7 +10,7 @@ from ottla.explain.diagram import lifetime
 from ottla.explain.page import Prose, SchemaRow
 from ottla.explain.prose import linked
 from ottla.wire.schemas import field_about, message_schema
-from ottla.wire.shape import Member, Struct, Type, shape_of
+from ottla.wire.shape import FieldShape, Struct, Type, shape_of
 from ottla.wire.text import Field, Message
 
 
@@ -30,7 +30,7 @@ def _struct(message: Message, shape: Struct, depth: int, path: str, rows: list[S
             _struct(message, element.struct, depth + 1, f"{inner}[]" if member.type.kind == "array" else inner, rows)
 
 
-def _row(message: Message, member: Member, depth: int, path: str) -> SchemaRow:
+def _row(message: Message, member: FieldShape, depth: int, path: str) -> SchemaRow:
     return SchemaRow(
         depth=depth,
         name=member.name,
@@ -47,7 +47,7 @@ def _about(field: Field, message_name: str) -> Prose:
     return linked(field_about(field), besides=message_name)
 
 
-def signature(member: Member) -> str:
+def signature(member: FieldShape) -> str:
     """`string? = null (groupId)`: type, nullable, tag, default and entity as schema text writes them."""
     parts = [f"{_type_name(member.type)}{'?' if member.type.nullable else ''}"]
     field = member.field

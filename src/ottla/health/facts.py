@@ -19,10 +19,10 @@ __all__ = [
     "Failed",
     "Gone",
     "Group",
+    "GroupMember",
     "Lag",
     "LogDir",
     "LoginFailures",
-    "Member",
     "Partition",
     "Quorum",
     "Replica",
@@ -61,7 +61,7 @@ class Tasks(msgspec.Struct, frozen=True, kw_only=True):
     warmup: tuple[str, ...] = ()
 
 
-class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class GroupMember(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     member: str
     epoch: int = 0
     instance: str | None = None
@@ -100,7 +100,7 @@ class Group(Fact, frozen=True, kw_only=True, omit_defaults=True):
     assignment_epoch: int = 0
     assignor: str | None = None
     coordinator: int | None = None
-    members: tuple[Member, ...] = ()
+    members: tuple[GroupMember, ...] = ()
     topology_epoch: int | None = None
     subtopologies: tuple[Subtopology, ...] | None = None
     topology_description: str | None = None  # available, not_stored, error, not_supported

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from ottla.health.facts import Group, Member, Tasks, TopicPartitions
+from ottla.health.facts import Group, GroupMember, Tasks, TopicPartitions
 from ottla.health.lost_members import DOUBTS, Lost, Vanished
 
 __all__ = ["WINDOW_MS", "EpochBump", "GroupHistory", "holdings", "lacking", "pairs"]
@@ -42,25 +42,25 @@ def pairs(assignment: tuple[TopicPartitions, ...]) -> set[tuple[str, int]]:
     return {(each.topic, partition) for each in assignment for partition in each.partitions}
 
 
-def holdings(member: Member) -> set[str]:
+def holdings(member: GroupMember) -> set[str]:
     """The names of the partitions (`topic-partition`) or active tasks that a member has."""
     if member.tasks is not None:
         return set(member.tasks.active)
     return {f"{topic}-{partition}" for topic, partition in pairs(member.assigned)}
 
 
-def targets(member: Member) -> set[str]:
+def targets(member: GroupMember) -> set[str]:
     if member.target_tasks is not None:
         return set(member.target_tasks.active)
     return {f"{topic}-{partition}" for topic, partition in pairs(member.target)}
 
 
-def lacking(member: Member) -> set[str]:
+def lacking(member: GroupMember) -> set[str]:
     """The partitions or tasks of a member's target that the member does not have yet."""
     return targets(member) - holdings(member)
 
 
-def surplus(member: Member) -> set[str]:
+def surplus(member: GroupMember) -> set[str]:
     """The partitions or tasks that a member has and must give up."""
     return holdings(member) - targets(member)
 
@@ -82,7 +82,7 @@ class GroupHistory:
     converged: bool = False
     fingerprint: int = 0
 
-    def take(self, at_ms: int, fact: Group, fingerprint: int) -> list[Member]:
+    def take(self, at_ms: int, fact: Group, fingerprint: int) -> list[GroupMember]:
         """Remembers what the rules need, and returns the members that have left."""
         self._note_epoch(at_ms, fact, fingerprint)
         self._note_members(at_ms, fact)
@@ -134,7 +134,7 @@ class GroupHistory:
                     falls = before is None or gap < before.gap
                     self.warmups[member.member, task] = Warmup(gap, at_ms) if falls or not before else before
 
-    def _vanished(self, fact: Group) -> list[Member]:
+    def _vanished(self, fact: Group) -> list[GroupMember]:
         ids = {member.member for member in fact.members}
         instances = {member.instance for member in fact.members if member.instance}
         return [each for each in self.fact.members if each.member not in ids and each.instance not in instances]
@@ -148,7 +148,7 @@ class GroupHistory:
             now = frozenset(self.partitions_of(member, fact))
             self.held[member.member] = now or old.get(member.member, now)
 
-    def partitions_of(self, member: Member, fact: Group) -> set[tuple[str, int]]:
+    def partitions_of(self, member: GroupMember, fact: Group) -> set[tuple[str, int]]:
         """The partitions that a member reads; for tasks, those of their source topics."""
         if member.tasks is None:
             return pairs(member.assigned)
@@ -173,7 +173,7 @@ class GroupHistory:
         """The largest number of members at one time within the window."""
         return max((count for at_ms, count in self.sizes if at_ms >= now_ms - WINDOW_MS), default=0)
 
-    def member(self, member_id: str) -> Member | None:
+    def member(self, member_id: str) -> GroupMember | None:
         return next((each for each in self.fact.members if each.member == member_id), None)
 
 

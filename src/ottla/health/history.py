@@ -20,10 +20,10 @@ from ottla.health.facts import (
     Failed,
     Gone,
     Group,
+    GroupMember,
     Lag,
     LogDir,
     LoginFailures,
-    Member,
     Quorum,
     ShareMetrics,
     ShareOffsets,
@@ -177,7 +177,7 @@ class History:
         kind = "streams" if fact.type == "streams" else "consumer"
         return self.configs.of_group(fact.group, f"{kind}.session.timeout.ms")
 
-    def _note_vanished(self, seen: GroupHistory, member: Member) -> None:
+    def _note_vanished(self, seen: GroupHistory, member: GroupMember) -> None:
         held = tuple(sorted(seen.held_before.get(member.member, ())))
         session_ms = self.session_timeout_ms(seen.fact)
         client = member.client or member.member

@@ -11,7 +11,7 @@ import msgspec
 from ottla.client.address import Peer
 from ottla.client.group_view import view_of
 from ottla.client.metadata import TopicPartition
-from ottla.health.facts import Group, Member, Subtopology, Tasks, TopicPartitions
+from ottla.health.facts import Group, GroupMember, Subtopology, Tasks, TopicPartitions
 from ottla.wire import uuid_text
 from ottla.wire.types.consumer_group_describe import ConsumerGroupDescribeResponseDescribedGroup as ConsumerGroup
 from ottla.wire.types.consumer_group_describe import ConsumerGroupDescribeResponseMember as ConsumerMember
@@ -46,7 +46,7 @@ def _(group: ClassicGroup, coordinator: Peer) -> Group:
         assignor=group.protocol_data or None,
         coordinator=coordinator.node_id,
         members=tuple(
-            Member(
+            GroupMember(
                 member=each.member_id,
                 instance=each.instance_id,
                 rack=each.rack_id,
@@ -66,7 +66,7 @@ def _(group: ConsumerGroup, coordinator: Peer) -> Group:
 
 
 def _with_epochs(
-    group: ConsumerGroup | ShareGroup | StreamsGroup, kind: str, coordinator: Peer, members: Iterable[Member]
+    group: ConsumerGroup | ShareGroup | StreamsGroup, kind: str, coordinator: Peer, members: Iterable[GroupMember]
 ) -> Group:
     """The fields that consumer, share and streams groups have in common."""
     return Group(
@@ -82,9 +82,9 @@ def _with_epochs(
     )
 
 
-def _consumer_member(each: ConsumerMember) -> Member:
+def _consumer_member(each: ConsumerMember) -> GroupMember:
     pattern = (f"/{each.subscribed_topic_regex}/",) if each.subscribed_topic_regex else ()
-    return Member(
+    return GroupMember(
         member=each.member_id,
         epoch=each.member_epoch,
         instance=each.instance_id,
@@ -102,8 +102,8 @@ def _(group: ShareGroup, coordinator: Peer) -> Group:
     return _with_epochs(group, "share", coordinator, map(_share_member, group.members))
 
 
-def _share_member(each: ShareMember) -> Member:
-    return Member(
+def _share_member(each: ShareMember) -> GroupMember:
+    return GroupMember(
         member=each.member_id,
         epoch=each.member_epoch,
         rack=each.rack_id,
@@ -126,8 +126,8 @@ def _(group: StreamsGroup, coordinator: Peer) -> Group:
     )
 
 
-def _streams_member(each: StreamsMember) -> Member:
-    return Member(
+def _streams_member(each: StreamsMember) -> GroupMember:
+    return GroupMember(
         member=each.member_id,
         epoch=each.member_epoch,
         instance=each.instance_id,

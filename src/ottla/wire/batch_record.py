@@ -33,7 +33,7 @@ __all__ = [
     "RECORD_BYTES_MIN",
     "Header",
     "Record",
-    "RecordPlace",
+    "RecordPosition",
     "Section",
     "TimestampType",
     "encode_record",
@@ -71,7 +71,7 @@ class TimestampType(IntEnum):
     LOG_APPEND_TIME = 1
 
 
-class RecordPlace(NamedTuple):
+class RecordPosition(NamedTuple):
     """The positions of the parts of a record in its section; a length of -1 is null."""
 
     start: int
@@ -236,7 +236,7 @@ codecs.register_error(_REPLACE, _replace_as_java_does)
 # --- the exact reader -------------------------------------------------------------------------------------------------
 
 
-def walk(section: Section, count: int) -> Iterator[RecordPlace]:
+def walk(section: Section, count: int) -> Iterator[RecordPosition]:
     """The positions of each record; raises WireError unless the bytes are exactly `count` records."""
     if count < 0:
         section.refuse("", 0, f"the header claims {count} records")
@@ -316,7 +316,7 @@ class _Cursor:
         self.position += max(length, 0)
         return place, length
 
-    def record(self, index: int) -> RecordPlace:
+    def record(self, index: int) -> RecordPosition:
         self.index = index
         self.limit = len(self.data)
         start = self.position
@@ -336,7 +336,7 @@ class _Cursor:
             self.header(number)
         if self.position != end:
             self.refuse("", self.position, f"{end - self.position} bytes of the record's length are left over")
-        return RecordPlace(
+        return RecordPosition(
             start,
             timestamp_delta,
             offset_delta,

@@ -13,7 +13,7 @@ from ottla.wire.batch_control import read_control_type
 from ottla.wire.batch_record import Section, walk, walk_headers
 from ottla.wire.batch_view import LOG_APPEND_TIME_BIT, AnyBatch, BatchView, Buffer, split_batches
 from ottla.wire.columns_table import BATCH_FIELDS, BatchColumns, Columns, read_only
-from ottla.wire.legacy import LegacyBatch, MessagePlace
+from ottla.wire.legacy import LegacyBatch, MessagePosition
 from ottla.wire.varint import wrap_int64
 
 if TYPE_CHECKING:
@@ -58,11 +58,11 @@ class Joined:
         self.append(section)
         return section
 
-    def open(self, batch: LegacyBatch) -> tuple[Section, list[MessagePlace]]:
-        section, places = batch.places(max_decompressed_bytes=self.rest)
+    def open(self, batch: LegacyBatch) -> tuple[Section, list[MessagePosition]]:
+        section, positions = batch.positions(max_decompressed_bytes=self.rest)
         if section.was_compressed:
             self.rest -= len(section.data)
-        return section, places
+        return section, positions
 
     def append(self, section: Section) -> None:
         self.parts.append(section.data)
@@ -100,8 +100,8 @@ def decode_pure(chunk: Buffer, options: Options) -> Columns:
     keys, values, headers = cells[2:].astype(np.int32).reshape(3, 2, -1)
     end_position = batches[-1].end_position if batches else 0
     data = read_only(joined.data())
-    places = (keys[0], keys[1], values[0], values[1], headers[0], headers[1])
-    return Columns(data, columns, offset, timestamp, *places, end_position, is_compiled=False)
+    positions = (keys[0], keys[1], values[0], values[1], headers[0], headers[1])
+    return Columns(data, columns, offset, timestamp, *positions, end_position, is_compiled=False)
 
 
 def _checked(chunk: Buffer, options: Options) -> Iterable[AnyBatch]:
@@ -121,7 +121,7 @@ class _Opened:
         self.batch = batch
         self.end_position = batch.position + batch.size_bytes
         self.control_type = -1
-        self.inner: tuple[Section, list[MessagePlace]] | None = None
+        self.inner: tuple[Section, list[MessagePosition]] | None = None
         if isinstance(batch, LegacyBatch):
             self.inner = joined.open(batch)
             self.header = _legacy_header(batch, self.inner[1])
@@ -137,19 +137,19 @@ class _Opened:
         return _legacy_rows(*self.inner, joined)
 
 
-def _legacy_header(batch: LegacyBatch, places: list[MessagePlace]) -> tuple[int, ...]:
+def _legacy_header(batch: LegacyBatch, positions: list[MessagePosition]) -> tuple[int, ...]:
     """A message or a wrapper in the fields of a batch; missing fields are -1."""
     known = {
         "position": batch.position,
-        "base_offset": places[0].offset,
+        "base_offset": positions[0].offset,
         "batch_length": batch.message_size,
         "magic": batch.magic,
         "crc": batch.crc,
         "attributes": batch.attributes,
-        "last_offset_delta": wrap_int64(batch.offset - places[0].offset),
+        "last_offset_delta": wrap_int64(batch.offset - positions[0].offset),
         "base_timestamp": batch.timestamp,
         "max_timestamp": batch.timestamp,
-        "record_count": len(places),
+        "record_count": len(positions),
     }
     return tuple(known.get(name, -1) for name in BATCH_FIELDS)
 
@@ -158,35 +158,35 @@ def _v2_rows(batch: BatchView, joined: Joined) -> Iterable[tuple[int, ...]]:
     base = joined.end
     section = joined.add(batch)
     has_append_time = bool(batch.attributes & LOG_APPEND_TIME_BIT)
-    for place in walk(section, batch.record_count):
+    for position in walk(section, batch.record_count):
         yield (
-            wrap_int64(batch.base_offset + place.offset_delta),
-            batch.max_timestamp if has_append_time else wrap_int64(batch.base_timestamp + place.timestamp_delta),
-            base + place.key_start,
-            place.key_length,
-            base + place.value_start,
-            place.value_length,
-            base + place.headers_start,
-            place.header_count,
+            wrap_int64(batch.base_offset + position.offset_delta),
+            batch.max_timestamp if has_append_time else wrap_int64(batch.base_timestamp + position.timestamp_delta),
+            base + position.key_start,
+            position.key_length,
+            base + position.value_start,
+            position.value_length,
+            base + position.headers_start,
+            position.header_count,
         )
 
 
-def _legacy_rows(section: Section, places: list[MessagePlace], joined: Joined) -> Iterable[tuple[int, ...]]:
+def _legacy_rows(section: Section, positions: list[MessagePosition], joined: Joined) -> Iterable[tuple[int, ...]]:
     base = joined.end
     joined.append(section)
-    for offset, timestamp, key_start, key_length, value_start, value_length in places:
+    for offset, timestamp, key_start, key_length, value_start, value_length in positions:
         yield offset, timestamp, base + key_start, key_length, base + value_start, value_length, joined.end, 0
 
 
 class PureLoops:
     """The loops that columns need later, for machines without numba."""
 
-    def walk_headers(self, data: Octets, headers_start: Int32s, header_count: Int32s, *places: Int32s) -> None:
+    def walk_headers(self, data: Octets, headers_start: Int32s, header_count: Int32s, *positions: Int32s) -> None:
         section = Section(data.data, "", 0, was_compressed=False)
         index = 0
         for start, count in zip(headers_start.tolist(), header_count.tolist(), strict=True):
             for header in walk_headers(section, start, count):
-                for column, value in zip(places, header, strict=True):
+                for column, value in zip(positions, header, strict=True):
                     column[index] = value
                 index += 1
 

@@ -28,7 +28,7 @@ from typing import Any
 from ottla.wire import support
 from ottla.wire.atoms import Atom, End, Fixed, Item, Var, is_number_array, is_optional, items_of, prefix
 from ottla.wire.row_memo import RowMemo
-from ottla.wire.shape import FIXED_FORMATS, FIXED_SIZES, DefaultStruct, Member, Struct, Type
+from ottla.wire.shape import FIXED_FORMATS, FIXED_SIZES, DefaultStruct, FieldShape, Struct, Type
 from ottla.wire.trace import Classes
 
 NULLS_WORTH_A_TEST = 4
@@ -119,7 +119,7 @@ class DecoderWriter:
         self.env[struct.class_name] = self.classes(struct.class_name)
         return struct.class_name
 
-    def default(self, struct: Struct, member: Member) -> str:
+    def default(self, struct: Struct, member: FieldShape) -> str:
         """The default of a field as an expression; a struct's default is the one instance that its class has."""
         if not isinstance(member.default, DefaultStruct):
             return repr(member.default)
@@ -553,7 +553,7 @@ class DecoderWriter:
     def unknown_var(self, end: End) -> str:
         return "u" + end.tag_count[1:]
 
-    def tag_var(self, end: End, member: Member) -> str:
+    def tag_var(self, end: End, member: FieldShape) -> str:
         return f"w{end.tag_count[1:]}_{member.tag}"
 
     def make(self, end: End, *, with_tags: bool) -> None:
@@ -565,7 +565,7 @@ class DecoderWriter:
         # The target of an array's element is the call that adds it.
         self.emit(f"{end.target[:-1]}{call})" if end.target.endswith("()") else f"{end.target} = {call}")
 
-    def is_default(self, member: Member | None, text: str) -> bool:
+    def is_default(self, member: FieldShape | None, text: str) -> bool:
         return member is not None and member.default is None and text == "None"
 
     def make_call(self, struct: Struct, args: dict[str, str]) -> str:

@@ -17,7 +17,7 @@ from struct import Struct as Format
 from typing import Any, NamedTuple
 
 from ottla.wire import support
-from ottla.wire.shape import FIXED_FORMATS, ZERO_UUID, DefaultStruct, Member, Struct, Type
+from ottla.wire.shape import FIXED_FORMATS, ZERO_UUID, DefaultStruct, FieldShape, Struct, Type
 from ottla.wire.trace import Classes
 
 
@@ -147,7 +147,7 @@ class EncoderWriter:
             with self.block(f"if {' or '.join(tests)}:"):
                 self.emit("raise Refused")
 
-    def is_set(self, struct: Struct, member: Member, obj: str) -> str:
+    def is_set(self, struct: Struct, member: FieldShape, obj: str) -> str:
         expr = f"{obj}.{member.attr}"
         if member.default is None:
             return f"{expr} is not None"
@@ -155,12 +155,12 @@ class EncoderWriter:
             return f"({expr} is None or len({expr}))"
         return f"{expr} != {self.default(struct, member)}"
 
-    def is_default(self, struct: Struct, member: Member, obj: str) -> str:
+    def is_default(self, struct: Struct, member: FieldShape, obj: str) -> str:
         """A quick test, which may be false for a value that equals the default."""
         operator = "is" if isinstance(member.default, DefaultStruct) or member.default is None else "=="
         return f"{obj}.{member.attr} {operator} {self.default(struct, member)}"
 
-    def default(self, struct: Struct, member: Member) -> str:
+    def default(self, struct: Struct, member: FieldShape) -> str:
         if isinstance(member.default, DefaultStruct):
             name = f"D_{struct.class_name}_{member.attr}"
             self.env[name] = getattr(self.classes(struct.class_name)(), member.attr)

@@ -36,7 +36,7 @@ from ottla.wire.compress import DEFAULT_MAX_BYTES, Compression, decompress
 from ottla.wire.fault import WireError
 from ottla.wire.varint import wrap_int64
 
-__all__ = ["LegacyBatch", "MessagePlace", "read_legacy_batch"]
+__all__ = ["LegacyBatch", "MessagePosition", "read_legacy_batch"]
 
 _HEADER: Final = struct.Struct(">qiIbb")
 _HEADER_BYTES: Final = _HEADER.size
@@ -50,7 +50,7 @@ _LOG_APPEND_TIME_BIT: Final = 0x08
 _NO_TIMESTAMP: Final = -1
 
 
-class MessagePlace(NamedTuple):
+class MessagePosition(NamedTuple):
     """One message of a section: absolute offset, timestamp, and the positions of key and value (-1: null)."""
 
     offset: int
@@ -97,7 +97,7 @@ class LegacyBatch(msgspec.Struct, frozen=True, gc=False, eq=False):
     @property
     def base_offset(self) -> int:
         """The first record's offset; a wrapper must be decompressed for it."""
-        return self.places()[1][0].offset if self.is_compressed else self.offset
+        return self.positions()[1][0].offset if self.is_compressed else self.offset
 
     @property
     def last_offset(self) -> int:
@@ -173,43 +173,49 @@ class LegacyBatch(msgspec.Struct, frozen=True, gc=False, eq=False):
 
         Keys and values as `bytes` or, if not `copy`, views.
         """
-        section, places = self.places(max_decompressed_bytes=max_decompressed_bytes)
+        section, positions = self.positions(max_decompressed_bytes=max_decompressed_bytes)
         data = section.data if copy else memoryview(section.data)
         return [
             Record(
-                place.offset,
-                place.timestamp,
-                None if place.key_length < 0 else data[place.key_start : place.key_start + place.key_length],
-                None if place.value_length < 0 else data[place.value_start : place.value_start + place.value_length],
+                position.offset,
+                position.timestamp,
+                None
+                if position.key_length < 0
+                else data[position.key_start : position.key_start + position.key_length],
+                None
+                if position.value_length < 0
+                else data[position.value_start : position.value_start + position.value_length],
             )
-            for place in places
+            for position in positions
         ]
 
-    def places(self, *, max_decompressed_bytes: int = DEFAULT_MAX_BYTES) -> tuple[Section, list[MessagePlace]]:
+    def positions(self, *, max_decompressed_bytes: int = DEFAULT_MAX_BYTES) -> tuple[Section, list[MessagePosition]]:
         """The bytes with the records' keys and values, and the positions of each."""
         if self.is_compressed:
             inner = self._inner_section(max_decompressed_bytes)
-            return inner, self._inner_places(inner)
+            return inner, self._inner_positions(inner)
         outer = self._outer_section()
-        return outer, [self._outer_place(outer)]
+        return outer, [self._outer_position(outer)]
 
     def _outer_section(self) -> Section:
         return Section(bytes(self.data), "Message", self.position, was_compressed=False)
 
-    def _outer_place(self, outer: Section) -> MessagePlace:
-        return _place(outer, "", _Message(0, self.size_bytes, self.offset, self.crc, self.magic, self.attributes), None)
+    def _outer_position(self, outer: Section) -> MessagePosition:
+        return _position(
+            outer, "", _Message(0, self.size_bytes, self.offset, self.crc, self.magic, self.attributes), None
+        )
 
     def _inner_section(self, max_decompressed_bytes: int) -> Section:
         outer = self._outer_section()
         if self.compression is Compression.ZSTD:
             outer.refuse(".attributes", 17, "zstd came only with magic 2")
-        place = self._outer_place(outer)
-        if place.value_length < 0:
-            outer.refuse(".value", place.value_start, "a compressed message has no value")
-        path, byte_offset = "Message.value", self.position + place.value_start
+        position = self._outer_position(outer)
+        if position.value_length < 0:
+            outer.refuse(".value", position.value_start, "a compressed message has no value")
+        path, byte_offset = "Message.value", self.position + position.value_start
         plain = decompress(
             self.compression,
-            outer.data[place.value_start : place.value_start + place.value_length],
+            outer.data[position.value_start : position.value_start + position.value_length],
             magic=self.magic,
             max_bytes=max_decompressed_bytes,
             path=path,
@@ -217,14 +223,14 @@ class LegacyBatch(msgspec.Struct, frozen=True, gc=False, eq=False):
         )
         return Section(plain, path, byte_offset, was_compressed=True)
 
-    def _inner_places(self, inner: Section) -> list[MessagePlace]:
+    def _inner_positions(self, inner: Section) -> list[MessagePosition]:
         append_time = self.timestamp if self.timestamp_type is TimestampType.LOG_APPEND_TIME else None
         messages = list(_inner_messages(inner))
         if not messages:
             inner.refuse("", 0, "no messages in a compressed message")
         base = self._inner_base_offset(inner, messages[-1])
         return [
-            _place(inner, f"[{index}]", message._replace(offset=wrap_int64(base + message.offset)), append_time)
+            _position(inner, f"[{index}]", message._replace(offset=wrap_int64(base + message.offset)), append_time)
             for index, message in enumerate(messages)
         ]
 
@@ -262,7 +268,7 @@ def _inner_messages(section: Section) -> Iterator[_Message]:
         index += 1
 
 
-def _place(section: Section, name: str, message: _Message, append_time: int | None) -> MessagePlace:
+def _position(section: Section, name: str, message: _Message, append_time: int | None) -> MessagePosition:
     """The positions of a message's key and value. Magic 0 has no timestamp; only magic 1 uses the wrapper's."""
     position = message.start + _HEADER_BYTES
     timestamp = _NO_TIMESTAMP
@@ -275,7 +281,7 @@ def _place(section: Section, name: str, message: _Message, append_time: int | No
     value_start, value_length = _blob(section, f"{name}.value", key_start + max(key_length, 0), message.end)
     if message.magic == 1 and append_time is not None:
         timestamp = append_time
-    return MessagePlace(message.offset, timestamp, key_start, key_length, value_start, value_length)
+    return MessagePosition(message.offset, timestamp, key_start, key_length, value_start, value_length)
 
 
 def _blob(section: Section, field: str, position: int, end: int) -> tuple[int, int]:

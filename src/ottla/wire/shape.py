@@ -61,7 +61,7 @@ class Type(NamedTuple):
         return self.kind in FIXED_FORMATS
 
 
-class Member(NamedTuple):
+class FieldShape(NamedTuple):
     """A field in this version; `tag` is None for one that is not tagged."""
 
     name: str
@@ -77,9 +77,9 @@ class Struct(NamedTuple):
     name: str
     class_name: str
     flexible: bool
-    plain: tuple[Member, ...]
-    tagged: tuple[Member, ...]
-    absent: tuple[Member, ...]
+    plain: tuple[FieldShape, ...]
+    tagged: tuple[FieldShape, ...]
+    absent: tuple[FieldShape, ...]
     """Fields of other versions: never on the wire in this one, and rejected in encoding unless default or ignorable."""
     attrs: tuple[str, ...]
     """All attributes of the class, in order; a class that is flexible in some version ends with `unknown_tags`."""
@@ -149,9 +149,9 @@ def shape_of(message: Message, version: int) -> Struct:
 
 
 def _struct(message: Message, name: str | None, fields: tuple[Field, ...], version: int) -> Struct:
-    plain: list[Member] = []
-    tagged: list[Member] = []
-    absent: list[Member] = []
+    plain: list[FieldShape] = []
+    tagged: list[FieldShape] = []
+    absent: list[FieldShape] = []
     for field in fields:
         is_tagged = version in field.tagged
         if not is_tagged and version not in field.versions:
@@ -174,11 +174,11 @@ def _struct(message: Message, name: str | None, fields: tuple[Field, ...], versi
     )
 
 
-def _member(message: Message, field: Field, version: int, tag: int | None, *, is_present: bool = True) -> Member:
+def _member(message: Message, field: Field, version: int, tag: int | None, *, is_present: bool = True) -> FieldShape:
     flexible = version in (message.flexible if field.flexible is None else field.flexible)
     nullable = version in field.nullable
     element = _base_type(message, field, version, flexible, nullable and not field.is_array, is_present)
-    return Member(
+    return FieldShape(
         name=field.name,
         attr=attribute_name(field.name),
         json_name=field.name[0].lower() + field.name[1:],

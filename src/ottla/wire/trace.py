@@ -18,7 +18,7 @@ from ottla.wire.shape import (
     INTEGER_LIMITS,
     STRING_MAX_BYTES,
     DefaultStruct,
-    Member,
+    FieldShape,
     Struct,
     Type,
 )
@@ -216,7 +216,7 @@ class _Reader:
             self.label(start, path, "value", "bytes", raw)
         return raw
 
-    def tagged_value(self, member: Member, path: str) -> object:
+    def tagged_value(self, member: FieldShape, path: str) -> object:
         size = self.tag_size(path)
         end = self.at + size
         shape = member.type
@@ -253,7 +253,7 @@ def uvarint(value: int) -> bytes:
     return bytes(out)
 
 
-def is_default(value: object, member: Member) -> bool:
+def is_default(value: object, member: FieldShape) -> bool:
     """Whether a tagged or absent field has its default."""
     default = member.default
     if isinstance(default, DefaultStruct):
@@ -374,7 +374,7 @@ class _Writer:
         for tag, raw in sorted(tagged):
             self.parts += (uvarint(tag), uvarint(len(raw)), raw)
 
-    def tagged_value(self, member: Member, value: object, path: str) -> bytes:
+    def tagged_value(self, member: FieldShape, value: object, path: str) -> bytes:
         inner = _Writer()
         shape = member.type
         if shape.kind == "struct" and shape.nullable:

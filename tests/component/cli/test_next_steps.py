@@ -24,6 +24,7 @@ from ottla.health.facts import (
     Configs,
     Fact,
     Group,
+    GroupMember,
     LogDir,
     LoginFailures,
     ShareMetrics,
@@ -36,7 +37,6 @@ from ottla.health.facts import (
     Transaction,
     TransactionPartition,
 )
-from ottla.health.facts import Member as SeenMember
 from tests.component.cli.trouble import (
     FAILED_DIRECTORY,
     IDLE,
@@ -186,31 +186,31 @@ def dying(kind: str) -> Callable[[], Told]:
 
 def fighting() -> Told:
     for number in range(5):
-        yield 10 * number, group(TILLS, SeenMember(member=f"m{number}", client="till-1", instance="first", epoch=1))
+        yield 10 * number, group(TILLS, GroupMember(member=f"m{number}", client="till-1", instance="first", epoch=1))
 
 
 # --- streams ----------------------------------------------------------------------------------------------------------
 
 
-def totals(*members: SeenMember, **more: object) -> Group:
+def totals(*members: GroupMember, **more: object) -> Group:
     return group(TOTALS, *members, kind="streams", **more)
 
 
 def not_ready(name: str, *sources: str) -> Group:
     parts = (Subtopology(id="0", source=sources),)
-    return group(name, SeenMember(member="m", client="worker"), kind="streams", state="NotReady", subtopologies=parts)
+    return group(name, GroupMember(member="m", client="worker"), kind="streams", state="NotReady", subtopologies=parts)
 
 
 HALF_WAY: Final = totals(
-    SeenMember(member="totals-1", client="worker", epoch=1, topology_epoch=1),
-    SeenMember(member="totals-2", client="worker", epoch=1, topology_epoch=0),
+    GroupMember(member="totals-1", client="worker", epoch=1, topology_epoch=1),
+    GroupMember(member="totals-2", client="worker", epoch=1, topology_epoch=0),
     topology_epoch=1,
 )
 WITH_PLUGIN: Final = Configs(
     resource="broker", name="1", values={"group.streams.topology.description.plugin.class": "some.Plugin"}
 )
 WARMING: Final = totals(
-    SeenMember(
+    GroupMember(
         member="totals-1", client="worker", epoch=1, tasks=Tasks(warmup=("0_1",)), task_offsets={"0_1": 500},
         task_end_offsets={"0_1": 1_000},
     ),
@@ -374,7 +374,7 @@ CASES: Final[dict[str, list[Case]]] = {
     "offset-lost": [
         Case(deleted(group(IDLE, kind="classic")), (RETENTION, ("orders 0 2 5",))),
         Case(deleted(HELD_UP), (RETENTION, ("orders 0 10 10", "till-1"))),
-        Case(deleted(totals(SeenMember(member="totals-1"))), (RETENTION, ("orders 0",))),
+        Case(deleted(totals(GroupMember(member="totals-1"))), (RETENTION, ("orders 0",))),
     ],
     "lag-no-members": [Case(forgotten, ((f"would delete group {IDLE} and its offsets",),), code=2)],
     "epochs-climb": [Case(climbing, (('"ConsumerGroupMetadata"', f'"groupId": "{TILLS}"', '"epoch": 3'),))],
@@ -409,14 +409,14 @@ CASES: Final[dict[str, list[Case]]] = {
     ],
     "topology-description-missing": [
         Case(
-            during(150, 5, WITH_PLUGIN, totals(SeenMember(member="m"), topology_description="not_stored")),
+            during(150, 5, WITH_PLUGIN, totals(GroupMember(member="m"), topology_description="not_stored")),
             ((f"group {TOTALS}: the cluster holds no description",),),
             code=2,
         ),
     ],
     "topology-description-failed": [
         Case(
-            during(5, 5, totals(SeenMember(member="m"), topology_description="error")),
+            during(5, 5, totals(GroupMember(member="m"), topology_description="error")),
             ((f"group {TOTALS}: the cluster's plugin failed",),),
             "sick",
             code=2,

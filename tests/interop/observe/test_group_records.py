@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ottla.health.facts import Group, Member, TopicPartitions
+from ottla.health.facts import Group, GroupMember, TopicPartitions
 from ottla.spark.jobs.folds.facts import group_facts
 from ottla.spark.jobs.folds.fold import RecordRow, SampleRow, fold
 from ottla.spark.jobs.folds.records import GROUP_RECORDS
@@ -61,7 +61,7 @@ def partitions(assignment: tuple[TopicPartitions, ...]) -> set[tuple[str | None,
     return {(each.topic_id, number) for each in assignment for number in each.partitions}
 
 
-def plain(member: Member, kind: str) -> dict[str, Any]:
+def plain(member: GroupMember, kind: str) -> dict[str, Any]:
     found: dict[str, Any] = {"epoch": member.epoch, "client": member.client, "host": member.host}
     if kind == "streams":
         tasks, target = member.tasks, member.target_tasks

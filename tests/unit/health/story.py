@@ -7,7 +7,18 @@ from dataclasses import dataclass, field
 
 from ottla.health import RULES, Change, ChangeType, Engine, Finding, Severity
 from ottla.health.conditions import CLOSE_MS
-from ottla.health.facts import Fact, Group, Lag, Member, Partition, Quorum, Replica, Tasks, Topic, TopicPartitions
+from ottla.health.facts import (
+    Fact,
+    Group,
+    GroupMember,
+    Lag,
+    Partition,
+    Quorum,
+    Replica,
+    Tasks,
+    Topic,
+    TopicPartitions,
+)
 
 START_MS = 1_790_000_000_000  # 2026-09-21 14:13:20 UTC
 
@@ -146,9 +157,9 @@ def quorum(*replicas: Replica, leader: int = 1, epoch: int = 1, watermark: int =
     return Quorum(leader=leader, leader_epoch=epoch, high_watermark=watermark, replicas=replicas)
 
 
-def member(name: str, *held: str, target: tuple[str, ...] | None = None, epoch: int = 1, **rest: object) -> Member:
+def member(name: str, *held: str, target: tuple[str, ...] | None = None, epoch: int = 1, **rest: object) -> GroupMember:
     """A member of a consumer group that holds partitions, written as `topic-0`."""
-    return Member(
+    return GroupMember(
         member=f"{name}-id", client=name, epoch=epoch, assigned=_assigned(held),
         target=_assigned(held if target is None else target), **rest,  # type: ignore[arg-type]
     )  # fmt: skip
@@ -162,14 +173,14 @@ def _assigned(names: Iterable[str]) -> tuple[TopicPartitions, ...]:
     return tuple(TopicPartitions(topic=name, partitions=tuple(numbers)) for name, numbers in found.items())
 
 
-def streams_member(name: str, *active: str, target: tuple[str, ...] | None = None, **rest: object) -> Member:
-    return Member(
+def streams_member(name: str, *active: str, target: tuple[str, ...] | None = None, **rest: object) -> GroupMember:
+    return GroupMember(
         member=f"{name}-id", client=name, epoch=1, tasks=Tasks(active=active),
         target_tasks=Tasks(active=active if target is None else target), **rest,  # type: ignore[arg-type]
     )  # fmt: skip
 
 
-def group(name: str, *members: Member, kind: str = "consumer", epoch: int = 1, **rest: object) -> Group:
+def group(name: str, *members: GroupMember, kind: str = "consumer", epoch: int = 1, **rest: object) -> Group:
     state = str(rest.pop("state", "Stable" if members else "Empty"))
     assignment = rest.pop("assignment", epoch)
     return Group(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.health import ChangeType, Severity
-from ottla.health.facts import Configs, Fact, Failed, Group, Member, Subtopology, Tasks
+from ottla.health.facts import Configs, Fact, Failed, Group, GroupMember, Subtopology, Tasks
 from tests.unit.health.story import (
     START_MS,
     Case,
@@ -147,7 +147,7 @@ def test_steps_of_warm_ups_do_not_count() -> None:
         kept = tuple(f"0_{n}" for n in range(step // 2, 8))
         warming = kept[:1] if step % 2 else ()
         targets = Tasks(active=kept), Tasks(active=moved, warmup=warming)
-        members = (Member(member=f"m{n}", epoch=1 + step, target_tasks=each) for n, each in enumerate(targets))
+        members = (GroupMember(member=f"m{n}", epoch=1 + step, target_tasks=each) for n, each in enumerate(targets))
         return (group("totals", *members, kind="streams", epoch=1 + step),)
 
     assert not Story().during(0, 600, 10, facts).open("epochs-climb")

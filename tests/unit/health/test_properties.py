@@ -18,10 +18,10 @@ from ottla.health.facts import (
     Failed,
     Gone,
     Group,
+    GroupMember,
     Lag,
     LogDir,
     LoginFailures,
-    Member,
     Partition,
     Quorum,
     Replica,
@@ -62,7 +62,7 @@ def maybe(inner: st.SearchStrategy[T]) -> st.SearchStrategy[T | None]:
 HELD = tuples(st.builds(TopicPartitions, topic=NAMES, partitions=st.just((0,)) | st.just((1,))))
 MEMBERS = tuples(
     st.builds(
-        Member, member=st.sampled_from(["m1", "m2", "m3"]), epoch=SMALL, instance=maybe(st.just("i-1")),
+        GroupMember, member=st.sampled_from(["m1", "m2", "m3"]), epoch=SMALL, instance=maybe(st.just("i-1")),
         client=st.sampled_from(["", "client"]), topology_epoch=maybe(SMALL), assigned=HELD, target=HELD,
         tasks=maybe(TASKS), target_tasks=maybe(TASKS), task_offsets=maybe(st.just({"0_1": 5})),
         task_end_offsets=maybe(st.just({"0_1": 9})),

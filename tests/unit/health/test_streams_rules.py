@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ottla.health import Severity, Tier
-from ottla.health.facts import Configs, Fact, Group, Member, Subtopology, Tasks
+from ottla.health.facts import Configs, Fact, Group, GroupMember, Subtopology, Tasks
 from tests.unit.health.story import Case, Story, always, check, group, partition, streams_member, topic
 
 SHAPE = (Subtopology(id="0", source=("lines", "words"), changelog=("totals-log",)),)
@@ -93,7 +93,7 @@ def test_an_epoch_recorded_as_failed_is_a_refusal() -> None:
 
 
 def warming(offset: int, end: int = 1000) -> Group:
-    member = Member(
+    member = GroupMember(
         member="app-1-id", client="app-1", epoch=1, tasks=Tasks(warmup=("0_1",)),
         task_offsets={"0_1": offset}, task_end_offsets={"0_1": end},
     )  # fmt: skip

@@ -6,7 +6,7 @@ import pytest
 
 from ottla import wire
 from ottla.client.address import Address, Peer
-from ottla.health.facts import Group, Member, Subtopology, Tasks, TopicPartitions
+from ottla.health.facts import Group, GroupMember, Subtopology, Tasks, TopicPartitions
 from ottla.observe.group_facts import group_fact, with_topic_ids
 from ottla.wire import types, uuid_text
 
@@ -30,7 +30,7 @@ def test_a_classic_group():
     fact = group_fact(group, AT)
     assert fact == Group(
         group="g", type="classic", state="Stable", protocol="consumer", assignor="range", coordinator=3,
-        members=(Member(member="m", instance="i", rack="r1", client="c", host="/h", subscribed=("orders",),
+        members=(GroupMember(member="m", instance="i", rack="r1", client="c", host="/h", subscribed=("orders",),
                         assigned=(TopicPartitions(topic="orders", partitions=(0, 2)),)),),
     )  # fmt: skip
     assert with_topic_ids(fact, {"orders": "ID"}).members[0].assigned[0].topic_id == "ID"
@@ -59,7 +59,7 @@ def test_a_consumer_group():
     assert group_fact(group, AT) == Group(
         group="g", type="consumer", state="Reconciling", protocol="consumer", group_epoch=5, assignment_epoch=4,
         assignor="uniform", coordinator=3,
-        members=(Member(member="m", epoch=4, instance="i", rack="r", client="c", host="/h",
+        members=(GroupMember(member="m", epoch=4, instance="i", rack="r", client="c", host="/h",
                         subscribed=("a", "b", "/x.*/"), assigned=owned, target=()),),
     )  # fmt: skip
 

@@ -16,7 +16,7 @@ ROUNDS_MAX = 200
 """The most heartbeats of a member; it takes two or three."""
 
 
-class Member:
+class TourMember:
     """A member of a consumer group that only sends heartbeats, with what it owns, and gets its assignment."""
 
     def __init__(self, client: "Client", name: str) -> None:
@@ -85,7 +85,7 @@ async def _share(stage: Stage, bootstrap_servers: str) -> None:
         for partition in range(PARTITIONS):
             for value in (b"tea", b"cake"):
                 await Producer(client).send(TOPIC, value, partition=partition)
-        one, two = Member(client, "one"), Member(client, "two")
+        one, two = TourMember(client, "one"), TourMember(client, "two")
         await one.settle(PARTITIONS)
         stage.check("a lone member has every partition", one.owned == set(range(PARTITIONS)))
         await two.heartbeat()
@@ -113,7 +113,7 @@ def _show(stage: Stage, view: "GroupView") -> None:
         stage.show(f"  {member.member_id}: epoch {member.epoch}, has {compact(member.assignment)}{more}")
 
 
-async def _commit(stage: Stage, client: "Client", *members: Member) -> None:
+async def _commit(stage: Stage, client: "Client", *members: TourMember) -> None:
     from ottla.client import TopicPartition
     from ottla.client.lag import lags
     from ottla.wire.types import OffsetCommitRequest

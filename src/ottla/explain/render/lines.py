@@ -103,7 +103,7 @@ def fitted(head: Line, width: int) -> list[Line]:
     return [head] if width_of(head) <= width else wrapped(head, width)
 
 
-def hanging(head: Line, body: Iterable[Styled], width: int, indent: int) -> list[Line]:
+def hanging_indent(head: Line, body: Iterable[Styled], width: int, indent: int) -> list[Line]:
     """A paragraph with `head` before its first line; all other lines begin at `indent`."""
     lines = wrapped(body, width - indent)
     gap = indent - width_of(head)

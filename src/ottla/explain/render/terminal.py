@@ -24,7 +24,7 @@ from ottla.explain.render.lines import (
     Styled,
     columns,
     fitted,
-    hanging,
+    hanging_indent,
     indented,
     json_lines,
     merged,
@@ -148,7 +148,7 @@ def _story(page: MessagePage, width: int) -> list[Line]:
     lines: list[Line] = []
     for word, text in zip(STORY_WORDS, (page.purpose, page.sender, page.previous, page.next), strict=True):
         if text:
-            lines += hanging([Styled(word, "name")], prose(text), width, 9)
+            lines += hanging_indent([Styled(word, "name")], prose(text), width, 9)
     return lines
 
 
@@ -283,7 +283,7 @@ def _versions(page: MessagePage, width: int) -> list[Line]:
             path = change.path.removeprefix(f"{page.message}.")
             sign = [Styled(" " * 6), Styled(CHANGE_SIGNS[change.kind], change.kind)]
             body = [Styled(path, change.kind), Styled(f": {change.detail}", "dim")]
-            lines += hanging(sign, body, width, 8)
+            lines += hanging_indent(sign, body, width, 8)
         if not row.notes and not row.changes:
             lines += indented(wrapped([Styled(unchanged(page, row), "dim")], width - 6), 6)
     return lines
@@ -298,8 +298,8 @@ def _error_page(page: ErrorPage, width: int) -> list[Line]:
     lines = [
         *_rule(page.title, width),
         *wrapped([Styled(f"error code {page.code} · {retriable}{exception}", "dim")], width),
-        *hanging([Styled("Means", "name")], prose(page.meaning), width, 9),
-        *hanging([Styled("Do", "name")], prose(page.remedy), width, 9),
+        *hanging_indent([Styled("Means", "name")], prose(page.meaning), width, 9),
+        *hanging_indent([Styled("Do", "name")], prose(page.remedy), width, 9),
         [],
     ]
     if page.uses or page.general:
@@ -325,6 +325,6 @@ def catalogue_lines(sections: Sequence[CatalogueSection], width: int) -> list[Li
         for row in section.rows:
             key = "" if row.api_key is None else str(row.api_key)
             head = [Styled(f"{key:>4} ", "code"), Styled(row.name, "name")]
-            lines += hanging(head, [Styled(row.summary)], width, 5 + name_width + GAP)
+            lines += hanging_indent(head, [Styled(row.summary)], width, 5 + name_width + GAP)
         lines.append([])
     return lines

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-from ottla.health.facts import Member
+from ottla.health.facts import GroupMember
 from ottla.health.finding import NextStep, Severity, Subject, Tier
 from ottla.health.group_history import GroupHistory, pairs
 from ottla.health.history import History
@@ -31,7 +31,7 @@ def holder(history: History, group: str, topic: str, partition: int) -> str | No
     return None
 
 
-def _reads(seen: GroupHistory, member: Member, topic: str, partition: int) -> bool:
+def _reads(seen: GroupHistory, member: GroupMember, topic: str, partition: int) -> bool:
     if seen.fact.type == STREAMS:
         tasks = {f"{each.id}_{partition}" for each in seen.fact.subtopologies or () if topic in each.source}
         return member.tasks is not None and not tasks.isdisjoint(member.tasks.active)

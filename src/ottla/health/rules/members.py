@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ottla.health.configs import REBALANCE_TIMEOUT_MS
-from ottla.health.facts import Group, Member
+from ottla.health.facts import Group, GroupMember
 from ottla.health.finding import NextStep, Severity, Subject, Tier
 from ottla.health.group_history import WINDOW_MS, EpochBump, GroupHistory, holdings, lacking, surplus
 from ottla.health.history import History
@@ -19,7 +19,7 @@ REVOKING: Final = frozenset({"consumer", "streams"})
 """Types of groups in which a member must revoke a partition before another member gets it."""
 
 
-def name_of(member: Member) -> str:
+def name_of(member: GroupMember) -> str:
     return member.client or member.member
 
 
@@ -171,12 +171,12 @@ def member_stuck_revoking(ctx: RuleContext) -> Iterator[Match]:
             yield _stuck(ctx, group.fact, member)
 
 
-def _present(fact: Group) -> Iterator[Member]:
+def _present(fact: Group) -> Iterator[GroupMember]:
     """The members without static members that have left temporarily, whose epoch is -2."""
     return (each for each in fact.members if each.epoch >= 0)
 
 
-def _stuck(ctx: RuleContext, fact: Group, member: Member) -> Match:
+def _stuck(ctx: RuleContext, fact: Group, member: GroupMember) -> Match:
     subject = Subject("group", fact.group, member=member.member)
     heartbeat_ms = ctx.history.configs.of_group(fact.group, f"{fact.type}.heartbeat.interval.ms")
     limit_ms = member.rebalance_timeout_ms or REBALANCE_TIMEOUT_MS

@@ -17,7 +17,7 @@ from ottla.wire import WireError, uuid_text
 from ottla.wire.compile import message_shape
 from ottla.wire.keyed import decode_versioned
 from ottla.wire.schemas import message_schema
-from ottla.wire.shape import DefaultStruct, Member, Struct, Type
+from ottla.wire.shape import DefaultStruct, FieldShape, Struct, Type
 from ottla.wire.text import Field, Message
 
 __all__ = ["Convert", "ValueRules", "converter", "hide"]
@@ -116,7 +116,7 @@ def _unless_null(function: Convert) -> Convert:
     return lambda value: None if value is None else function(value)
 
 
-def _default(member: Member | None) -> Any:
+def _default(member: FieldShape | None) -> Any:
     """Kafka's default of an absent field, as a value of a column."""
     default = None if member is None else member.default
     if member is None or isinstance(default, DefaultStruct):

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ottla.health.facts import Gone, Group, Member, Tasks, TopicPartitions
+from ottla.health.facts import Gone, Group, GroupMember, Tasks, TopicPartitions
 from ottla.spark.jobs.folds.fold import SampleRow, fold
 from ottla.spark.jobs.folds.rows import Out
 from tests.unit.spark.jobs.histories import Script
@@ -19,17 +19,17 @@ def sample(second: float, fact: Group | Gone) -> SampleRow:
     return SampleRow(START_MS + round(second * 1000), fact.kind, msgspec.json.encode(fact).decode())
 
 
-def member(name: str, epoch: int, *held: int, target: tuple[int, ...] | None = None, **more: Any) -> Member:
+def member(name: str, epoch: int, *held: int, target: tuple[int, ...] | None = None, **more: Any) -> GroupMember:
     def topic(partitions: tuple[int, ...]) -> tuple[TopicPartitions, ...]:
         return (TopicPartitions(topic="t", partitions=partitions),) if partitions else ()
 
-    return Member(
+    return GroupMember(
         member=name, epoch=epoch, assigned=topic(held), target=topic(held if target is None else target), **more
     )
 
 
 def group(
-    epoch: int, *members: Member, assigned: int | None = None, state: str = "Stable", kind: str = "consumer"
+    epoch: int, *members: GroupMember, assigned: int | None = None, state: str = "Stable", kind: str = "consumer"
 ) -> Group:
     return Group(
         group="g", type=kind, state=state, group_epoch=epoch, members=members,
@@ -113,7 +113,7 @@ def test_a_group_that_is_gone_is_deleted() -> None:
 
 
 def test_a_classic_group_tells_its_durations_only_in_samples() -> None:
-    def classic(generation: int, state: str, *members: Member) -> Group:
+    def classic(generation: int, state: str, *members: GroupMember) -> Group:
         return group(generation, *members, state=state, kind="classic")
 
     out = seen(
@@ -132,7 +132,7 @@ def test_tasks_of_a_streams_group() -> None:
         return Group(
             group="g", type="streams", state="Stable", group_epoch=epoch, assignment_epoch=epoch,
             members=tuple(
-                Member(member=name, epoch=epoch, process=f"p{name}", tasks=each, target_tasks=each)
+                GroupMember(member=name, epoch=epoch, process=f"p{name}", tasks=each, target_tasks=each)
                 for name, each in tasks.items()
             ),
         )  # fmt: skip

@@ -12,8 +12,7 @@ from typing import Final
 
 import msgspec
 
-from ottla.health.facts import Gone, Group, Subtopology, Tasks, TopicPartitions
-from ottla.health.facts import Member as SeenMember
+from ottla.health.facts import Gone, Group, GroupMember, Subtopology, Tasks, TopicPartitions
 from ottla.spark.jobs.folds.fold import RecordRow
 from ottla.spark.jobs.folds.records import TargetPartitions, TargetTasks, follow_record, tasks_of
 from ottla.spark.jobs.folds.state import NOBODY, NOTHING, Member, State
@@ -110,9 +109,9 @@ def group_fact(group: str, state: State, name_of: Callable[[str, str], str]) -> 
     )
 
 
-def _member(state: State, member: Member, named: NameOf) -> SeenMember:
+def _member(state: State, member: Member, named: NameOf) -> GroupMember:
     is_streams = state.type == "streams"
-    return SeenMember(
+    return GroupMember(
         member=member.id,
         epoch=member.epoch,
         instance=member.instance,

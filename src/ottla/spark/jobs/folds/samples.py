@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from ottla.health.facts import Gone, Group, Tasks, TopicPartitions
-from ottla.health.facts import Member as Seen
+from ottla.health.facts import GroupMember as Seen
 from ottla.spark.jobs.folds.state import NOBODY, NOTHING, Member
 from ottla.spark.jobs.folds.tracker import GroupTracker
 
