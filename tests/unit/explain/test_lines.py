@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.explain.render.lines import Line, Styled, columns, hanging, json_lines, width_of, wrapped
+from ottla.explain.render.lines import Line, Styled, columns, hanging_indent, json_lines, width_of, wrapped
 
 
 def text_of(lines: list[Line]) -> list[str]:
@@ -38,8 +38,8 @@ def test_what_has_no_space_before_it_stays():
 
 
 def test_a_paragraph_hangs_from_its_head():
-    assert text_of(hanging([Styled("For")], [Styled("one two three")], 14, 5)) == ["For  one two", "     three"]
-    assert text_of(hanging([Styled("too long")], [Styled("one")], 14, 5)) == ["too long", "     one"]
+    assert text_of(hanging_indent([Styled("For")], [Styled("one two three")], 14, 5)) == ["For  one two", "     three"]
+    assert text_of(hanging_indent([Styled("too long")], [Styled("one")], 14, 5)) == ["too long", "     one"]
 
 
 def test_columns_stand_below_each_other():
