@@ -6,6 +6,6 @@ seed:
 
     python -m simulation --families classic,consumer --seeds 200
 
-Both drive a real `Shard` over a real `ottla.log` partition, which lies on a `VirtualDisk`. It is meant for
-ottla's own tests, so names may change with any release.
+Both drive a real `Shard` over a real `ottla.log` partition on a `VirtualDisk`. The simulation is for ottla's own tests,
+so names may change with any release.
 """

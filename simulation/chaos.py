@@ -27,7 +27,7 @@ def happen(world: Timeline, every_ms: int, events: Sequence[Callable[[], None]])
 
 
 def weather(world: Timeline, network: Network, up_to_ms: int, draw: Callable[[], Chances]) -> None:
-    """Change the faults of the network at random, every now and then."""
+    """Change the faults of the network at random times."""
     if not world.is_calm:
         network.chances = draw()
         world.after(world.random.randint(1, up_to_ms), lambda: weather(world, network, up_to_ms, draw))

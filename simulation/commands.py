@@ -47,7 +47,7 @@ class Words:
         return found
 
     def value(self) -> Any:  # noqa: ANN401
-        """All that is left, as short-hand."""
+        """The rest of the line, as short-hand."""
         text, self.text = self.text, ""
         return parse(text)
 
@@ -76,7 +76,7 @@ def run_command(scenario: Scenario, text: str) -> None:
 
 
 def _expanded(macro: str, arguments: str) -> str:
-    """`$1`, `$2`: the words behind the name; `$*`: all of those that no number names, as one text."""
+    """`$1`, `$2`: the words after the name; `$*`: the words without a number, as one text."""
     given = arguments.split()
     numbers = [int(number) for number in re.findall(r"\$(\d)", macro)]
     rest = " ".join(given[max(numbers, default=0) :])

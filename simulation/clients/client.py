@@ -19,7 +19,7 @@ RETRIED: Final = frozenset(
 
 
 class ClientPorts(Protocol):
-    """What clients need of their world."""
+    """The ports of clients to their world."""
 
     random: random.Random
     network: Network

@@ -68,7 +68,7 @@ class _Verdict(NamedTuple):
 
 
 class ShareMemberPorts(ClientPorts, Protocol):
-    """What share members need of their world."""
+    """The ports of share members to their world."""
 
     is_calm: bool
 

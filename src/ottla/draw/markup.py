@@ -39,7 +39,7 @@ def escaped(text: str) -> Markup:
 def element(tag: str, *content: str | None, **attributes: Attribute) -> Markup:
     """One element. `class_` and `for_` lose the underscore, `data_path` becomes `data-path`.
 
-    An attribute that is None or False is left out; one that is True stands alone.
+    An attribute that is None or False is left out; one that is True has no value.
     """
     opening = f"<{tag}{''.join(_attribute(name, value) for name, value in attributes.items())}>"
     if tag in _VOID:

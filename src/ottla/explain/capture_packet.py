@@ -1,4 +1,4 @@
-"""From a captured packet to the TCP segment in it.
+"""Reads the TCP segment in a captured packet.
 
 This module reads the link header, of which only the length and the protocol matter: Ethernet with VLAN tags, Linux
 "cooked" captures (tcpdump -i any), BSD loopback, raw IP. dpkt, which is loaded with the first packet, parses IP and
@@ -96,7 +96,7 @@ def _ip_start(link_type: int, data: bytes) -> int | None:
 
 
 def _behind_type(data: bytes, at: int) -> int | None:
-    """Where the packet begins behind an EtherType at `at` and any number of VLAN tags."""
+    """Where the packet begins, after an EtherType at `at` and any number of VLAN tags."""
     while at + 2 <= len(data):
         kind = int.from_bytes(data[at : at + 2], "big")
         if kind in (_IPV4, _IPV6):

@@ -238,7 +238,7 @@ def _producer_snapshot_crc() -> int:
     }
     fields: dict[str, Any] = {"crc": 0, "producerEntries": [entry]}
     framed = encode_framed(from_json("ProducerSnapshot", 1, fields), 1)
-    return crc32c(framed[6:])  # behind the int16 version and the checksum itself
+    return crc32c(framed[6:])  # after the int16 version and the checksum itself
 
 
 _BUILT: dict[str, Callable[[], Any]] = {

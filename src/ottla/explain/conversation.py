@@ -107,7 +107,7 @@ class _ErrorNote(NamedTuple):
 
 @cache
 def _error_notes(request: str) -> tuple[_ErrorNote, ...]:
-    """What the schema of a request says about errors, in its order."""
+    """The notes on errors in the schema of a request, in its order."""
     found = []
     for note in message_schema(request).notes:
         if note.key == "error":

@@ -104,7 +104,7 @@ class Span(Struct, frozen=True, rename="camel"):
     field: str
     """The path without indexes."""
     label: str
-    """For people: `Topics[0].TopicId`, `GroupId length`."""
+    """A readable name: `Topics[0].TopicId`, `GroupId length`."""
     role: str
     """value, length, count, null, present, tags, tag, tag size. All but `value` are bytes around the value."""
     type: str

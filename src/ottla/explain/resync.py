@@ -53,7 +53,7 @@ def api_keys() -> dict[str, int]:
 
 
 def first_fields(data: bytes) -> tuple[int, int, int]:
-    """API key, version and correlation id of a request whose header cannot be read; -1 for what is cut off."""
+    """API key, version and correlation id of a request whose header cannot be read; -1 for missing ones."""
     if len(data) < _START.size - 2:
         return -1, -1, -1
     key, version, correlation_id = Struct(">hhi").unpack_from(data)

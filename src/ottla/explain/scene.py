@@ -39,7 +39,7 @@ class Scene(NamedTuple):
     lines: tuple[Line, ...]
 
     def caption(self, version: int) -> str:
-        """What happens, in a sentence."""
+        """The caption of the example, a sentence."""
         return self._special(_CAPTION, version) or self.title
 
     def client_id(self, version: int) -> str | None:

@@ -1,8 +1,8 @@
-"""What is wrong with a cluster: facts in, findings out.
+"""The rules of health: facts in, findings out.
 
-Facts (`ottla.health.facts`) are told to an `Engine` one by one with their times. It keeps what the rules need to
-remember, within bounds, and answers with what became of findings: opened, changed, resolved. The same rules in the
-same words serve the observer, the console, the report and the command line.
+An `Engine` takes facts (`ottla.health.facts`) one by one with their times. It keeps a bounded history for the rules,
+and returns the changes of findings: opened, changed, resolved. The observer, the console, the report and the command
+line use the same rules with the same texts.
 """
 
 from ottla.health.coverage import Unseen

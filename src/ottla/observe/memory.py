@@ -65,7 +65,7 @@ class Memory:
 
 
 class ProbeContext(NamedTuple):
-    """What a probe gets: the client, the memory, the time and the limits."""
+    """The arguments of a probe: the client, the memory, the time and the limits."""
 
     client: Client
     memory: Memory

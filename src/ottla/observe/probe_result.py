@@ -1,4 +1,4 @@
-"""What a probe returns: a fact about one entity, or the error that hides it."""
+"""The result of a probe: a fact about one entity, or the error that hides it."""
 
 from __future__ import annotations
 

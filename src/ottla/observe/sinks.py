@@ -1,4 +1,4 @@
-"""Where samples are written: to a topic (here), to files (`files`), or nowhere."""
+"""Sinks, which write samples: to a topic (here), to files (`files`), or nowhere."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class InFlightRequest(NamedTuple):
 
 
 class NetworkPorts(Protocol):
-    """What the network needs of its world."""
+    """The ports of the network to its world."""
 
     def now_ms(self) -> int: ...
     def after(self, delay_ms: int, action: Callable[[], None]) -> None: ...

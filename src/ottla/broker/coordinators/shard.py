@@ -17,7 +17,7 @@ not committed in time          replies become errors, `settled(after)` gets the 
                                effects leave if they are committed after all
 the batch cannot be written,   the shard is lost: state and log differ. `Edge.lost` discards it; it is loaded again
 a replay fails
-leadership moves               `unload`: everything pending and parked is told NOT_COORDINATOR
+leadership moves               `unload`: everything pending and parked gets NOT_COORDINATOR
 the core fails otherwise       a line in the log; the client gets UNKNOWN_SERVER_ERROR; hard state is unchanged
 =============================  =========================================================================================
 

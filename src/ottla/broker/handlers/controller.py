@@ -3,30 +3,30 @@
 ===========================  ========  ================================================================================
 API                          versions  what it does, and what differs between versions
 ===========================  ========  ================================================================================
-CreateTopics                 2 to 7    new topics; from 4 on -1 stands for the defaults, from 5 on the answer has the
-                                       number of partitions, replicas and all settings, from 7 on the topic's id.
+CreateTopics                 2 to 7    creates topics; from 4 on -1 means the defaults, from 5 on the response has the
+                                       number of partitions and replicas and all settings, from 7 on the topic's id.
                                        Policies (create.topic.policy.class.name) are not called
-DeleteTopics                 1 to 6    topics and their records go; from 5 on with messages, from 6 on also by id. The
-                                       partitions' directories are renamed at once and removed by and by
-AlterConfigs                 0 to 2    gives resources the settings named and no others. A resource is changed
-                                       completely or not at all. Policies (alter.config.policy.class.name) are not
-                                       called; loggers have no settings here, as in Kafka
-CreatePartitions             0 to 3    more partitions for a topic
-ElectLeaders                 0 to 2    partitions get their preferred leader, or any that lives. Version 0 knows
-                                       preferred elections only; an error of the whole request has a place from 1 on
-AlterPartitionReassignments  0, 1      partitions are sent to other brokers, or called back; from 1 on the number of
-                                       replicas can be held fixed (KIP-860)
-ListPartitionReassignments   0         partitions on their way to other brokers
-AlterClientQuotas            0, 1      limits are set and removed; they hold at once
-AlterUserScramCredentials    0         SCRAM credentials are made, replaced and removed. A login that uses them is not
-                                       there yet
-UpdateFeatures               0 to 2    levels of features go up or down. In 0 a downgrade is a flag; from 1 on it is
-                                       safe or unsafe, and a change can be tried only. From 2 on the answer has one
-                                       error for everything
-UnregisterBroker             0         a broker that will not come back is forgotten; one that is still there registers
-                                       again at once
-UnregisterController         0         the same for a controller (KIP-1312). The record for it belongs to a
-                                       metadata.version that is not stable yet: none can be forgotten so far
+DeleteTopics                 1 to 6    deletes topics; from 5 on with messages, from 6 on also by id. The partitions'
+                                       directories are renamed at once and removed later
+AlterConfigs                 0 to 2    replaces all settings of resources. A resource is changed completely or not at
+                                       all. Policies (alter.config.policy.class.name) are not called; loggers are not
+                                       supported, as in Kafka
+CreatePartitions             0 to 3    adds partitions to a topic
+ElectLeaders                 0 to 2    elects the preferred leader of partitions, or any live replica. Version 0 has only
+                                       preferred elections; from 1 on there is an error of the whole request
+AlterPartitionReassignments  0, 1      moves partitions to other brokers, or cancels that; from 1 on the request can
+                                       forbid a change of the replication factor (KIP-860)
+ListPartitionReassignments   0         lists ongoing reassignments
+AlterClientQuotas            0, 1      sets and removes quotas, which take effect at once
+AlterUserScramCredentials    0         creates, replaces and deletes SCRAM credentials, with which clients cannot log in
+                                       yet
+UpdateFeatures               0 to 2    changes levels of features. In 0 a downgrade is a flag; from 1 on it is safe or
+                                       unsafe, and a change can be validated only. From 2 on there is one error for
+                                       all features
+UnregisterBroker             0         removes a broker that will not come back; one that is alive registers again at
+                                       once
+UnregisterController         0         the same for a controller (KIP-1312). Its record belongs to a metadata.version
+                                       that is not stable yet, so no controller can be removed so far
 ===========================  ========  ================================================================================
 """
 

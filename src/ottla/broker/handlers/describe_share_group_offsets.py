@@ -1,8 +1,8 @@
 """DescribeShareGroupOffsets (90): start offsets and lag of share groups (KIP-932, KIP-1226).
 
-Versions 0 and 1: 1 has the lag. The offset is the one that was written last, which may be behind what the leader has in
-memory. All partitions that have state can be asked for, or some by name; of those that have none, or do not exist, the
-offset is -1, which is no error. Who may not describe a topic does not see it, or is told so if he named it.
+Versions 0 and 1: 1 has the lag. The offset is the last written one, which may be below the leader's offset in memory. A
+client requests all partitions with state, or some by name; the offset of a partition without state is -1, without
+error. A topic that the client may not describe is left out, or has an error if the client named it.
 """
 
 from __future__ import annotations

@@ -3,16 +3,16 @@
 ===============================  ========  ============================================================================
 API                              versions  what it does
 ===============================  ========  ============================================================================
-InitializeShareGroupState (83)   0         lets a group begin with share partitions, or begin anew; whatever was kept of
-                                           them is replaced. The group coordinator asks
-ReadShareGroupState (84)         0         tells what has become of records. A leader asks before it serves a share
-                                           partition; from then on leaders of earlier epochs cannot write
-WriteShareGroupState (85)        0, 1      keeps what has become of records. Leaders ask. Version 1 also tells how many
-                                           records after the start are done, for the lag of a group
-DeleteShareGroupState (86)       0         forgets it. The group coordinator asks, when a group or its offsets are
-                                           deleted
-ReadShareGroupStateSummary (87)  0, 1      tells where share partitions start, to describe offsets; version 1 also how
-                                           many records after the start are done
+InitializeShareGroupState (83)   0         initializes the state of share partitions, and replaces earlier state. The
+                                           group coordinator sends it
+ReadShareGroupState (84)         0         returns the state of share partitions. A leader sends it before it serves a
+                                           share partition; from then on leaders of earlier epochs cannot write
+WriteShareGroupState (85)        0, 1      writes the state of share partitions. Leaders send it. Version 1 also has the
+                                           number of finished records after the start, for the lag of a group
+DeleteShareGroupState (86)       0         deletes the state. The group coordinator sends it when a group or its offsets
+                                           are deleted
+ReadShareGroupStateSummary (87)  0, 1      returns the start offsets of share partitions, to describe them; version 1
+                                           also the number of finished records after the start
 ===============================  ========  ============================================================================
 """
 

@@ -1,4 +1,4 @@
-"""Where windows come from: the inspect listeners of ottla brokers, or the records of `__share_group_state`."""
+"""Reads windows from the inspect listeners of ottla brokers, or from the records of `__share_group_state`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STATE_TOPIC: Final = "__share_group_state"
 
 
 async def windows(client: Client, group_id: str, standings: Iterable[Standing]) -> list[Window]:
-    """The windows of these partitions, in order: live where a broker tells, else as records have kept them."""
+    """The windows of these partitions, in order: live ones from brokers, else those from records."""
     wanted = {each.at: each for each in standings}
     live = {each.at: each for each in await _live(client, group_id) if each.at in wanted}
     rest = [each for at, each in wanted.items() if at not in live]
@@ -60,7 +60,7 @@ async def _stored(client: Client, group_id: str, standings: list[Standing]) -> d
 
 
 async def _replayed(client: Client, keys: set[Key]) -> dict[Key, Kept]:
-    """What the records of the partitions say in which these keys are kept."""
+    """The state of these keys, from the records of their partitions."""
     from ottla.client import EARLIEST, LATEST, fetch
     from ottla.core.coordinator.placing import partition_for
     from ottla.wire import uuid_text

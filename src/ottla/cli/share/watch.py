@@ -1,4 +1,4 @@
-"""`ottla share watch`: how a group gets on, look by look."""
+"""`ottla share watch`: shows the progress of a share group."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLUMNS = (
 
 
 class Seen(NamedTuple):
-    """One look, and how quickly each partition gets on."""
+    """One result, with the rate of each partition."""
 
     found: Found
     windows: dict[TopicPartition, Window]
@@ -31,14 +31,14 @@ class Seen(NamedTuple):
 
 
 class Rates:
-    """Compares each look with the one before."""
+    """Compares each result with the one before."""
 
     def __init__(self) -> None:
         self._before: dict[TopicPartition, int] = {}
         self._at_s = 0.0
 
     def take(self, found: Found, now_s: float) -> dict[TopicPartition, float]:
-        """Records finished in a second, where two looks tell."""
+        """Finished records per second, where there are two results."""
         done = {each.at: count for each in found.standings if (count := _done(each)) is not None}
         passed_s = now_s - self._at_s
         rates = {at: max(0, done[at] - self._before[at]) / passed_s for at in done if at in self._before}
@@ -56,7 +56,7 @@ def _done(each: Standing) -> int | None:
 @json_option
 @target_options
 def watch(target: Target, name: str, watch: Watch, as_json: bool) -> None:
-    """Show a share group again and again: what is left, what is in flight, and how quickly it gets on.
+    """Show a share group repeatedly: its lag, what is in flight, and its progress.
 
     ACQUIRED and AVAILABLE need an ottla broker with --inspect-port; else they are shown as '-'. REDELIVERED counts the
     offsets in flight that were delivered more than once.

@@ -1,4 +1,4 @@
-"""What a share group has in flight in a partition: ranges of offsets, and what is known of each.
+"""The in-flight window of a share group in a partition: ranges of offsets with their state.
 
 An ottla broker reports all of it. Records of `__share_group_state` have less: they do not say which member holds what,
 so an available range may be acquired at this moment. Of offsets without a record nothing is known: they may be acquired

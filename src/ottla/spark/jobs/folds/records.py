@@ -1,7 +1,7 @@
 """Coordinator records of groups, as steps of the group they are about.
 
-Keys and values are JSON as Kafka's own tools print them. A tombstone of something that is not known means nothing. What
-cannot be read is said and passed over: others have written to logs, too.
+Keys and values are in the JSON form of Kafka's own tools. A tombstone of something unknown is ignored. A record that
+cannot be read is reported and skipped.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The tracker of a group: takes what happens to it, step by step, and makes the rows of its history.
 
 Records and samples are given as the same steps (`join`, `leave`, `bump_epoch`, `target`, `current` and so on), so a
-rebalance is the same whatever the source. Records of one write have the same time, and the state of the group between
+rebalance is the same for both sources. Records of one write have the same time, and the state of the group between
 two of them means nothing; so the state is noted when the time moves on, or at the end (`settle`).
 """
 
