@@ -12,8 +12,8 @@ AlterConfigs                 0 to 2    replaces all settings of resources. A res
                                        all. Policies (alter.config.policy.class.name) are not called; loggers are not
                                        supported, as in Kafka
 CreatePartitions             0 to 3    adds partitions to a topic
-ElectLeaders                 0 to 2    elects the preferred leader of partitions, or any live replica. Version 0 has only
-                                       preferred elections; from 1 on there is an error of the whole request
+ElectLeaders                 0 to 2    elects the preferred leader of partitions, or any live replica. Version 0 has
+                                       only preferred elections; from 1 on there is an error of the whole request
 AlterPartitionReassignments  0, 1      moves partitions to other brokers, or cancels that; from 1 on the request can
                                        forbid a change of the replication factor (KIP-860)
 ListPartitionReassignments   0         lists ongoing reassignments
