@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ottla.draw.layers import Item, Layered, Link, Piece, layered
+from ottla.draw.layers import Item, Layered, Link, LinkPiece, layered
 from ottla.draw.line_routes import Routed, route
 from ottla.draw.vertex_order import order
 from ottla.draw.vertex_positions import place
@@ -53,7 +53,7 @@ class _Paths:
     ) -> None:
         self._items, self._graph, self._tops, self._routed, self._gap_tops = items, graph, tops, routed, gap_tops
 
-    def path(self, chain: Sequence[Piece]) -> list[Point]:
+    def path(self, chain: Sequence[LinkPiece]) -> list[Point]:
         first, last = chain[0], chain[-1]
         points = [(self._routed.piece_ends[first][0], self._tops[first.source] + self._items[first.source].height - 1)]
         for piece in chain:

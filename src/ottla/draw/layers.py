@@ -38,7 +38,7 @@ class Link(NamedTuple):
     """How strongly the layout tries to draw it straight."""
 
 
-class Piece(NamedTuple):
+class LinkPiece(NamedTuple):
     """The part of links between two layers. If both ends are on the same side, the link turns round here."""
 
     gap: int
@@ -59,8 +59,8 @@ class Layered(NamedTuple):
 
     layers: list[list[int]]
     layer_of: list[int]
-    pieces: list[Piece]
-    chains: list[list[Piece]]
+    pieces: list[LinkPiece]
+    chains: list[list[LinkPiece]]
     """The pieces of every link, from its source to its target."""
     back: list[bool]
 
@@ -138,7 +138,7 @@ class _Points:
 
     def __init__(self, ranks: list[int]) -> None:
         self.layer_of = ranks[:]
-        self.pieces: dict[Piece, None] = {}
+        self.pieces: dict[LinkPiece, None] = {}
         self._points: dict[Hashable, int] = {}
 
     def joined(self, links: Sequence[Link], back: Sequence[bool]) -> Layered:
@@ -157,12 +157,12 @@ class _Points:
             self.layer_of.append(layer)
         return self._points[layer, key]
 
-    def _piece(self, *parts: object) -> Piece:
-        piece = Piece(*parts)  # type: ignore[arg-type]
+    def _piece(self, *parts: object) -> LinkPiece:
+        piece = LinkPiece(*parts)  # type: ignore[arg-type]
         self.pieces[piece] = None
         return piece
 
-    def _forward(self, link: Link) -> list[Piece]:
+    def _forward(self, link: Link) -> list[LinkPiece]:
         net = (link.source, link.net, link.source_span)
         first, last = self.layer_of[link.source], self.layer_of[link.target]
         stops = [link.source, *(self._point(layer, net) for layer in range(first + 1, last)), link.target]
@@ -181,7 +181,7 @@ class _Points:
             for at, (source, target) in enumerate(pairwise(stops))
         ]
 
-    def _back(self, number: int, link: Link) -> list[Piece]:
+    def _back(self, number: int, link: Link) -> list[LinkPiece]:
         net = ("back", number)
         low, high = self.layer_of[link.source], self.layer_of[link.target]
         points = [self._point(layer, net) for layer in range(low, high - 1, -1)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Final, NamedTuple
 
-from ottla.draw.layers import Item, Layered, Piece
+from ottla.draw.layers import Item, Layered, LinkPiece
 from ottla.draw.vertex_positions import spread
 
 PIN_DISTANCE: Final = 2
@@ -49,9 +49,9 @@ class Net:
 
 
 class Routed(NamedTuple):
-    piece_ends: dict[Piece, tuple[int, int]]
+    piece_ends: dict[LinkPiece, tuple[int, int]]
     """The columns of the two ends."""
-    tracks: dict[Piece, int | None]
+    tracks: dict[LinkPiece, int | None]
     """Counted from the top of the gap; None for a straight line."""
     rows: list[int]
     """The height of each gap."""
@@ -79,10 +79,10 @@ def route(items: Sequence[Item], graph: Layered, lefts: Sequence[int]) -> Routed
 # --- pins -------------------------------------------------------------------------------------------------------------
 
 
-def _pins(items: Sequence[Item], graph: Layered, lefts: Sequence[int]) -> dict[Piece, tuple[_Pin, _Pin]]:
+def _pins(items: Sequence[Item], graph: Layered, lefts: Sequence[int]) -> dict[LinkPiece, tuple[_Pin, _Pin]]:
     sources = _source_pins(items, graph, lefts)
-    pins: dict[Piece, tuple[_Pin, _Pin]] = {}
-    arriving: dict[tuple[int, tuple[int, int]], list[Piece]] = {}
+    pins: dict[LinkPiece, tuple[_Pin, _Pin]] = {}
+    arriving: dict[tuple[int, tuple[int, int]], list[LinkPiece]] = {}
     for piece in graph.pieces:
         if piece.target < len(items):
             arriving.setdefault((piece.target, _span(items, piece.target, piece.target_span)), []).append(piece)
@@ -97,10 +97,10 @@ def _pins(items: Sequence[Item], graph: Layered, lefts: Sequence[int]) -> dict[P
     return {piece: pins[piece] for piece in graph.pieces}
 
 
-def _source_pins(items: Sequence[Item], graph: Layered, lefts: Sequence[int]) -> dict[Piece, _Pin]:
+def _source_pins(items: Sequence[Item], graph: Layered, lefts: Sequence[int]) -> dict[LinkPiece, _Pin]:
     """Lines that leave a box together share a pin; several pins are spread around the middle."""
-    leaving: dict[tuple[int, tuple[int, int]], dict[Hashable, list[Piece]]] = {}
-    pins: dict[Piece, _Pin] = {}
+    leaving: dict[tuple[int, tuple[int, int]], dict[Hashable, list[LinkPiece]]] = {}
+    pins: dict[LinkPiece, _Pin] = {}
     for piece in graph.pieces:
         if piece.source < len(items):
             span = _span(items, piece.source, piece.source_span)
@@ -117,7 +117,7 @@ def _source_pins(items: Sequence[Item], graph: Layered, lefts: Sequence[int]) ->
     return pins
 
 
-def _straight(pin: _Pin, pieces: Sequence[Piece], lefts: Sequence[int], count: int) -> int:
+def _straight(pin: _Pin, pieces: Sequence[LinkPiece], lefts: Sequence[int], count: int) -> int:
     """The middle of the box, or a column near it in which a line to a point is straight."""
     points = [lefts[piece.target] for piece in pieces if piece.target >= count]
     near = [x for x in points if len(pieces) == 1 and abs(x - pin.x) <= ASIDE_MAX and pin.low <= x <= pin.high]

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 from itertools import pairwise, takewhile
 from typing import Final
 
-from ottla.draw.layers import POINT_WIDTH, Item, Layered, Piece
+from ottla.draw.layers import POINT_WIDTH, Item, Layered, LinkPiece
 
 BOX_GAP: Final = 3
 POINT_GAP: Final = 1
@@ -66,7 +66,7 @@ class _Placing:
     def _middle(self, vertex: int, span: tuple[int, int] | None) -> float:
         return sum(span) / 2 if span is not None else (self._widths[vertex] - 1) / 2
 
-    def _join(self, piece: Piece) -> None:
+    def _join(self, piece: LinkPiece) -> None:
         if piece.source_below != piece.target_above:
             return
         upper, lower = (piece.source, piece.target) if piece.source_below else (piece.target, piece.source)

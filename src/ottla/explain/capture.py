@@ -164,7 +164,7 @@ class Capture:
         return _Flow(client, broker, self.tally, hold_bytes=self._hold_bytes, is_chosen=bool(self._ports))
 
 
-class _Piece(NamedTuple):
+class _SentPiece(NamedTuple):
     sender: Endpoint
     piece: bytes | Gap
     at_ns: int
@@ -183,7 +183,7 @@ class _Flow:
         self._is_chosen = is_chosen
         self._duplex = Duplex(client, broker)
         self._syns: dict[Endpoint, int] = {}
-        self._recent: deque[_Piece] = deque()
+        self._recent: deque[_SentPiece] = deque()
         self._recent_bytes = 0
         self._connection: Connection | None = None
         self._label = Label(0, endpoint_text(client), endpoint_text(broker))
@@ -233,12 +233,12 @@ class _Flow:
     def _pieces(self, pieces: list[tuple[Endpoint, bytes | Gap]], at_ns: int) -> Iterator[Seen | Notice]:
         for sender, piece in pieces:
             if self.state == "reading":
-                yield from self._read(_Piece(sender, piece, at_ns))
+                yield from self._read(_SentPiece(sender, piece, at_ns))
             elif self.state == "undecided":
-                self._remember(_Piece(sender, piece, at_ns))
+                self._remember(_SentPiece(sender, piece, at_ns))
                 yield from self._decide(sender, piece, at_ns)
 
-    def _read(self, piece: _Piece) -> Iterator[Seen]:
+    def _read(self, piece: _SentPiece) -> Iterator[Seen]:
         assert self._connection is not None
         side = Side.CLIENT if piece.sender == self._client else Side.BROKER
         if isinstance(piece.piece, Gap):
@@ -250,7 +250,7 @@ class _Flow:
 
     # --- deciding -------------------------------------------------------------------------------------------------
 
-    def _remember(self, piece: _Piece) -> None:
+    def _remember(self, piece: _SentPiece) -> None:
         self._recent.append(piece)
         self._recent_bytes += _weight(piece)
         while self._recent_bytes > UNDECIDED_BYTES_MAX and len(self._recent) > 1:
@@ -306,7 +306,7 @@ class _Flow:
             yield from self._read(piece)
 
 
-def _weight(piece: _Piece) -> int:
+def _weight(piece: _SentPiece) -> int:
     return len(piece.piece) if isinstance(piece.piece, bytes) else 0
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from ottla.explain.page import ErrorRow, ErrorUse, PageRef, Piece, Prose
+from ottla.explain.page import ErrorRow, ErrorUse, PageRef, Prose, ProsePiece
 from ottla.explain.prose import linked, ref_of
 from ottla.wire.errors import ErrorCode, by_name
 from ottla.wire.frames import api_names
@@ -59,11 +59,11 @@ def _response_story(name: str, version: int) -> Story:
     request = f"{name.removesuffix('Response')}Request"
     schema = message_schema(request)
     where = " or ".join(_ANSWERERS[listener] for listener in schema.listeners) or "node"
-    asked = Piece(f"{request} v{version}", ref_of(request, version))
+    asked = ProsePiece(f"{request} v{version}", ref_of(request, version))
     return Story(
         purpose=_noted(schema, "purpose"),
-        sender=(Piece(f"The {where} that was sent "), asked, Piece(".")),
-        previous=(asked, Piece(", which has the same version and correlation id.")),
+        sender=(ProsePiece(f"The {where} that was sent "), asked, ProsePiece(".")),
+        previous=(asked, ProsePiece(", which has the same version and correlation id.")),
         next=_noted(schema, "next"),
     )
 

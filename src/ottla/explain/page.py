@@ -29,14 +29,14 @@ class PageRef(Struct, frozen=True, rename="camel"):
     version: int | None = None
 
 
-class Piece(Struct, frozen=True, rename="camel"):
+class ProsePiece(Struct, frozen=True, rename="camel"):
     """Some words of a text; those with a target are a link to that page."""
 
     text: str
     target: PageRef | None = None
 
 
-Prose: TypeAlias = tuple[Piece, ...]
+Prose: TypeAlias = tuple[ProsePiece, ...]
 
 
 def plain(prose: Prose) -> str:

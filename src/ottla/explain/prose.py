@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from ottla.explain.page import PageRef, Piece, Prose
+from ottla.explain.page import PageRef, Prose, ProsePiece
 from ottla.wire.errors import ErrorCode
 from ottla.wire.index import MESSAGES
 
@@ -46,16 +46,16 @@ def message_of(ref: PageRef) -> str:
 def linked(text: str, *, besides: str = "") -> Prose:
     """The text with links, except to the message or error `besides`, on whose page the text is."""
     own = besides.removesuffix("Request").removesuffix("Response")
-    pieces: list[Piece] = []
+    pieces: list[ProsePiece] = []
     at = 0
     for match in _WORD.finditer(text):
         target = targets().get(match[0])
         if target is None or target.name in (own, besides):
             continue
         if match.start() > at:
-            pieces.append(Piece(text[at : match.start()]))
-        pieces.append(Piece(match[0], target))
+            pieces.append(ProsePiece(text[at : match.start()]))
+        pieces.append(ProsePiece(match[0], target))
         at = match.end()
     if at < len(text):
-        pieces.append(Piece(text[at:]))
+        pieces.append(ProsePiece(text[at:]))
     return tuple(pieces)

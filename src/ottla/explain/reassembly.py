@@ -39,7 +39,7 @@ class Gap(NamedTuple):
     missing_bytes: int
 
 
-Piece = bytes | Gap
+StreamPiece = bytes | Gap
 
 
 class _Held(NamedTuple):
@@ -84,7 +84,7 @@ class Direction:
         """The SYN had this sequence number; the first byte has the next one."""
         self._next = (sequence + 1) % _MODULUS
 
-    def segment(self, sequence: int, data: bytes) -> Iterator[Piece]:
+    def segment(self, sequence: int, data: bytes) -> Iterator[StreamPiece]:
         """The pieces that this segment completes."""
         if not data:
             return
@@ -115,7 +115,7 @@ class Direction:
             self._next = sequence
         self._end = max(self._position + self._ahead(sequence), self._position)
 
-    def give_up_hole(self) -> Iterator[Piece]:
+    def give_up_hole(self) -> Iterator[StreamPiece]:
         """Return a gap up to the next byte that is held, or that is known to have been sent, and what follows it."""
         target = self._held[0].position if self._held else max(self._acknowledged, self._end or 0)
         missing = target - self._position
@@ -126,7 +126,7 @@ class Direction:
                 yield Gap(missing)
         yield from self._continued()
 
-    def flush(self) -> Iterator[Piece]:
+    def flush(self) -> Iterator[StreamPiece]:
         """The stream has ended: everything that is still held, with gaps between."""
         while self._held or self.lacks_proven or (self._end is not None and self._position < self._end):
             yield from self.give_up_hole()
@@ -156,7 +156,7 @@ class Direction:
         insort(self._held, held)
         self._held_bytes += len(data)
 
-    def _continued(self) -> Iterator[Piece]:
+    def _continued(self) -> Iterator[StreamPiece]:
         """The held segments that follow now."""
         while self._held and self._held[0].position <= self._position:
             held = self._held.pop(0)
@@ -176,7 +176,7 @@ class Duplex(Generic[S]):
         self.directions = {asker: Direction(), answerer: Direction()}
         self._asker = asker
         self._answerer = answerer
-        self._kept_back: list[tuple[S, Piece]] = []  # of the answerer
+        self._kept_back: list[tuple[S, StreamPiece]] = []  # of the answerer
         self._patience = patience_packets
         self._waited = {asker: 0, answerer: 0}
 
@@ -195,7 +195,7 @@ class Duplex(Generic[S]):
 
     def segment(
         self, sender: S, sequence: int, data: bytes, acknowledged: int | None, *, is_fin: bool = False
-    ) -> list[tuple[S, Piece]]:
+    ) -> list[tuple[S, StreamPiece]]:
         """The pieces that are complete now, each with its sender."""
         direction = self.directions[sender]
         new = list(direction.segment(sequence, data))
@@ -204,16 +204,16 @@ class Duplex(Generic[S]):
         if acknowledged is not None:
             other = self._answerer if sender == self._asker else self._asker
             self.directions[other].acknowledge(acknowledged)
-        found: dict[S, list[Piece]] = {self._asker: [], self._answerer: []} | {sender: new}
+        found: dict[S, list[StreamPiece]] = {self._asker: [], self._answerer: []} | {sender: new}
         for who, pieces in found.items():
             pieces += self._given_up(who)
         return self._ordered(found)
 
-    def flush(self) -> list[tuple[S, Piece]]:
+    def flush(self) -> list[tuple[S, StreamPiece]]:
         """The connection is over."""
         return self._ordered({who: list(direction.flush()) for who, direction in self.directions.items()})
 
-    def _given_up(self, who: S) -> list[Piece]:
+    def _given_up(self, who: S) -> list[StreamPiece]:
         """The gap of this direction, once enough packets have passed."""
         direction = self.directions[who]
         if not direction.lacks_proven:
@@ -222,7 +222,7 @@ class Duplex(Generic[S]):
         self._waited[who] += 1
         return list(direction.give_up_hole()) if self._waited[who] > self._patience else []
 
-    def _ordered(self, found: dict[S, list[Piece]]) -> list[tuple[S, Piece]]:
+    def _ordered(self, found: dict[S, list[StreamPiece]]) -> list[tuple[S, StreamPiece]]:
         """Requests before responses, and no responses while a request is known to be missing."""
         out = [(self._asker, piece) for piece in found[self._asker]]
         self._kept_back += [(self._answerer, piece) for piece in found[self._answerer]]

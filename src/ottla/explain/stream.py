@@ -73,7 +73,7 @@ class Skipped(NamedTuple):
     at_ns: int
 
 
-class _Piece(NamedTuple):
+class _ReceivedPiece(NamedTuple):
     """Input: bytes, of which those before `start` are consumed, or a hole."""
 
     data: bytes
@@ -89,7 +89,7 @@ class FrameReader:
         assert in_sync or search is not None, "only a search can find the first frame"
         self._search = search
         self._hold_bytes = hold_bytes
-        self._pieces: deque[_Piece] = deque()
+        self._pieces: deque[_ReceivedPiece] = deque()
         self._is_searching = not in_sync
         self._buffer = bytearray()  # while searching: what is searched; in sync: the size bytes
         self._starts: list[int] = []
@@ -111,12 +111,12 @@ class FrameReader:
     def receive(self, data: bytes, at_ns: int) -> None:
         """The next bytes; call `next_event` until it gives None."""
         if data:
-            self._pieces.append(_Piece(data, 0, at_ns))
+            self._pieces.append(_ReceivedPiece(data, 0, at_ns))
 
     def receive_gap(self, missing_bytes: int, at_ns: int) -> None:
         """So many bytes of the stream will never come."""
         if missing_bytes > 0:
-            self._pieces.append(_Piece(b"", missing_bytes, at_ns))
+            self._pieces.append(_ReceivedPiece(b"", missing_bytes, at_ns))
 
     def next_event(self) -> Frame | Skipped | None:
         """The next frame or skip, or None if more bytes are needed."""
@@ -134,7 +134,7 @@ class FrameReader:
         """The last frame was not one: search for the next after its first byte."""
         if frame.is_whole:
             again = _SIZE.pack(frame.size_bytes - _SIZE.size) + frame.data
-            self._pieces.appendleft(_Piece(again[1:], 0, frame.at_ns))
+            self._pieces.appendleft(_ReceivedPiece(again[1:], 0, frame.at_ns))
             self._passed_bytes += 1
         else:
             self._passed_bytes += frame.size_bytes - frame.missing_bytes
@@ -164,7 +164,7 @@ class FrameReader:
         self._missing = 0
         self._cut = 0
 
-    def _frame_bytes(self, piece: _Piece) -> Frame | None:
+    def _frame_bytes(self, piece: _ReceivedPiece) -> Frame | None:
         data, at = piece.data, piece.start
         if self._size is None:
             need = _SIZE.size - len(self._buffer)
@@ -179,7 +179,7 @@ class FrameReader:
             self._pieces.appendleft(piece._replace(start=end))
         return self._finish(piece.at_ns, self._missing) if self._got == self._size else None
 
-    def _take_size(self, piece: _Piece, at: int) -> bool:
+    def _take_size(self, piece: _ReceivedPiece, at: int) -> bool:
         """Read the size; False if it is impossible and the search has begun after its first byte."""
         (size,) = _SIZE.unpack(self._buffer)
         if 0 <= size <= FRAME_MAX_BYTES:
@@ -191,7 +191,7 @@ class FrameReader:
         again = bytes(self._buffer[1:]) + piece.data[at:]
         self._passed_bytes += 1
         self._begin_search()
-        self._pieces.appendleft(_Piece(again, 0, piece.at_ns))
+        self._pieces.appendleft(_ReceivedPiece(again, 0, piece.at_ns))
         return False
 
     def _keep(self, data: bytes) -> None:
@@ -205,7 +205,7 @@ class FrameReader:
         self._held += len(data)
         self._parts.append(data)
 
-    def _frame_gap(self, piece: _Piece) -> Frame | None:
+    def _frame_gap(self, piece: _ReceivedPiece) -> Frame | None:
         gap = piece.gap_bytes
         left = 0 if self._size is None else self._size - self._got
         if self._size is not None and gap <= left:
@@ -238,7 +238,7 @@ class FrameReader:
         self._starts.clear()
         self._is_searching = True
 
-    def _search_piece(self, piece: _Piece) -> Skipped | None:
+    def _search_piece(self, piece: _ReceivedPiece) -> Skipped | None:
         assert self._search is not None
         if piece.gap_bytes:  # no frame spans it, for its size could not be trusted
             self._passed_bytes += len(self._buffer)
@@ -253,7 +253,7 @@ class FrameReader:
             self._forget_front()
             return None
         self._passed_bytes += position
-        self._pieces.appendleft(_Piece(bytes(self._buffer[position:]), 0, piece.at_ns))
+        self._pieces.appendleft(_ReceivedPiece(bytes(self._buffer[position:]), 0, piece.at_ns))
         self._buffer.clear()
         self._starts.clear()
         self._is_searching = False

@@ -21,7 +21,7 @@ from ottla.wire.shape import FIXED_FORMATS, ZERO_UUID, DefaultStruct, FieldShape
 from ottla.wire.trace import Classes
 
 
-class Piece(NamedTuple):
+class PackItem(NamedTuple):
     """One value in a pack, or an array of them: then `length` names the variable with its length."""
 
     form: str
@@ -40,7 +40,7 @@ class EncoderWriter:
         self.serial = 0
         self.out = "w"
         self.parts: list[str] = []
-        self.pack: list[Piece] = []
+        self.pack: list[PackItem] = []
         self.env: dict[str, Any] = {
             "Refused": support.Refused,
             "TS": support.tagged_section,
@@ -185,7 +185,7 @@ class EncoderWriter:
     def last_tags(self, shape: Struct, obj: str, test: str) -> None:
         parts, pack = list(self.parts), list(self.pack)
         with self.block(f"if {test}:"):
-            self.pack.append(Piece("B", "0"))
+            self.pack.append(PackItem("B", "0"))
             self.flush()
         self.parts, self.pack = parts, pack
         with self.block("else:"):
@@ -232,7 +232,7 @@ class EncoderWriter:
             expr = self.local(expr, "u")
             with self.block(f"if len({expr}) != 16:"):  # "16s" would pad or truncate
                 self.emit("raise Refused")
-        self.pack.append(Piece(FIXED_FORMATS[kind], f"B[{expr}]" if kind == "bool" else expr))
+        self.pack.append(PackItem(FIXED_FORMATS[kind], f"B[{expr}]" if kind == "bool" else expr))
 
     def strings(self, shape: Type) -> str:
         form = "COMPACT" if shape.compact else "CLASSIC"
@@ -285,7 +285,7 @@ class EncoderWriter:
             with self.block(f"for {one} in {held}:"), self.block(f"if len({one}) != 16:"):
                 self.emit("raise Refused")
         length = f"V[{count}]" if shape.compact else count
-        self.pack.append(Piece("*" + FIXED_FORMATS[element.kind], f"{length}, *{held}", count))
+        self.pack.append(PackItem("*" + FIXED_FORMATS[element.kind], f"{length}, *{held}", count))
 
     def nullable_struct(self, shape: Type, expr: str, *, null: bytes, present: bytes) -> None:
         assert shape.struct is not None

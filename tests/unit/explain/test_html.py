@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from ottla import explain
-from ottla.explain.page import MessagePage, Page, PageRef, Piece, plain
+from ottla.explain.page import MessagePage, Page, PageRef, ProsePiece, plain
 from ottla.explain.render import html, html_bytes
 from ottla.explain.render.html_diagram import type_family
 from ottla.explain.render.html_parts import PageLinks
@@ -280,9 +280,9 @@ def test_hostile_text_stays_text():
     hostile = msgspec.structs.replace(
         page,
         title=HOSTILE,
-        summary=(Piece(HOSTILE, PageRef("error", HOSTILE)),),
-        purpose=(Piece(HOSTILE),),
-        schema=(msgspec.structs.replace(row, name=HOSTILE, signature=HOSTILE, about=(Piece(HOSTILE),)), *rows),
+        summary=(ProsePiece(HOSTILE, PageRef("error", HOSTILE)),),
+        purpose=(ProsePiece(HOSTILE),),
+        schema=(msgspec.structs.replace(row, name=HOSTILE, signature=HOSTILE, about=(ProsePiece(HOSTILE),)), *rows),
         example=example,
     )
     expected = [tag.name for tag in read(html.render(page)).walk()]

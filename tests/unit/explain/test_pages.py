@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ottla import explain, wire
-from ottla.explain.page import MessagePage, PageRef, Piece, Prose, plain
+from ottla.explain.page import MessagePage, PageRef, Prose, ProsePiece, plain
 from ottla.wire.errors import ErrorCode
 from ottla.wire.index import MESSAGES
 from tests.unit.explain.page_list import error_pages, message_pages, page_of
@@ -53,7 +53,7 @@ def test_every_message_says_what_it_is_for_and_who_sends_it():
             assert plain(page.next), page.title
 
 
-def links(texts: list[Prose]) -> list[tuple[Piece, PageRef]]:
+def links(texts: list[Prose]) -> list[tuple[ProsePiece, PageRef]]:
     return [(piece, piece.target) for text in texts for piece in text if piece.target is not None]
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ottla.spark.log.segments import Segment
     from ottla.spark.log.view import PartitionView
 
-__all__ = ["DEFAULT_TASK_BYTES", "LogTask", "OnCorrupt", "Piece", "PlanRules", "UpTo", "plan_partition"]
+__all__ = ["DEFAULT_TASK_BYTES", "LogPiece", "LogTask", "OnCorrupt", "PlanRules", "UpTo", "plan_partition"]
 
 OnCorrupt = Literal["fail", "skipSegment", "stopPartition"]
 UpTo = Literal["end", "hw"]
@@ -27,7 +27,7 @@ UpTo = Literal["end", "hw"]
 DEFAULT_TASK_BYTES: Final = 128 << 20
 
 
-class Piece(NamedTuple):
+class LogPiece(NamedTuple):
     """A run of record batches in one file, and the range of offsets that counts."""
 
     name: str
@@ -54,7 +54,7 @@ class LogTask:
     topic: str
     topic_id: str | None
     partition: int
-    pieces: tuple[Piece, ...]
+    pieces: tuple[LogPiece, ...]
     aborted: tuple[AbortedRange, ...] = ()
 
     @property
@@ -84,7 +84,7 @@ class PlanRules:
 
 def plan_partition(view: PartitionView, from_offset: int, until_offset: int, rules: PlanRules) -> list[LogTask]:
     """The tasks that read [from, until) of a partition, in the order of offsets."""
-    parts: list[list[Piece]] = []
+    parts: list[list[LogPiece]] = []
     for index in view.segments(from_offset, until_offset):
         with view.segment(index) as segment:
             parts += [[piece] for piece in _pieces(view, index, segment, (from_offset, until_offset), rules)]
@@ -102,7 +102,7 @@ def plan_partition(view: PartitionView, from_offset: int, until_offset: int, rul
 
 def _pieces(
     view: PartitionView, index: int, segment: Segment, asked: tuple[int, int], rules: PlanRules
-) -> Iterable[Piece]:
+) -> Iterable[LogPiece]:
     """The pieces of a segment to be read; several if it is large."""
     segments = view.files.segments
     is_last = index + 1 == len(segments)
@@ -117,7 +117,7 @@ def _pieces(
     if start is None or start >= end:
         return []
     name = file_name(segment.base_offset, LOG_SUFFIX)
-    whole = Piece(name, start, end, from_offset, until_offset, is_log_end=is_last and not rules.is_growing)
+    whole = LogPiece(name, start, end, from_offset, until_offset, is_log_end=is_last and not rules.is_growing)
     must_cut = rules.on_corrupt == "fail" and not rules.whole_partitions and end - start > rules.task_bytes
     return _cut(segment, whole, rules) if must_cut else [whole]
 
@@ -138,7 +138,7 @@ def _end(segment: Segment, until_offset: int, *, is_whole: bool) -> int:
     return found.position if header.base_offset >= until_offset else found.position + header.size_bytes
 
 
-def _cut(segment: Segment, whole: Piece, rules: PlanRules) -> Iterator[Piece]:
+def _cut(segment: Segment, whole: LogPiece, rules: PlanRules) -> Iterator[LogPiece]:
     count = -(-(whole.end - whole.start) // rules.task_bytes)
     rest = whole
     for position, base_offset in segment.split_points(count - 1, whole.start, whole.end, may_walk=rules.may_walk):
@@ -148,6 +148,6 @@ def _cut(segment: Segment, whole: Piece, rules: PlanRules) -> Iterator[Piece]:
     yield rest
 
 
-def _of(aborted: list[AbortedRange], pieces: list[Piece]) -> Iterator[AbortedRange]:
+def _of(aborted: list[AbortedRange], pieces: list[LogPiece]) -> Iterator[AbortedRange]:
     first, until = pieces[0].from_offset, pieces[-1].until_offset
     return (txn for txn in aborted if txn.first_offset < until and txn.last_offset >= first)

@@ -19,7 +19,7 @@ import numpy as np
 
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.log.directory import list_partition
-from ottla.spark.log.plan import AbortedRange, LogTask, OnCorrupt, Piece, PlanRules, plan_partition
+from ottla.spark.log.plan import AbortedRange, LogPiece, LogTask, OnCorrupt, PlanRules, plan_partition
 from ottla.spark.log.storage import storage_of
 from ottla.spark.log.view import PartitionView
 from ottla.spark.notes import warn
@@ -94,7 +94,7 @@ def read_columns(task: LogTask, rules: ReadRules, report: TaskReport) -> Iterato
                 return
 
 
-def _may_go_on(task: LogTask, piece: Piece, damage: _DamageError, rules: ReadRules, report: TaskReport) -> bool:
+def _may_go_on(task: LogTask, piece: LogPiece, damage: _DamageError, rules: ReadRules, report: TaskReport) -> bool:
     """Whether the task continues with its next piece after damage."""
     where = f"corrupt record batch in {task.uri}/{piece.name} at byte {damage.position}: {damage.reason}"
     if piece.is_log_end:
@@ -109,7 +109,11 @@ def _may_go_on(task: LogTask, piece: Piece, damage: _DamageError, rules: ReadRul
 
 
 def _piece_columns(
-    task: LogTask, piece: Piece, rules: ReadRules, keep: Callable[[BatchColumns], Bools] | None, report: TaskReport
+    task: LogTask,
+    piece: LogPiece,
+    rules: ReadRules,
+    keep: Callable[[BatchColumns], Bools] | None,
+    report: TaskReport,
 ) -> Iterator[Columns]:
     storage, path = storage_of(task.uri)
     try:
@@ -127,7 +131,7 @@ def _piece_columns(
         file.close()
 
 
-def _moved_columns(task: LogTask, piece: Piece, rules: ReadRules, report: TaskReport) -> Iterator[Columns]:
+def _moved_columns(task: LogTask, piece: LogPiece, rules: ReadRules, report: TaskReport) -> Iterator[Columns]:
     """Reads a piece whose file was deleted or replaced: compaction moves records to other files."""
     try:
         view = PartitionView(list_partition(task.uri), "end")
@@ -146,7 +150,7 @@ def _moved_columns(task: LogTask, piece: Piece, rules: ReadRules, report: TaskRe
             yield columns
 
 
-def _lost(task: LogTask, piece: Piece, why: str, rules: ReadRules) -> None:
+def _lost(task: LogTask, piece: LogPiece, why: str, rules: ReadRules) -> None:
     text = f"data lost: topic {task.topic} partition {task.partition}: {why} ({task.uri}/{piece.name})"
     if rules.fail_on_data_loss:
         raise OttlaSparkError(text) from None
@@ -159,7 +163,7 @@ class _Reader:
     def __init__(
         self,
         file: SourceFile,
-        piece: Piece,
+        piece: LogPiece,
         rules: ReadRules,
         keep: Callable[[BatchColumns], Bools] | None,
         report: TaskReport,
