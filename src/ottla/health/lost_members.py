@@ -19,8 +19,8 @@ SHARE_OF_SESSION: Final = 0.8
 DOUBTS: Final = 100
 """How many members of a group may be in doubt."""
 
-Partition = tuple[str, int]
-LagOf = Callable[[Partition], LagHistory | None]
+TopicPartition = tuple[str, int]
+LagOf = Callable[[TopicPartition], LagHistory | None]
 
 
 @dataclass(slots=True)
@@ -29,8 +29,8 @@ class Lost:
 
     member: str
     client: str
-    held: tuple[Partition, ...]
-    partitions: tuple[Partition, ...]  # those of `held` that have lag
+    held: tuple[TopicPartition, ...]
+    partitions: tuple[TopicPartition, ...]  # those of `held` that have lag
     still_since_ms: int
     at_ms: int
     ended_ms: int | None = None
@@ -42,7 +42,7 @@ class Vanished:
 
     member: str
     client: str
-    held: tuple[Partition, ...]
+    held: tuple[TopicPartition, ...]
     at_ms: int
     session_ms: int
     reachable_ms: int  # before this time no node answered, so no member could commit

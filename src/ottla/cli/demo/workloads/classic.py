@@ -6,7 +6,7 @@ from typing import Final
 
 from ottla import wire
 from ottla.cli.demo.plan import AUDIT, ORDERS, TOPICS
-from ottla.cli.demo.workloads.member import Partitions, Reader, stay
+from ottla.cli.demo.workloads.member import Assignment, Reader, stay
 from ottla.cli.demo.workloads.ordered import Ordered
 from ottla.client import Client, TopicPartition
 from ottla.client.errors import check
@@ -36,11 +36,11 @@ class _Heartbeats:
         self._client = client
         self._session_ms = session_ms
         self._member_id = ""
-        self._wanted: Partitions = frozenset()
+        self._wanted: Assignment = frozenset()
         self._is_in = False
         self.interval_s = session_ms / 1000 / BEATS_A_SESSION
 
-    async def beat(self, reader: Reader) -> Partitions:
+    async def beat(self, reader: Reader) -> Assignment:
         if self._is_in:
             request = HeartbeatRequest(AUDIT, reader.epoch, self._member_id)
             answer = await self._client.send(request, coordinator=("group", AUDIT))
@@ -104,7 +104,7 @@ def _embedded(message: object) -> bytes:
     return EMBEDDED_VERSION.to_bytes(2, "big") + wire.encode(message, EMBEDDED_VERSION)
 
 
-def _partitions_in(assignment: bytes) -> Partitions:
+def _partitions_in(assignment: bytes) -> Assignment:
     version = int.from_bytes(assignment[:2], "big")
     decoded = wire.decode("ConsumerProtocolAssignment", version, assignment[2:])
     assert isinstance(decoded, ConsumerProtocolAssignment)

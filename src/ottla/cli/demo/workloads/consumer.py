@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ottla.cli.demo.plan import BILLING, ORDERS
 from ottla.cli.demo.workloads.coordinated import JOINING, LEAVING, REBALANCE_TIMEOUT_MS, Coordinated
-from ottla.cli.demo.workloads.member import Partitions, Reader, stay
+from ottla.cli.demo.workloads.member import Assignment, Reader, stay
 from ottla.cli.demo.workloads.ordered import Ordered
 from ottla.client import TopicPartition
 from ottla.wire.types.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
@@ -20,7 +20,7 @@ async def run(given: Ordered) -> None:
 class _Heartbeats(Coordinated):
     group = BILLING
 
-    async def send(self, owned: Partitions) -> ConsumerGroupHeartbeatResponse:
+    async def send(self, owned: Assignment) -> ConsumerGroupHeartbeatResponse:
         topics = await self.client.topics({ORDERS}, self.client.deadline())
         request = self._request(owned, topics[ORDERS].topic_id)
         answer = await self.client.send(request, coordinator=("group", BILLING))
@@ -29,7 +29,7 @@ class _Heartbeats(Coordinated):
             self.wanted = frozenset(TopicPartition(ORDERS, index) for each in assigned for index in each.partitions)
         return answer
 
-    def _request(self, owned: Partitions, topic_id: bytes) -> ConsumerGroupHeartbeatRequest:
+    def _request(self, owned: Assignment, topic_id: bytes) -> ConsumerGroupHeartbeatRequest:
         is_new = self.epoch == JOINING
         mine = ConsumerGroupHeartbeatRequest.TopicPartitions(topic_id, tuple(sorted(at.partition for at in owned)))
         return ConsumerGroupHeartbeatRequest(

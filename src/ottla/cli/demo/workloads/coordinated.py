@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Final, Protocol
 
-from ottla.cli.demo.workloads.member import Partitions, Reader
+from ottla.cli.demo.workloads.member import Assignment, Reader
 from ottla.client import Client
 from ottla.client.errors import check
 from ottla.wire import uuid_text
@@ -45,16 +45,16 @@ class Coordinated:
         self.client = client
         self.member_id = uuid_text(uuid.uuid4().bytes)
         self.epoch = JOINING
-        self.wanted: Partitions = frozenset()
+        self.wanted: Assignment = frozenset()
 
-    async def send(self, owned: Partitions) -> Answer:
+    async def send(self, owned: Assignment) -> Answer:
         """Send one heartbeat; the assignment goes into `wanted`."""
         raise NotImplementedError
 
     async def send_farewell(self) -> None:
         raise NotImplementedError
 
-    async def beat(self, reader: Reader) -> Partitions:
+    async def beat(self, reader: Reader) -> Assignment:
         answer = await self.send(reader.owned)
         if answer.error_code in REJOIN:
             for at in reader.owned:

@@ -18,7 +18,7 @@ from ottla.client.group_offsets import committed
 from ottla.client.leaders import by_topic
 from ottla.wire.types.offset_commit import OffsetCommitRequest
 
-__all__ = ["Heartbeats", "Partitions", "Reader", "passing", "stay"]
+__all__ = ["Assignment", "Heartbeats", "Reader", "passing", "stay"]
 
 COMMIT_S: Final = 1.0
 POLL_MS: Final = 200
@@ -27,7 +27,7 @@ BY_NAME_VERSION: Final = 9
 
 log = logging.getLogger(__name__)
 
-Partitions = frozenset[TopicPartition]
+Assignment = frozenset[TopicPartition]
 
 
 class Reader:
@@ -44,10 +44,10 @@ class Reader:
         self._next: dict[TopicPartition, int] = {}
 
     @property
-    def owned(self) -> Partitions:
+    def owned(self) -> Assignment:
         return frozenset(self._next)
 
-    async def own(self, wanted: Partitions) -> None:
+    async def own(self, wanted: Assignment) -> None:
         """Revoke partitions after a last commit, and start new ones at the group's committed offsets."""
         if self.owned - wanted:
             await self.commit()
@@ -104,7 +104,7 @@ class Reader:
 class Heartbeats(Protocol):
     interval_s: float
 
-    async def beat(self, reader: Reader) -> Partitions:
+    async def beat(self, reader: Reader) -> Assignment:
         """Send one heartbeat; returns the present assignment of this member."""
 
     async def leave(self, reader: Reader) -> None: ...

@@ -10,7 +10,7 @@ from typing import Final
 
 from ottla.cli.demo.plan import LINES, WORD_TOTALS
 from ottla.cli.demo.workloads.coordinated import JOINING, LEAVING, REBALANCE_TIMEOUT_MS, Coordinated
-from ottla.cli.demo.workloads.member import Partitions, Reader, stay
+from ottla.cli.demo.workloads.member import Assignment, Reader, stay
 from ottla.cli.demo.workloads.ordered import Ordered
 from ottla.client import TopicPartition
 from ottla.wire import uuid_text
@@ -30,7 +30,7 @@ async def run(given: Ordered) -> None:
 class _Heartbeats(Coordinated):
     group = WORD_TOTALS
 
-    async def send(self, owned: Partitions) -> StreamsGroupHeartbeatResponse:
+    async def send(self, owned: Assignment) -> StreamsGroupHeartbeatResponse:
         request = self._joining() if self.epoch == JOINING else self._staying(owned)
         answer = await self.client.send(request, coordinator=("group", WORD_TOTALS))
         if answer.active_tasks is not None:
@@ -53,7 +53,7 @@ class _Heartbeats(Coordinated):
             client_tags=(),
         )
 
-    def _staying(self, owned: Partitions) -> StreamsGroupHeartbeatRequest:
+    def _staying(self, owned: Assignment) -> StreamsGroupHeartbeatRequest:
         tasks = StreamsGroupHeartbeatRequest.TaskIds(SUBTOPOLOGY, tuple(sorted(at.partition for at in owned)))
         return StreamsGroupHeartbeatRequest(
             group_id=WORD_TOTALS,
