@@ -6,13 +6,30 @@ Faults of the network last for a while and change (`weather`). All others are ev
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
-from ottla.testing.disk import VirtualDisk
-from ottla.testing.network import Chances, Network
+from ottla.testing.network import Chances
 from ottla.testing.timeline import Timeline
 from simulation.host import CoordinatorHost
+from simulation.machine import MachineWorld
 
-__all__ = ["calm_down", "happen", "hold_watermark", "kill_at_a_write", "set_wall_clock", "weather"]
+__all__ = [
+    "CHAOS_MS",
+    "EVENT_EVERY_MS",
+    "WEATHER_EVERY_MS",
+    "begin_calm",
+    "calm_down",
+    "happen",
+    "hold_watermark",
+    "kill_at_a_write",
+    "set_wall_clock",
+    "weather",
+]
+
+CHAOS_MS: Final = (15_000, 60_000)
+EVENT_EVERY_MS: Final = 1_500
+WEATHER_EVERY_MS: Final = 10_000
+"""For worlds whose groups settle fast."""
 
 
 def happen(world: Timeline, every_ms: int, events: Sequence[Callable[[], None]]) -> None:
@@ -26,15 +43,16 @@ def happen(world: Timeline, every_ms: int, events: Sequence[Callable[[], None]])
     world.after(world.random.randint(1, 2 * every_ms), event)
 
 
-def weather(world: Timeline, network: Network, up_to_ms: int, draw: Callable[[], Chances]) -> None:
+def weather(world: MachineWorld, up_to_ms: int, draw: Callable[[], Chances]) -> None:
     """Change the faults of the network at random times."""
     if not world.is_calm:
-        network.chances = draw()
-        world.after(world.random.randint(1, up_to_ms), lambda: weather(world, network, up_to_ms, draw))
+        world.network.chances = draw()
+        world.after(world.random.randint(1, up_to_ms), lambda: weather(world, up_to_ms, draw))
 
 
-def kill_at_a_write(world: Timeline, disk: VirtualDisk, within: int) -> None:
+def kill_at_a_write(world: MachineWorld, within: int) -> None:
     """Kill the process in the middle of one of the next disk operations, which is done in part."""
+    disk = world.node.machine.disk
     disk.crash_at = disk.operations + world.random.randint(1, within)
 
 
@@ -53,6 +71,14 @@ def set_wall_clock(world: Timeline, back_ms: int, forward_ms: int) -> None:
     by_ms = world.random.randint(-back_ms, forward_ms)
     world.note_fault("wall clock set back" if by_ms < 0 else "wall clock set forward", f"{by_ms} ms")
     world.clock.jump_wall(by_ms)
+
+
+def begin_calm(world: MachineWorld) -> None:
+    """End the faults of the network, and those that wait for the disk."""
+    world.note("the calm begins")
+    world.is_calm = True
+    world.network.chances = Chances()
+    world.node.machine.disk.crash_at = None
 
 
 def calm_down(world: Timeline, calm_ms: int, is_quiet: Callable[[], bool], complaint: str) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from ottla.testing.network import Chances
 from ottla.wire.errors import ErrorCode
-from simulation.chaos import happen, hold_watermark, kill_at_a_write, set_wall_clock, weather
+from simulation.chaos import begin_calm, happen, hold_watermark, kill_at_a_write, set_wall_clock, weather
 from simulation.clients.client import Client
 from simulation.virtual_replica import compact_live
 from simulation.world import World
@@ -29,13 +30,12 @@ class Faults:
     def __init__(self, world: World) -> None:
         self._world = world
         self._events: list[Callable[[], None]] = [
-            self._kill_now,
-            self._kill_at_a_write,
-            self._kill_at_a_write,
+            world.kill,
+            *[partial(kill_at_a_write, world, 6)] * 2,
             self._move_leadership,
             self._hold_watermark,
             self._refuse_append,
-            self._set_wall_clock,
+            partial(set_wall_clock, world, _HOUR_MS, _HOUR_MS),
             self._compact,
             self._compact,
             self._grow_topic,
@@ -50,17 +50,15 @@ class Faults:
         ]
 
     def begin(self) -> None:
-        weather(self._world, self._world.network, _WEATHER_EVERY_MS, self._chances)
+        weather(self._world, _WEATHER_EVERY_MS, self._chances)
         happen(self._world, _EVENT_EVERY_MS, self._events)
 
     def end(self) -> None:
         """The calm begins."""
         world = self._world
-        world.is_calm = True
-        world.network.chances = Chances()
+        begin_calm(world)
         world.host.is_held = False
         world.host.replica.refusals.clear()
-        world.host.machine.disk.crash_at = None
         self._last_change()
 
     def _last_change(self) -> None:
@@ -92,12 +90,6 @@ class Faults:
 
     # --- events -------------------------------------------------------------------------------------------------------
 
-    def _kill_now(self) -> None:
-        self._world.kill()
-
-    def _kill_at_a_write(self) -> None:
-        kill_at_a_write(self._world, self._world.host.machine.disk, 6)
-
     def _move_leadership(self) -> None:
         world = self._world
         if world.is_up and world.host.shard.is_loaded:
@@ -119,9 +111,6 @@ class Faults:
         code = self._world.random.choice(_REFUSALS)
         self._world.note_fault("append refused", code.name)
         self._world.host.replica.refusals.append(code)
-
-    def _set_wall_clock(self) -> None:
-        set_wall_clock(self._world, _HOUR_MS, _HOUR_MS)
 
     def _compact(self) -> None:
         world = self._world

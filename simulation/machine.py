@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from ottla.log.config import LogConfig
 from ottla.log.directory import LogDirectory
@@ -14,9 +14,11 @@ from ottla.log.partition import Partition, create_partition_directory
 from ottla.log.recovery import load
 from ottla.testing.clock import VirtualClock
 from ottla.testing.disk import VirtualDisk
+from ottla.testing.network import Network
+from ottla.testing.timeline import Timeline
 from ottla.wire.properties import META_PROPERTIES_FILE, MetaProperties, write_meta_properties
 
-__all__ = ["COORDINATOR_LOG", "DATA_LOG", "Machine"]
+__all__ = ["COORDINATOR_LOG", "DATA_LOG", "Machine", "MachineWorld"]
 
 _ROOT: Final = "/data"
 _SMALL: Final = LogConfig(segment_bytes=16_384, index_interval_bytes=1_024, max_message_bytes=16_000)
@@ -70,3 +72,29 @@ class Machine:
         partition, _ = load(self._directory.storage, request, self.clock.wall_ms())
         partition.update_high_watermark(partition.log_end_offset)
         return partition
+
+
+class _Node(Protocol):
+    machine: Machine
+
+    def next_at_ms(self) -> int | None: ...
+    def expire(self) -> None: ...
+    def turn(self) -> None: ...
+
+
+class MachineWorld(Timeline):
+    """A world with a network, and one node on one machine."""
+
+    node: _Node
+    network: Network
+
+    def next_deadline_ms(self) -> int | None:
+        return self.node.next_at_ms()
+
+    def serve(self) -> None:
+        self.node.machine.disk.now_ms = self.clock.wall_ms()
+        self.node.expire()
+        self.node.turn()
+
+    def disk_operations(self) -> int:
+        return self.node.machine.disk.operations

@@ -110,7 +110,6 @@ def _let_offsets_expire(world: World) -> None:
 
 
 def _calm_down(world: World) -> None:
-    world.note("the calm begins")
     begin_ms = world.now_ms()
     settled = _Convergence(world)
     world.run_until(begin_ms + _CALM_MS + _STEADY_MS, settled.long_enough)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from ottla.testing.network import Chances
 from ottla.wire.errors import ErrorCode
 from simulation.chaos import (
+    CHAOS_MS,
+    EVENT_EVERY_MS,
+    WEATHER_EVERY_MS,
+    begin_calm,
     calm_down,
     happen,
     hold_watermark,
@@ -21,10 +26,7 @@ from simulation.virtual_replica import compact_live
 
 __all__ = ["run_transactions"]
 
-_CHAOS_MS: Final = (15_000, 60_000)
 _CALM_MS: Final = 90_000
-_EVENT_EVERY_MS: Final = 1_500
-_WEATHER_EVERY_MS: Final = 10_000
 _MARKER_ERRORS: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.KAFKA_STORAGE_ERROR)
 
 
@@ -34,7 +36,7 @@ def run_transactions(world: TransactionWorld, transaction_version: int) -> None:
     for number in range(world.random.randint(1, 3)):
         faults.start(f"s{number}")
     faults.begin()
-    world.run_until(world.random.randint(*_CHAOS_MS))
+    world.run_until(world.random.randint(*CHAOS_MS))
     faults.end()
     calm_down(world, _CALM_MS, world.is_quiet, "somebody is not done, or a transaction is still open")
     world.check_exactly_once()
@@ -48,12 +50,10 @@ class _Faults:
         self._version = transaction_version
         self._events: list[Callable[[], None]] = [
             world.kill,
-            self._kill_at_a_write,
-            self._kill_at_a_write,
-            self._kill_at_a_write,
+            *[partial(kill_at_a_write, world, 12)] * 3,
             self._move_leadership,
             self._hold_watermark,
-            self._set_wall_clock,
+            partial(set_wall_clock, world, 5_000, 60_000),
             self._compact,
             self._crash_program,
             self._crash_program,
@@ -72,19 +72,16 @@ class _Faults:
         program.start()
 
     def begin(self) -> None:
-        weather(self._world, self._world.network, _WEATHER_EVERY_MS, self._chances)
-        happen(self._world, _EVENT_EVERY_MS, self._events)
+        weather(self._world, WEATHER_EVERY_MS, self._chances)
+        happen(self._world, EVENT_EVERY_MS, self._events)
 
     def end(self) -> None:
         world = self._world
-        world.note("the calm begins")
-        world.is_calm = True
-        world.network.chances = Chances()
+        begin_calm(world)
         for host in world.node.hosts:
             host.is_held = False
             if world.is_up and not host.shard.is_loaded:
                 host.load()
-        world.node.machine.disk.crash_at = None
         for program in world.programs:
             program.is_finishing = True
 
@@ -117,9 +114,6 @@ class _Faults:
 
     # --- events -------------------------------------------------------------------------------------------------------
 
-    def _kill_at_a_write(self) -> None:
-        kill_at_a_write(self._world, self._world.node.machine.disk, 12)
-
     def _move_leadership(self) -> None:
         world = self._world
         host = world.random.choice(world.node.hosts)
@@ -136,9 +130,6 @@ class _Faults:
 
     def _hold_watermark(self) -> None:
         hold_watermark(self._world, self._world.random.choice(self._world.node.hosts), 8_000)
-
-    def _set_wall_clock(self) -> None:
-        set_wall_clock(self._world, 5_000, 60_000)
 
     def _compact(self) -> None:
         world = self._world

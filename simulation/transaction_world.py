@@ -16,20 +16,21 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from ottla.client.committed import visible
 from ottla.core.groups.offsets.requests import FetchOffsets
 from ottla.core.txn.transaction import Partition as Part
 from ottla.log.partition import Partition
 from ottla.log.read import Isolation
 from ottla.testing.disk import VirtualDisk
 from ottla.testing.network import InFlightRequest, Network
-from ottla.testing.timeline import Timeline
 from ottla.testing.trace import Violation
+from ottla.wire.aborted import AbortedTransaction
 from ottla.wire.batch import BatchView, split_batches
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.txn_offset_commit import TxnOffsetCommitRequest
 from simulation.clients.producer import INPUT, TransactionalProducer
 from simulation.environment import Environment
-from simulation.machine import Machine
+from simulation.machine import Machine, MachineWorld
 from simulation.topics import VirtualTopics
 from simulation.transaction_node import ProduceRecords, TransactionNode
 
@@ -38,7 +39,9 @@ __all__ = ["OUTPUTS", "TransactionWorld", "read_committed"]
 OUTPUTS: Final = (Part("out", 0), Part("out", 1))
 
 
-class TransactionWorld(Timeline):
+class TransactionWorld(MachineWorld):
+    node: TransactionNode
+
     def __init__(self, seed: int, *, feature_level: int = 2) -> None:
         super().__init__(seed)
         self.environment = Environment(self.random.random)
@@ -96,17 +99,6 @@ class TransactionWorld(Timeline):
         return answer
 
     # --- the machine --------------------------------------------------------------------------------------------------
-
-    def next_deadline_ms(self) -> int | None:
-        return self.node.next_at_ms()
-
-    def serve(self) -> None:
-        self.node.machine.disk.now_ms = self.clock.wall_ms()
-        self.node.expire()
-        self.node.turn()
-
-    def disk_operations(self) -> int:
-        return self.node.machine.disk.operations
 
     def restart(self) -> None:
         self.node.restart()
@@ -180,17 +172,12 @@ def read_committed(partition: Partition) -> list[bytes]:
     """The values that a reader of committed data finds, in the way of consumers: up to the last stable offset, without
     the batches of aborted transactions, which the index lists with their first offsets."""
     end_offset = partition.last_stable_offset
-    aborted = sorted(partition.aborted_transactions(0, end_offset), key=lambda each: each.first_offset)
-    gone: set[int] = set()
-    found: list[bytes] = []
-    for batch in _stable_batches(partition, end_offset):
-        while aborted and aborted[0].first_offset <= batch.last_offset:
-            gone.add(aborted.pop(0).producer_id)
-        if batch.is_control:
-            gone.discard(batch.producer_id)
-        elif not (batch.is_transactional and batch.producer_id in gone):
-            found += [bytes(record.value or b"") for record in batch.records()]
-    return found
+    aborted = partition.aborted_transactions(0, end_offset)
+    batches = visible(
+        _stable_batches(partition, end_offset),
+        [AbortedTransaction(each.first_offset, each.producer_id) for each in aborted],
+    )
+    return [bytes(record.value or b"") for batch in batches for record in batch.records()]
 
 
 def _stable_batches(partition: Partition, end_offset: int) -> list[BatchView]:

@@ -19,7 +19,6 @@ from ottla.core.groups.streams.effects import CreateInternalTopics
 from ottla.log.partition import Partition
 from ottla.testing.disk import VirtualDisk
 from ottla.testing.network import InFlightRequest, Network
-from ottla.testing.timeline import Timeline
 from ottla.testing.trace import Violation
 from ottla.wire.batch import BatchView
 from ottla.wire.errors import ErrorCode
@@ -39,7 +38,7 @@ from simulation.coordinator_kinds import CoordinatorKind
 from simulation.environment import Environment
 from simulation.host import CoordinatorHost, differences
 from simulation.invariants import Claims, CommitRegister, LogModel, OffsetKey, commit_codes, commit_writes
-from simulation.machine import Machine
+from simulation.machine import Machine, MachineWorld
 from simulation.renderer import Renderer
 from simulation.topics import VirtualTopics
 from simulation.virtual_replica import read_log, replay_partition
@@ -83,7 +82,7 @@ class _Token:
         self.is_answered = False
 
 
-class World(Timeline):
+class World(MachineWorld):
     def __init__(self, seed: int, kind: CoordinatorKind) -> None:
         super().__init__(seed)
         self.environment = Environment(self.random.random)
@@ -102,7 +101,7 @@ class World(Timeline):
         self.performers: dict[type, Perform] = {CreateInternalTopics: self._create_topics}
         """Class of an effect -> its performer."""
         machine = Machine(self.clock, VirtualDisk(random.Random(self.random.random())))
-        self.host = CoordinatorHost(kind.make_core, kind.topic, self.environment, machine, self)
+        self.host = self.node = CoordinatorHost(kind.make_core, kind.topic, self.environment, machine, self)
 
     # --- what clients and the network need ----------------------------------------------------------------------------
 
@@ -160,17 +159,6 @@ class World(Timeline):
         )
 
     # --- the coordinator ----------------------------------------------------------------------------------------------
-
-    def next_deadline_ms(self) -> int | None:
-        return self.host.next_at_ms()
-
-    def serve(self) -> None:
-        self.host.machine.disk.now_ms = self.clock.wall_ms()
-        self.host.expire()
-        self.host.turn()
-
-    def disk_operations(self) -> int:
-        return self.host.machine.disk.operations
 
     def restart(self) -> None:
         self.host.restart()

@@ -16,7 +16,6 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.types.heartbeat import HeartbeatRequest
 from ottla.wire.types.join_group import JoinGroupRequest
 from ottla.wire.types.leave_group import LeaveGroupRequest
-from ottla.wire.types.offset_commit import OffsetCommitRequest
 from ottla.wire.types.sync_group import SyncGroupRequest
 from simulation.clients.assignment import (
     Partitions,
@@ -225,20 +224,4 @@ class ClassicMember(Client):
     def _commit(self) -> None:
         if self.state != "stable" or not self.owned or self.world.random.random() < 0.4:
             return
-        topics: dict[str, list[Any]] = {}
-        for topic, partition in sorted(self.owned):
-            entry = OffsetCommitRequest.OffsetCommitRequestPartition(
-                partition_index=partition, committed_offset=self.world.next_offset(), committed_metadata=""
-            )
-            topics.setdefault(topic, []).append(entry)
-        request = OffsetCommitRequest(
-            group_id=self.group_id,
-            generation_id_or_member_epoch=self.generation,
-            member_id=self.member_id,
-            group_instance_id=self.instance_id,
-            topics=tuple(
-                OffsetCommitRequest.OffsetCommitRequestTopic(name=topic, partitions=tuple(partitions))
-                for topic, partitions in topics.items()
-            ),
-        )
-        self.ask(request, 8, lambda _: None)
+        self.commit(sorted(self.owned), self.generation, 8, self.instance_id)

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Protocol, TypeVar
 
 from ottla.testing.network import Network
 from ottla.wire.errors import ErrorCode
+from ottla.wire.types.offset_commit import OffsetCommitRequest
 from simulation.topics import VirtualTopics
 
-__all__ = ["RETRIED", "Client", "ClientPorts"]
+__all__ = ["RETRIED", "Client", "ClientPorts", "grouped"]
 
 RETRIED: Final = frozenset(
     (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
 )
 """After these errors a client finds the coordinator again and retries."""
+
+
+K = TypeVar("K", str, bytes)
 
 
 class ClientPorts(Protocol):
@@ -110,6 +114,28 @@ class Client:
 
         self.world.network.send(self.name, request, version, answered, timeout_ms or self.request_timeout_ms)
 
+    def commit(
+        self, partitions: Iterable[tuple[str, int]], epoch: int, version: int, instance_id: str | None = None
+    ) -> None:
+        """Commit an offset for each partition, given by topic and number, and wait for nothing."""
+        topics: dict[str, list[Any]] = {}
+        for topic, partition in partitions:
+            entry = OffsetCommitRequest.OffsetCommitRequestPartition(
+                partition_index=partition, committed_offset=self.world.next_offset(), committed_metadata=""
+            )
+            topics.setdefault(topic, []).append(entry)
+        request = OffsetCommitRequest(
+            group_id=self.group_id,
+            generation_id_or_member_epoch=epoch,
+            member_id=self.member_id,
+            group_instance_id=instance_id,
+            topics=tuple(
+                OffsetCommitRequest.OffsetCommitRequestTopic(name=topic, partitions=tuple(entries))
+                for topic, entries in topics.items()
+            ),
+        )
+        self.ask(request, version, lambda _: None)
+
     def after(self, delay_ms: int, action: Callable[[], None]) -> None:
         life = self.life
 
@@ -122,3 +148,11 @@ class Client:
     def unexpected(self, api: str, code: int) -> None:
         """An error that the protocol does not allow here."""
         self.world.hold("answers", False, f"{self.name} got {ErrorCode(code).name} from {api}")
+
+
+def grouped(pairs: Iterable[tuple[K, int]]) -> dict[K, list[int]]:
+    """Partitions by what they belong to, in order."""
+    found: dict[K, list[int]] = {}
+    for key, partition in sorted(pairs):
+        found.setdefault(key, []).append(partition)
+    return found

@@ -8,6 +8,10 @@ from typing import Final
 
 from ottla.testing.network import Chances
 from simulation.chaos import (
+    CHAOS_MS,
+    EVENT_EVERY_MS,
+    WEATHER_EVERY_MS,
+    begin_calm,
     calm_down,
     happen,
     hold_watermark,
@@ -21,10 +25,7 @@ from simulation.share.world import GROUP, ShareWorld
 
 __all__ = ["run_share"]
 
-_CHAOS_MS: Final = (15_000, 60_000)
 _CALM_MS: Final = 180_000
-_EVENT_EVERY_MS: Final = 1_500
-_WEATHER_EVERY_MS: Final = 10_000
 
 
 def run_share(world: ShareWorld) -> None:
@@ -35,7 +36,7 @@ def run_share(world: ShareWorld) -> None:
     faults.begin()
     for member in world.members:
         world.after(world.random.randint(0, 5_000), member.start_unless_alive)
-    world.run_until(world.random.randint(*_CHAOS_MS))
+    world.run_until(world.random.randint(*CHAOS_MS))
     faults.end()
     calm_down(world, _CALM_MS, world.is_quiet, "there are records that nobody gets")
     world.check_ends()
@@ -49,9 +50,7 @@ class _Faults:
         world.node.delay = self._delay
         self._events: list[Callable[[], None]] = [
             world.kill,
-            self._kill_at_a_write,
-            self._kill_at_a_write,
-            self._kill_at_a_write,
+            *[partial(kill_at_a_write, world, 12)] * 3,
             self._move_coordinator,
             self._hold_watermark,
             self._move_leader,
@@ -61,21 +60,18 @@ class _Faults:
             self._stop_member,
             self._break_connection,
             self._delete_records,
-            self._set_wall_clock,
+            partial(set_wall_clock, world, 5_000, 60_000),
             self._alter,
         ]
 
     def begin(self) -> None:
-        weather(self._world, self._world.network, _WEATHER_EVERY_MS, self._chances)
+        weather(self._world, WEATHER_EVERY_MS, self._chances)
         self._produce()
-        happen(self._world, _EVENT_EVERY_MS, [partial(self._if_up, each) for each in self._events])
+        happen(self._world, EVENT_EVERY_MS, [partial(self._if_up, each) for each in self._events])
 
     def end(self) -> None:
         world = self._world
-        world.note("the calm begins")
-        world.is_calm = True
-        world.network.chances = Chances()
-        world.node.machine.disk.crash_at = None
+        begin_calm(world)
         if world.is_up:
             self._mend()
         else:
@@ -119,9 +115,6 @@ class _Faults:
     def _if_up(self, event: Callable[[], None]) -> None:
         if self._world.is_up:
             event()
-
-    def _kill_at_a_write(self) -> None:
-        kill_at_a_write(self._world, self._world.node.machine.disk, 12)
 
     def _move_coordinator(self) -> None:
         world = self._world
@@ -179,9 +172,6 @@ class _Faults:
     def _delete_records(self) -> None:
         if self._world.random.random() < 0.3:
             self._world.delete_records()
-
-    def _set_wall_clock(self) -> None:
-        set_wall_clock(self._world, 5_000, 60_000)
 
     def _alter(self) -> None:
         if self._world.random.random() < 0.2:

@@ -13,7 +13,6 @@ from ottla.core.share.state.kept import Key
 from ottla.log.partition import Partition
 from ottla.testing.disk import VirtualDisk
 from ottla.testing.network import InFlightRequest, Network
-from ottla.testing.timeline import Timeline
 from ottla.testing.trace import Violation
 from ottla.wire.batch import BatchView, split_batches
 from ottla.wire.errors import ErrorCode
@@ -21,7 +20,7 @@ from ottla.wire.keyed import KeyedRecord, decode_keyed
 from ottla.wire.types.initialize_share_group_state import InitializeShareGroupStateRequest
 from ottla.wire.types.share_fetch import ShareFetchResponse
 from simulation.environment import Environment
-from simulation.machine import Machine
+from simulation.machine import Machine, MachineWorld
 from simulation.share.deliveries import Deliveries, PendingAcknowledgements
 from simulation.share.member import Call, ShareMember
 from simulation.share.node import TOPIC, ShareConnection, ShareMachine, StateLog
@@ -33,7 +32,9 @@ __all__ = ["GROUP", "ShareWorld"]
 GROUP: Final = "g"
 
 
-class ShareWorld(Timeline):
+class ShareWorld(MachineWorld):
+    node: ShareMachine
+
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         chance = self.random
@@ -222,17 +223,6 @@ class ShareWorld(Timeline):
         self.found(Violation("failure", text))
 
     # --- the machine --------------------------------------------------------------------------------------------------
-
-    def next_deadline_ms(self) -> int | None:
-        return self.node.next_at_ms()
-
-    def serve(self) -> None:
-        self.node.machine.disk.now_ms = self.clock.wall_ms()
-        self.node.expire()
-        self.node.turn()
-
-    def disk_operations(self) -> int:
-        return self.node.machine.disk.operations
 
     def restart(self) -> None:
         self.node.restart()
