@@ -1,10 +1,9 @@
 """How far a group is behind: in records, and in seconds.
 
 In records it is the distance from the committed offset to the end of the partition, as Kafka's own tools count it. In
-seconds it is the age of the oldest record that has not been processed: that record is fetched and its timestamp
+seconds it is what `ottla.wire.lag` says: the oldest record that has not been processed is fetched, and its timestamp
 compared with the clock of who asks. So a group that is behind by one record may be behind by an hour, and one that
-reads old records (their timestamps are the producer's) is behind by their age. A partition that is read to its end is
-not behind, however old its last record is.
+reads old records (their timestamps are the producer's) is behind by their age.
 
 Reading the timestamps costs few requests: each leader is asked for the first batch of all its partitions at once, and
 again only for those that did not fit, `ROUNDS` times at most. What is not known then stays unknown.
@@ -25,6 +24,7 @@ from ottla.client.topics import TopicDescription, try_describe
 from ottla.wire import WireError
 from ottla.wire.batch import AnyBatch, split_batches
 from ottla.wire.errors import ErrorCode
+from ottla.wire.lag import lag_ms
 from ottla.wire.types.fetch import (
     FetchRequest,
     FetchRequestFetchPartition,
@@ -55,9 +55,8 @@ class Lag(NamedTuple):
 
     def seconds(self, now_ms: int) -> float | None:
         """How old the oldest record is that has not been processed; 0 if all are."""
-        if self.records == 0:
-            return 0.0
-        return None if self.oldest_at_ms is None else max(0, now_ms - self.oldest_at_ms) / SECOND_MS
+        ms = lag_ms(self.records, self.oldest_at_ms, now_ms)
+        return None if ms is None else ms / SECOND_MS
 
 
 async def lags(

@@ -6,6 +6,7 @@ from typing import Final
 
 from ottla.health.facts import Lag
 from ottla.health.series import Series
+from ottla.wire.lag import lag_ms
 
 __all__ = ["LagHistory", "TopicLagHistory"]
 
@@ -91,13 +92,12 @@ class TopicLagHistory:
 
     def behind_ms(self, now_ms: int) -> tuple[float, bool]:
         """How long ago the next record to consume was produced; and whether that is known, or at least that long."""
-        when = self.produced.when(_last(self.produced) - self.lag)
-        if when is not None:
-            return now_ms - when, True
-        times = [at_ms for done, end, at_ms in self._partitions.values() if at_ms and at_ms > 0 and done < end]
-        if times:
-            return now_ms - min(times), True
-        return self.produced.span_ms, False
+        since_ms = self.produced.when(_last(self.produced) - self.lag)
+        if since_ms is None:
+            times = [at_ms for done, end, at_ms in self._partitions.values() if at_ms and at_ms > 0 and done < end]
+            since_ms = min(times, default=None)
+        known_ms = lag_ms(self.lag, since_ms, now_ms)
+        return (self.produced.span_ms, False) if known_ms is None else (known_ms, True)
 
     def per_minute(self, now_ms: int) -> float:
         before = self.lags.at(now_ms - 60_000)

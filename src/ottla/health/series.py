@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Final, Generic, TypeVar
 
+from ottla.wire.lag import passed_at_ms
+
 __all__ = ["LruDict", "Series"]
 
 POINTS: Final = 72
@@ -53,11 +55,10 @@ class Series:
         index = bisect_right(points, value, key=lambda point: point[1])
         if index == 0:
             return None
-        before_ms, before = points[index - 1]
         if index == len(points):
-            return before_ms
-        after_ms, after = points[index]
-        return before_ms + (after_ms - before_ms) * (value - before) / (after - before)
+            return points[-1][0]
+        passed: float = passed_at_ms(value, points[index - 1], points[index])
+        return passed
 
     def per_ms(self, now_ms: int, back_ms: int) -> float | None:
         """The slope over the last `back_ms`; None if less than nine tenths of that time is known."""

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from ottla.wire.lag import passed_at_ms
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
@@ -42,8 +44,9 @@ def with_lag_seconds(rows: DataFrame, points: DataFrame, place: list[str]) -> Da
 
 
 def _seconds() -> Column:
-    part = (F.col("committed") - F.col("before.end")) / (F.col("after.end") - F.col("before.end"))
-    passed = F.col("before.ts") + part * (F.col("after.ts") - F.col("before.ts"))
+    """`ottla.wire.lag` for a column: the looks say since when the next record waits, else the committed one does."""
+    looks = ((F.col(f"{look}.ts"), F.col(f"{look}.end")) for look in ("before", "after"))
+    passed = passed_at_ms(F.col("committed"), *looks)
     is_recent = F.col("before.ts") >= F.col("ts") - HISTORY_MS
     by_points = F.when(is_recent & F.col("after.ts").isNotNull(), F.col("ts") - passed)
     by_record = F.col("ts") - F.col("committed_ts")
