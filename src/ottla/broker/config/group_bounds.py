@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from ottla.core.metadata.config_defs import ConfigError, broker_defs
+from ottla.core.metadata.config_rules import check_session
 
 __all__ = ["check_group_bounds"]
 
@@ -37,8 +38,7 @@ def _check_family(prefix: str, value: Callable[[str], Any]) -> None:
             bounds = f"{low} ({value(low)}) and {high} ({value(high)})"
             raise ConfigError(f"{own} ({value(own)}) must lie between {bounds}")
     session, heartbeat = f"{prefix}session.timeout.ms", f"{prefix}heartbeat.interval.ms"
-    if value(session) <= value(heartbeat):
-        raise ConfigError(f"{session} ({value(session)}) must be more than {heartbeat} ({value(heartbeat)})")
+    check_session(session, value(session), heartbeat, value(heartbeat))
 
 
 def _check_share(value: Callable[[str], Any]) -> None:

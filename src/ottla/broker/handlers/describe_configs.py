@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.network.request import Request
+from ottla.core.metadata.checks import check_has_name
 from ottla.core.metadata.config_defs import ConfigError, ConfigKey, ConfigType, broker_defs
 from ottla.core.metadata.config_rules import (
     DEFAULT,
@@ -177,8 +178,7 @@ def _broker_key(name: str) -> ConfigKey:
 
 
 def _group_settings(node: Configs, name: str) -> Iterable[Setting]:
-    if not name:
-        raise Reject(ErrorCode.INVALID_REQUEST, "A group without a name has no settings.")
+    check_has_name(GROUP, name)
     settings = node.settings
     return settings.rules.group_configs(
         node.image.configs(GROUP, name), settings.broker_dynamic, settings.cluster_dynamic
@@ -186,8 +186,7 @@ def _group_settings(node: Configs, name: str) -> Iterable[Setting]:
 
 
 def _client_metrics_settings(node: Configs, name: str) -> Iterable[Setting]:
-    if not name:
-        raise Reject(ErrorCode.INVALID_REQUEST, "A subscription to client metrics without a name has no settings.")
+    check_has_name(CLIENT_METRICS, name)
     return node.settings.rules.client_metrics_configs(node.image.configs(CLIENT_METRICS, name))
 
 

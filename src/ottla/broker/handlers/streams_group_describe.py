@@ -15,10 +15,9 @@ from ottla.broker.network.authorization import group_operations
 from ottla.broker.network.request import DelayedResponse, Request
 from ottla.broker.network.scatter_gather import scatter_gather
 from ottla.core.groups.streams.group_description import DescribeStreamsGroup
-from ottla.core.groups.streams.settings import is_served
+from ottla.core.groups.streams.settings import check_served
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
-from ottla.wire.reject import Reject
 from ottla.wire.types.streams_group_describe import (
     StreamsGroupDescribeResponse,
     StreamsGroupDescribeResponseDescribedGroup,
@@ -34,8 +33,7 @@ _Group = StreamsGroupDescribeResponseDescribedGroup
 
 
 def handle(node: Groups, request: Request) -> DelayedResponse:
-    if not is_served(node.groups.world):
-        raise Reject(ErrorCode.UNSUPPORTED_VERSION, "streams groups are switched off")
+    check_served(node.groups.world)
     may = {
         group_id: node.authorize(request, Operation.DESCRIBE, ResourceType.GROUP, group_id)
         for group_id in request.body.group_ids

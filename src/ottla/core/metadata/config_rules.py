@@ -280,8 +280,6 @@ class Rules:
         code = ErrorCode.INVALID_CONFIG
         if resource_type == CLIENT_METRICS:
             code = ErrorCode.INVALID_REQUEST
-            if not resource_name:
-                raise Reject(code, "A subscription to client metrics without a name has no settings.")
         try:
             values = {name: _defs(resource_type)[name].parse(value) for name, value in configs.items()}
             if resource_type == TOPIC:
@@ -325,19 +323,23 @@ class Rules:
             self._check_session(family, values)
 
     def _check_session(self, family: str, values: Mapping[str, object]) -> None:
-        """A session must outlast the time between two heartbeats."""
         session, heartbeat = f"{family}.session.timeout.ms", f"{family}.heartbeat.interval.ms"
         if session in group_defs():
             session_ms, heartbeat_ms = (
                 int(str(values.get(name) or self.broker_text(f"group.{name}", {}, {}))) for name in (session, heartbeat)
             )
-            if session_ms <= heartbeat_ms:
-                raise ConfigError(f"{session} ({session_ms}) must be more than {heartbeat} ({heartbeat_ms})")
+            check_session(session, session_ms, heartbeat, heartbeat_ms)
 
     def _group_bound(self, bound: str, name: str) -> int | None:
         family, _, rest = name.partition(".")
         key = broker_defs().get(f"group.{family}.{bound}.{rest.removeprefix('num.')}")
         return None if key is None else int(self.broker_text(key.name, {}, {}) or 0)
+
+
+def check_session(session: str, session_ms: int, heartbeat: str, heartbeat_ms: int) -> None:
+    """Refuse a session that does not outlast the time between two heartbeats; both settings are given by name."""
+    if session_ms <= heartbeat_ms:
+        raise ConfigError(f"{session} ({session_ms}) must be more than {heartbeat} ({heartbeat_ms})")
 
 
 def _check_updatable(resource_name: str, key: ConfigKey, value: str | None) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ottla.core.metadata import features
-from ottla.core.metadata.checks import check_single, check_size
+from ottla.core.metadata.checks import check_has_name, check_single, check_size, check_values
 from ottla.core.metadata.context import Context, ControllerState, Result
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.image import BROKER, CLIENT_METRICS, CLUSTER_DEFAULT, GROUP, TOPIC
@@ -182,9 +182,7 @@ def check_steps(steps: Sequence[Step]) -> None:
     """Reject steps that contradict each other, or that nobody can do."""
     if len({step.key for step in steps}) != len(steps):
         raise Reject(ErrorCode.INVALID_REQUEST, "A setting is named twice.")
-    without_value = [step.key for step in steps if step.operation != DELETE and step.value is None]
-    if without_value:
-        raise Reject(ErrorCode.INVALID_REQUEST, f"Settings without a value: {', '.join(without_value)}.")
+    check_values(((step.key, step.value) for step in steps if step.operation != DELETE), ErrorCode.INVALID_REQUEST)
     unknown = [step.operation for step in steps if step.operation not in (SET, DELETE, APPEND, SUBTRACT)]
     if unknown:
         raise Reject(ErrorCode.INVALID_REQUEST, f"There is no operation {unknown[0]} on settings.")
@@ -237,8 +235,7 @@ def _has_dead_letters(state: ControllerState) -> bool:
 
 
 def _check_name(resource_type: int, resource_name: str) -> None:
-    if resource_type in (TOPIC, GROUP) and not resource_name:
-        raise Reject(ErrorCode.INVALID_REQUEST, "A topic or group without a name has no settings.")
+    check_has_name(resource_type, resource_name)
     if resource_type == TOPIC:
         check_topic_name(resource_name)
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from ottla.core.metadata import configs
-from ottla.core.metadata.checks import charge, check_single, check_size
+from ottla.core.metadata.checks import charge, check_single, check_size, check_values
 from ottla.core.metadata.context import Context, ControllerState, Result
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.image import BROKER, CLUSTER_DEFAULT, TOPIC
@@ -113,9 +113,7 @@ def _check_creatable(state: ControllerState, topic: _Wanted, context: Context) -
 
 
 def _config_records(state: ControllerState, topic: _Wanted) -> list[Versioned]:
-    without_value = [config.name for config in topic.configs if config.value is None]
-    if without_value:
-        raise Reject(ErrorCode.INVALID_CONFIG, f"Settings without a value: {', '.join(without_value)}.")
+    check_values(((config.name, config.value) for config in topic.configs), ErrorCode.INVALID_CONFIG)
     values = {config.name: config.value for config in topic.configs}
     return configs.change_records(state, TOPIC, topic.name, values, is_new=True) if values else []
 
