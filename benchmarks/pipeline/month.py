@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 import crc32c
 import numpy as np
 
-from ottla.core.coordinator.placing import partition_for
+from ottla.core.coordinator.partitioner import partition_for
 from ottla.wire import uuid_text
 from ottla.wire.batch import Record, build_batch
 from ottla.wire.keyed import encode_framed

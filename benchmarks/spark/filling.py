@@ -5,10 +5,10 @@ import time
 from itertools import cycle, islice
 
 from ottla.client import topics
+from ottla.client.backoff import Deadline
 from ottla.client.blocking import BlockingClient
 from ottla.client.metadata import TopicPartition
 from ottla.client.offsets import LATEST, list_offsets
-from ottla.client.timing import Deadline
 from ottla.client.versions import choose_version
 from ottla.wire.batch import Compression, Record, build_batch
 from ottla.wire.types.produce import ProduceRequest, ProduceResponse

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from ottla.spark.report.groups import TIMELINES
+from ottla.spark.report.html_table import CSV_BYTES, SHOWN_ROWS
 from ottla.spark.report.lag import LINES
-from ottla.spark.report.listing import CSV_BYTES, SHOWN_ROWS
 from ottla.spark.report.part import KEPT_ROWS
 from ottla.spark.report.sections import SECTIONS
 from ottla.spark.report.thin import POINTS_MAX

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from ottla.core.coordinator.contract import Result
 from ottla.core.groups.consumer.family import ConsumerFamily
 from ottla.core.groups.consumer.group import ConsumerGroup
-from ottla.core.groups.consumer.members import Member
+from ottla.core.groups.consumer.members import ConsumerGroupMember
 from ottla.core.groups.coordinator import GroupCoordinator
 from ottla.core.groups.modern.members import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from ottla.core.groups.table import GroupTable
@@ -220,7 +220,7 @@ class Machine(RuleBasedStateMachine):
         self.coordinator.check_replay()
 
 
-def _held(member: Member) -> list[tuple[bytes, int]]:
+def _held(member: ConsumerGroupMember) -> list[tuple[bytes, int]]:
     return [
         (topic_id, partition)
         for owned in (member.assigned, member.pending_revocation)

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.core.share.partition import Settings
+from ottla.core.share.partition import SharePartitionSettings
 from ottla.core.share.partition.events import DeadLettersSent, StateBatch, WriteDone, WriteFailed
 from ottla.core.share.partition.states import RecordState
 from ottla.core.share.state.batches import Batch, merge
@@ -63,8 +63,8 @@ def seen(bench: Bench) -> tuple[int, int, int, dict[int, tuple[int, int, str]]]:
 @settings(max_examples=150, deadline=None)
 @given(st.lists(steps, max_size=60))
 def test_both_end_alike(plan: list[Any]) -> None:
-    plain = Bench(*LOG, settings=Settings(delivery_count_limit=LIMIT))
-    queued = Bench(*LOG, settings=Settings(delivery_count_limit=LIMIT, has_dead_letters=True))
+    plain = Bench(*LOG, settings=SharePartitionSettings(delivery_count_limit=LIMIT))
+    queued = Bench(*LOG, settings=SharePartitionSettings(delivery_count_limit=LIMIT, has_dead_letters=True))
     sent: list[int] = []
     for step in plan:
         assert take(plain, step) == take(queued, step)
@@ -94,7 +94,7 @@ class Scene:
     """A share partition whose writes and letters take their time, and whose leader may be killed."""
 
     def __init__(self) -> None:
-        self.settings = Settings(delivery_count_limit=LIMIT, has_dead_letters=True)
+        self.settings = SharePartitionSettings(delivery_count_limit=LIMIT, has_dead_letters=True)
         self.start = 0
         self.kept: list[Batch] = []
         self.sent: set[int] = set()

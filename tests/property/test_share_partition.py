@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from ottla.core.share.partition import Actions, Settings, SharePartition
+from ottla.core.share.partition import Actions, SharePartition, SharePartitionSettings
 from ottla.core.share.partition.events import (
     Acknowledge,
     Acknowledgement,
@@ -21,6 +21,7 @@ from ottla.core.share.partition.events import (
     Event,
     Loaded,
     LogStartMoved,
+    ReadBatch,
     Release,
     StateBatch,
     Tick,
@@ -29,7 +30,6 @@ from ottla.core.share.partition.events import (
     WriteFailed,
 )
 from ottla.core.share.partition.states import TARGETS, TERMINAL, AcquireMode, RecordState
-from ottla.core.share.partition.transactions import ReadBatch
 from ottla.wire.errors import ErrorCode
 
 LOCK_MS = 100
@@ -78,7 +78,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
             if size < 12:  # else it is a hole
                 self.log.append(ReadBatch(first, first + size - 1))
             first += size
-        self.settings = Settings(LOCK_MS, LIMIT, locks)
+        self.settings = SharePartitionSettings(LOCK_MS, LIMIT, locks)
         self.load()
 
     # --- what happens -------------------------------------------------------------------------------------------------
@@ -372,7 +372,7 @@ TestSharePartition.settings = settings(max_examples=150, stateful_step_count=40,
 @settings(max_examples=60, deadline=None)
 def test_every_record_ends_when_all_is_released(sizes: list[int], limit: int) -> None:
     """Each gets as many deliveries as the limit allows, and then the window is empty."""
-    partition = SharePartition(1, Settings(delivery_count_limit=limit))
+    partition = SharePartition(1, SharePartitionSettings(delivery_count_limit=limit))
     partition.step(Loaded(1, 0), 0)
     log, first = [], 0
     for size in sizes:

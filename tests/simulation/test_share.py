@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from ottla.core.share.partition import loading
 from ottla.core.share.partition.events import Acknowledge, Actions, Reply, StartResolved, Tick
 from ottla.core.share.partition.partition import Phase, SharePartition
 from ottla.core.share.partition.window import Window
@@ -69,12 +68,12 @@ def test_acceptance_is_answered_before_it_is_written(monkeypatch: pytest.MonkeyP
 
 
 def test_a_batch_is_dropped_on_reload(monkeypatch: pytest.MonkeyPatch) -> None:
-    load = loading.load
+    load = Window.load
 
     def forgetful(start_offset: int, batches: Sequence[Any]) -> Any:
         return load(start_offset, batches[:-1])
 
-    monkeypatch.setattr(loading, "load", forgetful)
+    monkeypatch.setattr(Window, "load", forgetful)
     assert violated() in ("done once", "counted", "ends")
 
 

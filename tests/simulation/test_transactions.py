@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ottla.core.coordinator.contract import Context, Reply, Result
-from ottla.core.txn import adding
+from ottla.core.txn import add_partitions
 from ottla.core.txn.messages import WriteMarkers
 from ottla.core.txn.transaction import Transaction, to_record
 from ottla.core.txn.workflow import Workflow
@@ -91,7 +91,7 @@ def test_the_end_is_not_resumed_after_a_restart(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_late_batch_is_let_in(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody asks whether the epoch is the present one."""
-    monkeypatch.setattr(adding, "_check_producer", lambda request, known: None)
+    monkeypatch.setattr(add_partitions, "_check_producer", lambda request, known: None)
     monkeypatch.setattr(ProducerState, "check", lambda self, *judged: None)
     assert violated() in ("exactly once", "converges", "nothing open", "never taken back")
 

@@ -307,9 +307,9 @@ class Node:
         return markers.performers(self)
 
     def _share_state_performers(self) -> dict[type, Perform]:
-        from ottla.broker.share import state_pruning
+        from ottla.broker.share import effects
 
-        return state_pruning.performers(self.share_state)
+        return effects.state_performers(self.share_state)
 
     # --- starting -----------------------------------------------------------------------------------------------------
 

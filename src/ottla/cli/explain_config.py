@@ -77,7 +77,7 @@ def _facts(kind: str, key: ConfigKey) -> dict[str, Any]:
         "changed": key.update_mode if kind == "broker" else "while it runs",
         "also": _also(kind, key.name),
         "bounds": _bounds(key.name) if kind == "group" else [],
-        "acted_on": key.name in SUPPORTED_SETTINGS if kind == "broker" else None,
+        "supported": key.name in SUPPORTED_SETTINGS if kind == "broker" else None,
     }
 
 
@@ -117,7 +117,7 @@ def _lines(facts: dict[str, Any]) -> Iterator[str]:
     if facts["also"]:
         yield f"  also      {', '.join(facts['also'])}"
     yield f"  changed   {_MODES.get(facts['changed'], facts['changed'])}"
-    if facts["acted_on"] is False:
+    if facts["supported"] is False:
         yield "  note      ottla accepts it and does not act on it"
 
 

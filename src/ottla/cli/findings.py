@@ -183,7 +183,7 @@ def change_json(change: Change) -> str:
 
 
 def _lasted(finding: Finding) -> str:
-    from ottla.health.wording import duration
+    from ottla.health.phrases import duration
 
     until = finding.until_ms
     return f" after {duration(until - finding.since_ms)}" if isinstance(until, int) and until > finding.since_ms else ""

@@ -12,7 +12,7 @@ from ottla.cli.cluster import Column, Target, json_option, numbers, print_table,
 from ottla.cli.refusal import one_line
 from ottla.cli.topics.find import found_topics
 from ottla.cli.watch import Watch, find_and_show, watch_options
-from ottla.health.wording import plural, size
+from ottla.health.phrases import plural, size
 
 if TYPE_CHECKING:
     from ottla.client import Client

@@ -27,6 +27,7 @@ from typing import Final, NamedTuple, Protocol, Self, TypeVar, Unpack
 
 from ottla.client.address import Address, Peer, parse_bootstrap_servers
 from ottla.client.answers import Coordinated, SendOptions, TypedSend
+from ottla.client.backoff import Backoff, Deadline
 from ottla.client.connection import SECOND_MS, patience_ms
 from ottla.client.errors import (
     AuthenticationError,
@@ -45,8 +46,7 @@ from ottla.client.metadata import NO_NODE, Metadata, Partition, Topic, TopicPart
 from ottla.client.pool import USUAL_LANE, Link, Pool, Together, together
 from ottla.client.reconnects import Reconnects
 from ottla.client.retry import RetryAction, Routing, cure_for_all
-from ottla.client.settings import Changes, Settings
-from ottla.client.timing import Backoff, Deadline
+from ottla.client.settings import Changes, ClientSettings
 from ottla.client.versions import api_of, choose_version
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -105,7 +105,7 @@ class Client(TypedSend):
     """A client of one cluster. Entering it connects; leaving it closes all connections.
 
     `bootstrap_servers` is `host:port`, several of them with commas between, or a list of them; the settings are those
-    of `ottla.client.settings.Settings`. While the client is entered, each bootstrap server is tried once, and
+    of `ottla.client.settings.ClientSettings`. While the client is entered, each bootstrap server is tried once, and
     BootstrapError says why none of them can be used.
     """
 
@@ -114,7 +114,7 @@ class Client(TypedSend):
 
     def __init__(self, bootstrap_servers: str | Iterable[str], **settings: Unpack[Changes]) -> None:
         self.bootstrap_servers = parse_bootstrap_servers(bootstrap_servers)
-        self.settings = Settings.of(**settings)
+        self.settings = ClientSettings.of(**settings)
         self.metadata = Metadata()
         self._pool: Pool | None = None
         self._reconnects = Reconnects(self.settings.reconnect_backoff_ms, self.settings.reconnect_backoff_max_ms)

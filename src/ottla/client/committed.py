@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from ottla.wire.aborted import AbortedTransaction, AbortedTransactions
-from ottla.wire.batch import AnyBatch, BatchView, ControlRecordType, read_control_type
+from ottla.wire.batch import AnyBatch, BatchView
 
 __all__ = ["visible"]
 
@@ -18,17 +18,11 @@ def visible(batches: Iterable[AnyBatch], aborted: Sequence[AbortedTransaction]) 
     """The batches that hold records for the user: no markers, and nothing of the aborted transactions."""
     transactions = AbortedTransactions(aborted)
     for batch in batches:
-        if batch.is_control:
-            if isinstance(batch, BatchView) and _is_abort(batch):
-                transactions.end(batch.producer_id, batch.last_offset)
-        elif not (
+        if (
             isinstance(batch, BatchView)
             and batch.is_transactional
-            and transactions.is_aborted(batch.producer_id, batch.last_offset)
+            and transactions.is_aborted(batch.producer_id, batch.last_offset, is_marker=batch.is_control)
         ):
+            continue
+        if not batch.is_control:
             yield batch
-
-
-def _is_abort(batch: BatchView) -> bool:
-    records = batch.records()
-    return bool(records) and read_control_type(records[0].key) == ControlRecordType.ABORT

@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple, cast
 from ottla.client.address import Peer
 from ottla.client.errors import ClientError, ClosedError, ConnectionLostError, ProtocolError, RequestTimeoutError
 from ottla.client.exchange import SIZE, Requests, SentRequest, bad_size, loss, patience_ms, read_answer
-from ottla.client.settings import Settings
+from ottla.client.settings import ClientSettings
 from ottla.client.versions import ApiRanges, api_of
 
 __all__ = ["Connection", "patience_ms"]
@@ -44,7 +44,7 @@ class _Waiting(NamedTuple):
 class Connection(asyncio.Protocol):
     """What `handshake.open_connection` gives. `versions` is what the broker offers."""
 
-    def __init__(self, peer: Peer, settings: Settings) -> None:
+    def __init__(self, peer: Peer, settings: ClientSettings) -> None:
         self.peer = peer
         self.versions: ApiRanges = {}
         self.session_ends_at_s: float | None = None

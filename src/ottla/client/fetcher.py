@@ -17,6 +17,7 @@ from itertools import count
 from types import TracebackType
 from typing import Final, NamedTuple, Self, TypedDict, Unpack
 
+from ottla.client.backoff import Deadline
 from ottla.client.client import Answer, Client, always
 from ottla.client.committed import visible
 from ottla.client.errors import ClientError, ClosedError, ConfigurationError, ProtocolError, ResponseError
@@ -25,7 +26,6 @@ from ottla.client.leaders import by_leader
 from ottla.client.metadata import Metadata, TopicPartition
 from ottla.client.offsets import EARLIEST, LATEST, Isolation, Offsets, isolation_level, list_offsets
 from ottla.client.retry import Routing, retry_action
-from ottla.client.timing import Deadline
 from ottla.wire import WireError
 from ottla.wire.aborted import AbortedTransaction
 from ottla.wire.batch import AnyBatch, BatchView, Header, TimestampType, split_batches

@@ -1,4 +1,4 @@
-"""From an address to a connection that can be used: TCP, TLS, and what `greeting` says."""
+"""From an address to a connection that can be used: TCP, TLS, and what `negotiation` says."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from typing import Final
 from ottla.client.address import Peer
 from ottla.client.connection import SECOND_MS, Connection
 from ottla.client.errors import ConnectError, RequestTimeoutError
-from ottla.client.greeting import Greeting, Negotiated, greet
-from ottla.client.settings import Settings
+from ottla.client.negotiation import Negotiated, Negotiation, negotiate
+from ottla.client.settings import ClientSettings
 
-__all__ = ["GREETING", "open_connection", "reason"]
+__all__ = ["NEGOTIATION", "open_connection", "reason"]
 
-GREETING: Final = "ApiVersions or SASL"
+NEGOTIATION: Final = "ApiVersions or SASL"
 """The request that an error names when a connection fails before its first request."""
 
 HAPPY_EYEBALLS_DELAY_S: Final = 0.25
 """A name may have addresses of both kinds, and one kind may lead nowhere: after this time the other is tried, too."""
 
 
-async def open_connection(peer: Peer, settings: Settings) -> Connection:
+async def open_connection(peer: Peer, settings: ClientSettings) -> Connection:
     """A connection that is ready for requests, or ConnectError, AuthenticationError and the like."""
     connection = await _connect(peer, settings)
     try:
         async with asyncio.timeout(settings.connect_timeout_ms / SECOND_MS):
-            agreed = await _follow(connection, greet(peer, settings.sasl))
+            agreed = await _follow(connection, negotiate(peer, settings.sasl))
     except TimeoutError:
-        error = RequestTimeoutError(peer, GREETING, settings.connect_timeout_ms)
+        error = RequestTimeoutError(peer, NEGOTIATION, settings.connect_timeout_ms)
         connection.abort(error)
         raise error from None
     except BaseException:
@@ -45,17 +45,17 @@ async def open_connection(peer: Peer, settings: Settings) -> Connection:
     return connection
 
 
-async def _follow(connection: Connection, greeting: Greeting) -> Negotiated:
+async def _follow(connection: Connection, negotiation: Negotiation) -> Negotiated:
     try:
-        said = next(greeting)
+        said = next(negotiation)
         while True:
-            said = greeting.send(await connection.request(*said))
+            said = negotiation.send(await connection.request(*said))
     except StopIteration as end:
         agreed: Negotiated = end.value
         return agreed
 
 
-async def _connect(peer: Peer, settings: Settings) -> Connection:
+async def _connect(peer: Peer, settings: ClientSettings) -> Connection:
     loop = asyncio.get_running_loop()
     host, port = peer.address
     try:

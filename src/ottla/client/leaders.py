@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Generic, NamedTuple, TypeVar
 
+from ottla.client.backoff import Deadline
 from ottla.client.client import Answer, Client
 from ottla.client.errors import BackingOffError, ClientError, ProtocolError, RequestTimeoutError, ResponseError
 from ottla.client.metadata import TopicPartition
 from ottla.client.retry import Routing, retry_action
-from ottla.client.timing import Deadline
 
 __all__ = ["LeaderCall", "Outcomes", "Reply", "by_leader", "by_topic", "raise_first"]
 

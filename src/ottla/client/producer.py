@@ -25,12 +25,12 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal, NamedTuple
 
+from ottla.client.backoff import Deadline
 from ottla.client.client import Answer, Client
 from ottla.client.errors import ClientError, ConfigurationError, ProduceError, ResponseError, check
 from ottla.client.leaders import LeaderCall, Outcomes, Reply, by_leader, by_topic
 from ottla.client.metadata import Topic, TopicPartition
 from ottla.client.partitioner import Sticky, partition_of_key
-from ottla.client.timing import Deadline
 from ottla.client.transactions import PRODUCE_EXPLICIT_MAX, Identity, add_partitions
 from ottla.wire.batch import BatchBuilder, Compression, Header, increment_sequence
 from ottla.wire.errors import ErrorCode

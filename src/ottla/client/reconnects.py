@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ottla.client.address import Address, Peer
+from ottla.client.backoff import Backoff
 from ottla.client.errors import BackingOffError, ClientError
-from ottla.client.timing import Backoff
 
 __all__ = ["Reconnects"]
 

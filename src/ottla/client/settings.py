@@ -11,7 +11,7 @@ from ottla.client.errors import ConfigurationError
 from ottla.client.sasl import Sasl
 from ottla.wire.frames import FRAME_MAX_BYTES
 
-__all__ = ["Changes", "Settings"]
+__all__ = ["Changes", "ClientSettings"]
 
 
 class Changes(TypedDict, total=False):
@@ -36,7 +36,7 @@ class Changes(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ClientSettings:
     client_id: str = "ottla"
     """How the client calls itself; it appears in the broker's logs, metrics and quotas."""
     tls: ssl.SSLContext | None = None
@@ -76,7 +76,7 @@ class Settings:
                 raise ConfigurationError(f"{field.name} is {value!r}; it has to be a number of at least {lowest}")
 
     @classmethod
-    def of(cls, **changes: Unpack[Changes]) -> Settings:
+    def of(cls, **changes: Unpack[Changes]) -> ClientSettings:
         """The defaults with these changes; ConfigurationError, naming the nearest one, for one that is not there."""
         known = [field.name for field in fields(cls)]
         for name in changes:

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from ottla.client import Client, ClientError
+from ottla.client.backoff import Backoff
 from ottla.client.errors import ResponseError
-from ottla.client.timing import Backoff
 from ottla.health.coverage import NEEDS
 from ottla.health.samples import UNREACHABLE, Sample
 from ottla.observe.changes import ChangeFilter, ToWrite

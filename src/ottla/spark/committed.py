@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ottla.wire.aborted import AbortedTransaction, AbortedTransactions
-from ottla.wire.batch import ControlRecordType
 
 if TYPE_CHECKING:
     from ottla.wire.columns import BatchColumns
@@ -44,13 +43,9 @@ class AbortedFilter:
             batches.field("producer_id").tolist(),
             batches.is_transactional.tolist(),
             batches.is_control.tolist(),
-            batches.control_type.tolist(),
             strict=True,
         )
-        for index, (last_offset, producer_id, is_transactional, is_control, control_type) in enumerate(rows):
-            if is_control:
-                if control_type == ControlRecordType.ABORT:
-                    transactions.end(producer_id, last_offset)
-            elif is_transactional and transactions.is_aborted(producer_id, last_offset):
+        for index, (last_offset, producer_id, is_transactional, is_marker) in enumerate(rows):
+            if is_transactional and transactions.is_aborted(producer_id, last_offset, is_marker=is_marker):
                 kept[index] = False
         return kept

@@ -18,7 +18,7 @@ class AbortedTransaction(NamedTuple):
 
 
 class AbortedTransactions:
-    """Takes the transactional batches and the abort markers of a partition in the order of their offsets."""
+    """Takes the transactional batches of a partition, markers included, in the order of their offsets."""
 
     __slots__ = ("_open", "_to_come")
 
@@ -35,16 +35,14 @@ class AbortedTransactions:
         copied._to_come, copied._open = self._to_come.copy(), self._open.copy()
         return copied
 
-    def is_aborted(self, producer_id: int, last_offset: int) -> bool:
-        """Whether a transactional batch that ends at this offset is aborted."""
-        self._reach(last_offset)
-        return producer_id in self._open
+    def is_aborted(self, producer_id: int, last_offset: int, *, is_marker: bool) -> bool:
+        """Whether a transactional batch that ends at this offset is aborted data.
 
-    def end(self, producer_id: int, last_offset: int) -> None:
-        """An abort marker ends the transaction of this producer."""
-        self._reach(last_offset)
-        self._open.discard(producer_id)
-
-    def _reach(self, offset: int) -> None:
-        while self._to_come and self._to_come[-1].first_offset <= offset:
+        A producer has one open transaction at a time, and any marker ends it. So the first marker after the begin of an
+        aborted transaction is its abort marker.
+        """
+        while self._to_come and self._to_come[-1].first_offset <= last_offset:
             self._open.add(self._to_come.pop().producer_id)
+        if is_marker:
+            self._open.discard(producer_id)
+        return producer_id in self._open

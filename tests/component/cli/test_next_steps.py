@@ -17,7 +17,7 @@ import pytest
 
 import ottla.health.rules
 from ottla.cli import run
-from ottla.health import RULES, Engine, Finding, wording
+from ottla.health import RULES, Engine, Finding, phrases
 from ottla.health.facts import (
     Broker,
     Cluster,
@@ -541,7 +541,7 @@ def test_the_commands_of_a_finding_show_what_it_speaks_of(
 
 def recommended() -> set[tuple[str, ...]]:
     """The words with which commands begin in the rules, and in what they are worded with."""
-    texts = [path.read_text(encoding="utf-8") for path in (*RULE_FILES.glob("*.py"), Path(wording.__file__))]
+    texts = [path.read_text(encoding="utf-8") for path in (*RULE_FILES.glob("*.py"), Path(phrases.__file__))]
     return {tuple(each[1].split()) for text in texts for each in COMMAND.finditer(text)}
 
 

@@ -21,7 +21,7 @@ from ottla.client.errors import (
     UnsupportedVersionError,
 )
 from ottla.client.handshake import _is_number, open_connection
-from ottla.client.settings import Settings
+from ottla.client.settings import ClientSettings
 from ottla.wire import frames, types
 from tests.component.client.fake import DROP, HOLD, FakeBroker, FakeCluster
 from tests.unit.client.running import run
@@ -33,7 +33,7 @@ HEARTBEAT = types.HeartbeatRequest(group_id="g")
 async def connected(**settings: Any) -> AsyncIterator[tuple[FakeBroker, Connection]]:
     async with FakeCluster() as cluster:
         broker = cluster.broker()
-        connection = await open_connection(Peer(parse_address(broker.address)), Settings.of(**settings))
+        connection = await open_connection(Peer(parse_address(broker.address)), ClientSettings.of(**settings))
         try:
             yield broker, connection
         finally:
@@ -374,7 +374,7 @@ def test_an_older_broker_is_asked_in_a_version_that_it_has(high: int, says_versi
             broker = cluster.broker()
             broker.versions["ApiVersions"] = (0, high)
             cluster.says_versions = says_versions
-            connection = await open_connection(Peer(parse_address(broker.address)), Settings())
+            connection = await open_connection(Peer(parse_address(broker.address)), ClientSettings())
             assert [each.version for each in broker.handshakes] == [asked]
             assert 1 in connection.versions
             assert broker.connections == 1
@@ -397,7 +397,7 @@ def test_a_broker_that_cannot_be_used_is_left(answer: Any, error: type[Exception
             broker = cluster.broker()
             broker.on("ApiVersions", answer)
             with pytest.raises(error, match=reason):
-                await open_connection(Peer(parse_address(broker.address)), Settings())
+                await open_connection(Peer(parse_address(broker.address)), ClientSettings())
 
     run(body)
 
@@ -408,7 +408,7 @@ def test_a_broker_that_says_nothing_is_left_after_a_while():
             broker = cluster.broker()
             broker.on("ApiVersions", HOLD)
             with pytest.raises(RequestTimeoutError, match="within 300 ms"):
-                await open_connection(Peer(parse_address(broker.address)), Settings.of(connect_timeout_ms=300))
+                await open_connection(Peer(parse_address(broker.address)), ClientSettings.of(connect_timeout_ms=300))
 
     run(body)
 
@@ -418,7 +418,7 @@ def test_a_broker_that_does_not_speak_tls_is_hinted_at():
         async with FakeCluster() as cluster:
             tls = ssl.create_default_context()
             with pytest.raises(ConnectError, match="does it speak TLS"):
-                await open_connection(Peer(parse_address(cluster.broker().address)), Settings.of(tls=tls))
+                await open_connection(Peer(parse_address(cluster.broker().address)), ClientSettings.of(tls=tls))
 
     run(body)
 
@@ -433,6 +433,6 @@ def test_nobody_at_the_address():
         async with FakeCluster() as cluster:
             address = cluster.broker().address
         with pytest.raises(ConnectError, match=f"cannot connect to {address}: connection refused"):
-            await open_connection(Peer(parse_address(address)), Settings())
+            await open_connection(Peer(parse_address(address)), ClientSettings())
 
     run(body)

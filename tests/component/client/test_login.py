@@ -10,7 +10,7 @@ from ottla.client.connection import Connection
 from ottla.client.errors import AuthenticationError, BootstrapError, UnsupportedVersionError
 from ottla.client.handshake import open_connection
 from ottla.client.sasl import Plain, Scram
-from ottla.client.settings import Settings
+from ottla.client.settings import ClientSettings
 from ottla.wire import frames, types
 from tests.component.client.fake import FakeBroker, FakeCluster
 from tests.unit.client.running import run
@@ -21,7 +21,7 @@ PLAIN = Plain("alice", "pencil")
 
 
 async def log_in(broker: FakeBroker, sasl: Any = PLAIN) -> Connection:
-    return await open_connection(Peer(parse_address(broker.address)), Settings.of(sasl=sasl))
+    return await open_connection(Peer(parse_address(broker.address)), ClientSettings.of(sasl=sasl))
 
 
 def test_plain():

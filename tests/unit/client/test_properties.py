@@ -7,7 +7,7 @@ import pytest
 from ottla.client.errors import ConfigurationError
 from ottla.client.properties import settings_of
 from ottla.client.sasl import Plain, Scram
-from ottla.client.settings import Changes, Settings
+from ottla.client.settings import Changes, ClientSettings
 
 JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="alice" password="s3\\"cr=et, ";'
 
@@ -76,17 +76,17 @@ def test_java_s_own_stores_are_refused_with_a_way_out(kind: str, tmp_path: Path)
 
 
 def test_every_setting_can_be_changed_by_name():
-    assert set(Changes.__annotations__) == set(Settings.__dataclass_fields__)
-    assert Settings.of(client_id="me").client_id == "me"
+    assert set(Changes.__annotations__) == set(ClientSettings.__dataclass_fields__)
+    assert ClientSettings.of(client_id="me").client_id == "me"
     with pytest.raises(ConfigurationError, match="the nearest is client_id"):
-        Settings.of(clientid="me")  # type: ignore[call-arg]
+        ClientSettings.of(clientid="me")  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("changes", [{"max_in_flight": 0}, {"request_timeout_ms": "5"}, {"retry_backoff_ms": -1}])
 def test_a_setting_that_cannot_be_is_named(changes: Changes):
     with pytest.raises(ConfigurationError, match=next(iter(changes))):
-        Settings.of(**changes)
+        ClientSettings.of(**changes)
 
 
 def test_a_pause_of_nothing_is_allowed():
-    assert Settings.of(retry_backoff_ms=0).retry_backoff_ms == 0
+    assert ClientSettings.of(retry_backoff_ms=0).retry_backoff_ms == 0

@@ -1,6 +1,6 @@
 """Pauses grow, stay below their bound, and end before the deadline."""
 
-from ottla.client.timing import Backoff, Deadline
+from ottla.client.backoff import Backoff, Deadline
 
 
 def middle() -> float:

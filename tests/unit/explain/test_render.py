@@ -10,7 +10,7 @@ import pytest
 from ottla import explain
 from ottla.explain.page import ErrorPage, MessagePage, Page, PageRef, plain
 from ottla.explain.render import json, markdown, terminal
-from ottla.explain.render.wording import SIZE_LEGEND, facts
+from ottla.explain.render.phrases import SIZE_LEGEND, facts
 from tests.unit.explain.page_list import error_pages, message_pages, page_of
 
 NARROW = 60

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.core.coordinator.placing import partition_for
+from ottla.core.coordinator.partitioner import partition_for
 from ottla.core.metadata.features import FEATURES
 from ottla.health import Severity
 from ottla.health.facts import Broker, Cluster, Configs, Fact, Failed, Gone, LogDir, ShareOffsets, Transaction

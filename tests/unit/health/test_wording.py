@@ -4,8 +4,8 @@ import shlex
 
 import pytest
 
+from ottla.health.phrases import clock, consume_since, duration, href, join, nodes, number, offsets, plural, size, word
 from ottla.health.series import Series
-from ottla.health.wording import clock, consume_since, duration, href, join, nodes, number, offsets, plural, size, word
 
 
 @pytest.mark.parametrize(

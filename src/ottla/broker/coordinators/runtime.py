@@ -39,7 +39,7 @@ from ottla.broker.coordinators.shard import Shard
 from ottla.broker.network.request import AfterWrite, Answer, Request
 from ottla.broker.replicas.replicas import Replica
 from ottla.core.coordinator.contract import Context, Core, Producer, TopicsChange, World
-from ottla.core.coordinator.placing import partition_for
+from ottla.core.coordinator.partitioner import partition_for
 from ottla.log.errors import StorageError
 from ottla.wire.batch import Compression
 from ottla.wire.errors import ErrorCode

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.coordinators.internal_topics import GROUPS
 from ottla.broker.network.request import Answer, DelayedResponse, Request
-from ottla.core.coordinator.placing import partition_for
+from ottla.core.coordinator.partitioner import partition_for
 from ottla.core.metadata.fault import Reject
 from ottla.core.txn.answers import fenced_error
 from ottla.core.txn.messages import AddPartitions

@@ -15,7 +15,7 @@ from ottla.broker.coordinators.internal_topics import GROUPS, SHARE_STATE, TRANS
 from ottla.broker.handlers.metadata import leader_of
 from ottla.broker.network.authorization import check_cluster
 from ottla.broker.network.request import Answer, DelayedResponse, Request
-from ottla.core.coordinator.placing import partition_for
+from ottla.core.coordinator.partitioner import partition_for
 from ottla.core.metadata.fault import Reject
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode

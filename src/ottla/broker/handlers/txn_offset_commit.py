@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.broker.coordinators.internal_topics import GROUPS
 from ottla.broker.network.request import Answer, DelayedResponse, Request
 from ottla.broker.transactions.verification import verify_offsets
-from ottla.core.coordinator.placing import partition_for
+from ottla.core.coordinator.partitioner import partition_for
 from ottla.core.groups.offsets.requests import TransactionalCommit
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode

@@ -14,7 +14,6 @@
 `edge`                  what all of these need of a node
 `persister`             requests to share coordinators, retried and kept in order
 `state_requests`        sends one such request to all share coordinators that it is about
-`state_pruning`         deletes old records of `__share_group_state`
 `state_samples`         numbers about the state, for the metrics page
 `dead_letters`          writes rejected records to dead-letter queues
 `dead_letter_records`   the records that are written there

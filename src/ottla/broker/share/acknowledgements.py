@@ -14,7 +14,7 @@ from ottla.broker.network.request import Answer, DelayedResponse, Request
 from ottla.broker.share.leader import ShareLeader
 from ottla.broker.share.request_checks import check_request, find_source
 from ottla.broker.share.responses import Leaders, by_topic
-from ottla.core.share.partition.acknowledging import check_batches
+from ottla.core.share.partition.acknowledgement import check_batches
 from ottla.core.share.partition.events import Acknowledgement
 from ottla.core.share.sessions import Partition
 from ottla.core.share.state.kept import Key

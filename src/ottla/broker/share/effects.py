@@ -1,4 +1,5 @@
-"""Has the share coordinators make and delete state, as share groups ask; and drops what leaders held of it."""
+"""Has the share coordinators make and delete state, as share groups ask; and drops what leaders held of it. Deletes
+old records of `__share_group_state` when share coordinators ask for it."""
 
 from __future__ import annotations
 
@@ -7,9 +8,11 @@ from itertools import groupby
 from typing import Any
 
 from ottla.broker.coordinators.edge import Perform
+from ottla.broker.coordinators.runtime import Runtime
 from ottla.broker.share.share_node import ShareNode
 from ottla.core.coordinator.contract import COMMITTED, Outcome
 from ottla.core.share.group.effects import DeleteState, InitializeState, Refusal
+from ottla.core.share.state import PruneLog
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.delete_share_group_state import DeleteShareGroupStateRequest, DeleteShareGroupStateResponse
 from ottla.wire.types.initialize_share_group_state import (
@@ -17,7 +20,7 @@ from ottla.wire.types.initialize_share_group_state import (
     InitializeShareGroupStateResponse,
 )
 
-__all__ = ["performers"]
+__all__ = ["performers", "state_performers"]
 
 Done = Callable[[Outcome], None]
 
@@ -28,6 +31,16 @@ def performers(share: Callable[[], ShareNode]) -> dict[type, Perform]:
         InitializeState: lambda effect, done: _initialize(share(), effect, done),
         DeleteState: lambda effect, done: _delete(share(), effect, done),
     }
+
+
+def state_performers(share_state: Runtime) -> dict[type, Perform]:
+    """What share coordinators ask for."""
+
+    def prune(effect: PruneLog, done: Done) -> None:
+        share_state.prune(effect.partition, effect.offset)
+        done(COMMITTED)
+
+    return {PruneLog: prune}
 
 
 def _initialize(share: ShareNode, effect: InitializeState, done: Done) -> None:

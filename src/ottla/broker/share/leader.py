@@ -18,7 +18,7 @@ from ottla.broker.share.edge import Edge, Source
 from ottla.broker.share.led_share_partition import LedSharePartition
 from ottla.core.coordinator.deadlines import Deadlines
 from ottla.core.metadata.features import DEAD_LETTERS_FROM
-from ottla.core.share.partition import Settings
+from ottla.core.share.partition import SharePartitionSettings
 from ottla.core.share.sessions import Ended, ShareSession, ShareSessions
 from ottla.core.share.state.kept import Key
 from ottla.wire.errors import ErrorCode
@@ -38,7 +38,7 @@ class ShareLeader:
         self.counts = GroupCounts()
         self._led: dict[Key, LedSharePartition] = {}
         self._deadlines = Deadlines()
-        self._settings: dict[str, Settings] = {}
+        self._settings: dict[str, SharePartitionSettings] = {}
         self._settings_version = -1
 
     def __iter__(self) -> Iterator[LedSharePartition]:
@@ -104,7 +104,7 @@ class ShareLeader:
 
     # --- settings -----------------------------------------------------------------------------------------------------
 
-    def settings(self, group_id: str) -> Settings:
+    def settings(self, group_id: str) -> SharePartitionSettings:
         """The present settings of a group."""
         version = self.edge.settings_version
         if self._settings_version != version:
@@ -117,9 +117,9 @@ class ShareLeader:
             settings = self._settings[group_id] = self._read_settings(group_id)
         return settings
 
-    def _read_settings(self, group_id: str) -> Settings:
+    def _read_settings(self, group_id: str) -> SharePartitionSettings:
         setting = partial(self.edge.group_setting, group_id)
-        return Settings(
+        return SharePartitionSettings(
             lock_duration_ms=setting("share.record.lock.duration.ms"),
             delivery_count_limit=setting("share.delivery.count.limit"),
             max_record_locks=setting("share.partition.max.record.locks"),

@@ -13,10 +13,11 @@ from typing import Final, NamedTuple
 
 from ottla.broker.network.send_queue import FileSpan
 from ottla.broker.share.edge import Source
-from ottla.core.share.partition.transactions import AbortedTransaction, ReadBatch
+from ottla.core.share.partition.events import ReadBatch
 from ottla.log.disk import File
 from ottla.log.read import FetchRegion, Isolation
 from ottla.log.segment import Segment
+from ottla.wire.aborted import AbortedTransaction
 from ottla.wire.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES
 
 __all__ = ["BatchRange", "LogRead", "Reader"]
@@ -46,7 +47,7 @@ class LogRead(NamedTuple):
         """The aborted transactions that reach into it; None if data are read whether they are committed or not."""
         if self.region is None or self.region.aborted_transactions is None:
             return None
-        return [AbortedTransaction(each.producer_id, each.first_offset) for each in self.region.aborted_transactions]
+        return [AbortedTransaction(each.first_offset, each.producer_id) for each in self.region.aborted_transactions]
 
 
 class BatchRange:

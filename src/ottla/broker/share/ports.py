@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ottla.broker.coordinators.internal_topics import InternalTopic
     from ottla.broker.coordinators.runtime import MakeRefusal
     from ottla.broker.loop.clock import Clock
-    from ottla.broker.loop.delayed_operations import DelayedOperation
+    from ottla.broker.loop.delayed_operations import DelayedOperations
     from ottla.broker.loop.purgatory import Purgatory
     from ottla.broker.network.request import Request
     from ottla.broker.replicas.replicas import Replicas
@@ -52,25 +52,13 @@ class ShareStatePorts(Protocol):
     def internal_topics(self) -> TopicCreation: ...
 
 
-class Timer(Protocol):
-    """A clock, as far as durations go."""
-
-    def monotonic_ms(self) -> int: ...
-
-
-class Parking(Protocol):
-    """Parks retries."""
-
-    def park(self, delayed: DelayedOperation) -> bool: ...
-
-
 class PersisterPorts(ShareStatePorts, Protocol):
     """Needed to send requests to share coordinators and retry them."""
 
     @property
-    def clock(self) -> Timer: ...
+    def clock(self) -> Clock: ...
     @property
-    def purgatory(self) -> Parking: ...
+    def purgatory(self) -> Purgatory | DelayedOperations: ...
 
 
 class DeadLetterPorts(Protocol):

@@ -14,7 +14,7 @@ from typing import Any
 from ottla.broker.coordinators.internal_topics import SHARE_STATE
 from ottla.broker.network.request import Request
 from ottla.broker.share.ports import ShareStatePorts
-from ottla.core.coordinator.placing import partition_for
+from ottla.core.coordinator.partitioner import partition_for
 from ottla.core.share.state.kept import Key
 from ottla.core.share.state.messages import answer_of, coordinator_key, keys_of, part_of, refusal, results_of
 from ottla.wire.errors import ErrorCode

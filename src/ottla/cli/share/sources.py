@@ -62,7 +62,7 @@ async def _stored(client: Client, group_id: str, standings: list[Standing]) -> d
 async def _replayed(client: Client, keys: set[Key]) -> dict[Key, Kept]:
     """The state of these keys, from the records of their partitions."""
     from ottla.client import EARLIEST, LATEST, fetch
-    from ottla.core.coordinator.placing import partition_for
+    from ottla.core.coordinator.partitioner import partition_for
     from ottla.wire import uuid_text
     from ottla.wire.keyed import decode_keyed
 

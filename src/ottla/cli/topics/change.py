@@ -13,7 +13,7 @@ from ottla.cli.confirm import confirm, yes_option
 from ottla.cli.failure import EXIT_IN_PART, Failure
 from ottla.cli.refusal import code_of, one_line
 from ottla.cli.topics.find import Ends, ends_of, found_topics
-from ottla.health.wording import number, plural
+from ottla.health.phrases import number, plural
 
 if TYPE_CHECKING:
     from ottla.client import Client, ResponseError

@@ -15,7 +15,7 @@ from ottla.cli.failure import Failure
 from ottla.cli.moments import moment_ms, moment_of_duration_ms
 from ottla.cli.topics.find import ends_of, found_topics
 from ottla.cli.topics.record_text import FORMS, decoded, filter_row, internal, row_json
-from ottla.health.wording import number
+from ottla.health.phrases import number
 
 if TYPE_CHECKING:
     from ottla.client import Client, ConsumerRecord, TopicPartition

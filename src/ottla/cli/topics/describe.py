@@ -11,7 +11,7 @@ from ottla.cli.cluster import Column, Target, json_option, numbers, print_table,
 from ottla.cli.configs.show import entry_json, value_text
 from ottla.cli.topics.find import Ends, ends_of, found_topics, has_leader, id_text, is_unhealthy
 from ottla.cli.watch import Watch, find_and_show, watch_options
-from ottla.health.wording import number, size
+from ottla.health.phrases import number, size
 
 if TYPE_CHECKING:
     from ottla.client import Client, TopicPartition

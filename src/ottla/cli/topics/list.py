@@ -9,7 +9,7 @@ import click
 from ottla.cli.cluster import Column, Target, json_option, print_table, target_options
 from ottla.cli.topics.find import Ends, ends_of, found_topics, has_leader, id_text, is_under_replicated, is_unhealthy
 from ottla.cli.watch import Watch, find_and_show, watch_options
-from ottla.health.wording import number, size
+from ottla.health.phrases import number, size
 
 if TYPE_CHECKING:
     from ottla.client import Client, TopicPartition

@@ -12,7 +12,7 @@ from ottla.cli.failure import Failure
 from ottla.cli.moments import moment_ms
 from ottla.cli.topics.find import Ends, ends_of, found_topics
 from ottla.cli.watch import Watch, find_and_show, watch_options
-from ottla.health.wording import number
+from ottla.health.phrases import number
 
 if TYPE_CHECKING:
     from ottla.client import Client, TopicPartition

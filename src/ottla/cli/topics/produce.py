@@ -12,7 +12,7 @@ import click
 from ottla.cli.cluster import Target, json_option, key_and_value, on_cluster, print_json, target_options
 from ottla.cli.failure import Failure
 from ottla.cli.topics.find import found_topics
-from ottla.health.wording import plural
+from ottla.health.phrases import plural
 
 if TYPE_CHECKING:
     from ottla.client import Client, Delivered, ProducerRecord

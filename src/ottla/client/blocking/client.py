@@ -9,12 +9,12 @@ from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar, Unpack
 
 from ottla.client.address import Address, Peer
 from ottla.client.answers import SendOptions
+from ottla.client.backoff import Backoff, Deadline
 from ottla.client.blocking.connection import BlockingConnection, open_blocking
 from ottla.client.client import Answer, Build, Client
 from ottla.client.metadata import Broker, Metadata, TopicPartition
 from ottla.client.pool import Link
-from ottla.client.settings import Changes, Settings
-from ottla.client.timing import Backoff, Deadline
+from ottla.client.settings import Changes, ClientSettings
 
 __all__ = ["BlockingClient"]
 
@@ -51,7 +51,7 @@ class BlockingClient:
         _run(self._client.close())
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> ClientSettings:
         return self._client.settings
 
     @property

@@ -10,12 +10,12 @@ from collections import deque
 from typing import Final, NamedTuple
 
 from ottla.client.address import Peer
+from ottla.client.backoff import Deadline
 from ottla.client.errors import ClientError, ClosedError, ConnectError, ConnectionLostError, RequestTimeoutError
 from ottla.client.exchange import SIZE, Requests, SentRequest, bad_size, loss, patience_ms, read_answer
-from ottla.client.greeting import SECOND_MS, Greeting, greet
-from ottla.client.handshake import GREETING, reason
-from ottla.client.settings import Settings
-from ottla.client.timing import Deadline
+from ottla.client.handshake import NEGOTIATION, reason
+from ottla.client.negotiation import SECOND_MS, Negotiation, negotiate
+from ottla.client.settings import ClientSettings
 from ottla.client.versions import ApiRanges
 
 __all__ = ["BlockingConnection", "open_blocking"]
@@ -29,18 +29,18 @@ class _Waiting(NamedTuple):
     limit_ms: int
 
 
-def open_blocking(peer: Peer, settings: Settings) -> BlockingConnection:
+def open_blocking(peer: Peer, settings: ClientSettings) -> BlockingConnection:
     """A connection that is ready for requests, or ConnectError, AuthenticationError and the like."""
     connection = BlockingConnection(peer, settings, _connect(peer, settings))
     try:
-        _follow(connection, greet(peer, settings.sasl), Deadline(settings.connect_timeout_ms))
+        _follow(connection, negotiate(peer, settings.sasl), Deadline(settings.connect_timeout_ms))
     except BaseException:
         connection.shut()
         raise
     return connection
 
 
-def _connect(peer: Peer, settings: Settings) -> socket.socket:
+def _connect(peer: Peer, settings: ClientSettings) -> socket.socket:
     host, port = peer.address
     raw: socket.socket | None = None
     try:
@@ -56,16 +56,16 @@ def _connect(peer: Peer, settings: Settings) -> socket.socket:
     raise ConnectError(peer, why)
 
 
-def _follow(connection: BlockingConnection, greeting: Greeting, deadline: Deadline) -> None:
+def _follow(connection: BlockingConnection, negotiation: Negotiation, deadline: Deadline) -> None:
     try:
-        said = next(greeting)
+        said = next(negotiation)
         while True:
             connection.send(*said)
             try:
                 answer = connection.receive(deadline)
             except RequestTimeoutError as error:
-                raise RequestTimeoutError(connection.peer, GREETING, error.waited_ms) from None
-            said = greeting.send(answer)
+                raise RequestTimeoutError(connection.peer, NEGOTIATION, error.waited_ms) from None
+            said = negotiation.send(answer)
     except StopIteration as end:
         connection.versions, session_s = end.value
         if session_s is not None:
@@ -75,7 +75,7 @@ def _follow(connection: BlockingConnection, greeting: Greeting, deadline: Deadli
 class BlockingConnection:
     """What `open_blocking` gives. `versions` is what the broker offers."""
 
-    def __init__(self, peer: Peer, settings: Settings, sock: socket.socket) -> None:
+    def __init__(self, peer: Peer, settings: ClientSettings, sock: socket.socket) -> None:
         self.peer = peer
         self.versions: ApiRanges = {}
         self.session_ends_at_s: float | None = None

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from struct import Struct
 from typing import Final, NamedTuple
 
+from ottla.client.backoff import Deadline
 from ottla.client.blocking.client import BlockingBackoff, BlockingClient
 from ottla.client.blocking.connection import BlockingConnection
 from ottla.client.errors import ClientError, ProtocolError, ResponseError
@@ -21,7 +22,6 @@ from ottla.client.fetch_request import FetchLimits, fetch_request
 from ottla.client.metadata import NO_NODE, Broker, TopicPartition
 from ottla.client.offsets import Isolation, isolation_level
 from ottla.client.retry import Routing, retry_action
-from ottla.client.timing import Deadline
 from ottla.client.versions import choose_version
 from ottla.wire.aborted import AbortedTransaction
 from ottla.wire.batch import split_batches

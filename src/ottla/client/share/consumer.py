@@ -42,6 +42,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Final, Literal, NamedTuple, Self
 
+from ottla.client.backoff import Deadline
 from ottla.client.client import Client
 from ottla.client.errors import ClientError, ClosedError, ConfigurationError
 from ottla.client.metadata import TopicPartition
@@ -50,7 +51,6 @@ from ottla.client.share.exchange import Exchange, Outcomes
 from ottla.client.share.membership import Membership
 from ottla.client.share.records import AcknowledgeType, Acquired, ShareRecord
 from ottla.client.share.session import NOTHING, Limits, ShareSession, TopicIdPartition
-from ottla.client.timing import Deadline
 from ottla.wire import WireError
 
 __all__ = ["ShareConsumer"]

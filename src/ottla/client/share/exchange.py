@@ -24,13 +24,13 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any, Final
 
+from ottla.client.backoff import Backoff, Deadline
 from ottla.client.client import Answer, Client
 from ottla.client.errors import ClientError, ClosedError, ResponseError, UnsupportedVersionError
 from ottla.client.metadata import TopicPartition
 from ottla.client.share.acknowledgements import AcknowledgementBatch, PendingAcknowledgements
 from ottla.client.share.records import AcknowledgeType, Acquired, AcquiredRange, settle
 from ottla.client.share.session import NOTHING, Limits, Sent, ShareSession, TopicIdPartition
-from ottla.client.timing import Backoff, Deadline
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
 from ottla.wire.types.share_fetch import ShareFetchRequest, ShareFetchResponse, ShareFetchResponsePartitionData

@@ -1,8 +1,8 @@
 """The core of one partition of `__transaction_state`.
 
-Every request is about one transactional id. It is judged by what is known of the id (`initializing`, `adding`,
-`ending`), and what is decided is one record; `workflow` ends transactions. Two things run by the clock: transactions
-that are open for longer than their producer allowed are aborted (every
+Every request is about one transactional id. It is judged by what is known of the id (`init_producer_id`,
+`add_partitions`, `end_txn`), and what is decided is one record; `workflow` ends transactions. Two things run
+by the clock: transactions that are open for longer than their producer allowed are aborted (every
 `transaction.abort.timed.out.transaction.cleanup.interval.ms`), and ids that nobody has used for
 `transactional.id.expiration.ms` are forgotten (every `transaction.remove.expired.transaction.cleanup.interval.ms`).
 
@@ -21,9 +21,9 @@ from typing import Any, Final
 import msgspec
 
 from ottla.core.coordinator.contract import NOTHING, Context, Outcome, Reply, Result, Timer, TopicsChange
-from ottla.core.txn import adding, ending, initializing
+from ottla.core.txn import add_partitions, end_txn, init_producer_id
 from ottla.core.txn.answers import refusal
-from ottla.core.txn.initializing import NeedsProducerId
+from ottla.core.txn.init_producer_id import NeedsProducerId
 from ottla.core.txn.messages import (
     AddPartitions,
     DescribeTransaction,
@@ -110,16 +110,16 @@ class TransactionCoordinator:
         return self._decide(request, now, outcome.value)
 
     def _initialize(self, request: InitProducerIdRequest, context: Context, producer_id: int | None) -> Result:
-        timeout_ms = initializing.check_request(request, context)
+        timeout_ms = init_producer_id.check_request(request, context)
         transactional_id = request.transactional_id or ""
         known = self.transactions.get(transactional_id)
         if known is not None:
-            initializing.check_state(request, known)
+            init_producer_id.check_state(request, known)
             if known.state is TransactionState.ONGOING:
                 answer = refusal(request, ErrorCode.CONCURRENT_TRANSACTIONS, context.api_version)
                 return self._fence(known, context)._replace(replies=[Reply(context.token, answer)])
         last_epoch = self._last_epochs.get(transactional_id, NO_EPOCH)
-        begin = initializing.judge(request, known, last_epoch, producer_id, timeout_ms, context)
+        begin = init_producer_id.judge(request, known, last_epoch, producer_id, timeout_ms, context)
         self._remember_epoch(transactional_id, begin.last_epoch)
         begun = begin.transaction
         answer = InitProducerIdResponse(producer_id=begun.producer_id, producer_epoch=begun.producer_epoch)
@@ -131,9 +131,9 @@ class TransactionCoordinator:
         known = self.transactions.get(request.transactional_id)
         if known is None:
             raise Reject(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-        if context.api_version < ending.EPOCH_BUMPS_FROM:
+        if context.api_version < end_txn.EPOCH_BUMPS_FROM:
             return self._end_v1(request, known, context)
-        if ending.is_done_v2(request, known):
+        if end_txn.is_done_v2(request, known):
             answer = EndTxnResponse(producer_id=known.producer_id, producer_epoch=known.producer_epoch)
             return Result(replies=[Reply(context.token, answer)])
         if known.is_exhausted and producer_id is None:
@@ -150,7 +150,7 @@ class TransactionCoordinator:
         return self._begin_end(prepared, answer, context)
 
     def _end_v1(self, request: EndTxnRequest, known: Transaction, context: Context) -> Result:
-        if ending.is_done_v1(request, known):
+        if end_txn.is_done_v1(request, known):
             return Result(replies=[Reply(context.token, EndTxnResponse())])
         prepared = known.prepared(is_commit=request.committed, client_version=0, now_ms=context.wall_ms)
         return self._begin_end(prepared, EndTxnResponse(), context)
@@ -178,13 +178,13 @@ class TransactionCoordinator:
     # --- partitions ---------------------------------------------------------------------------------------------------
 
     def _add(self, request: AddPartitions, context: Context) -> Result:
-        added = adding.add(request, self.transactions.get(request.transactional_id), context.wall_ms)
+        added = add_partitions.add(request, self.transactions.get(request.transactional_id), context.wall_ms)
         if added is None:
             return Result(replies=[Reply(context.token, ErrorCode.NONE)])
         return self._step(added, ErrorCode.NONE, context)
 
     def _verify(self, request: VerifyPartitions, context: Context) -> Result:
-        codes = adding.verify(request, self.transactions.get(request.transactional_id))
+        codes = add_partitions.verify(request, self.transactions.get(request.transactional_id))
         return Result(replies=[Reply(context.token, codes)])
 
     # --- looking ------------------------------------------------------------------------------------------------------

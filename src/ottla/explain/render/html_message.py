@@ -10,7 +10,7 @@ from ottla.explain.address import field_anchor
 from ottla.explain.page import Block, DiagramRow, ErrorRow, MessagePage, PageRef, SchemaRow, VersionRow
 from ottla.explain.render import html_bytes, html_diagram
 from ottla.explain.render.html_parts import PageLinks, badge, crumbs, named, prose, section, table
-from ottla.explain.render.wording import CHANGE_WORDS, SIZE_LEGEND, facts, unchanged
+from ottla.explain.render.phrases import CHANGE_WORDS, SIZE_LEGEND, facts, unchanged
 
 CHANGE_SIGNS = {"added": "+", "removed": "−", "changed": "~"}
 HALVES = {"Key": "Value", "Value": "Key"}

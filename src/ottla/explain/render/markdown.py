@@ -21,7 +21,7 @@ from ottla.explain.page import (
     SchemaRow,
     VersionRow,
 )
-from ottla.explain.render.wording import CHANGE_WORDS, SIZE_LEGEND, STORY_WORDS, facts, unchanged
+from ottla.explain.render.phrases import CHANGE_WORDS, SIZE_LEGEND, STORY_WORDS, facts, unchanged
 
 Link = Callable[[PageRef], str]
 

@@ -32,7 +32,7 @@ from ottla.explain.render.lines import (
     width_of,
     wrapped,
 )
-from ottla.explain.render.wording import SIZE_LEGEND, STORY_WORDS, facts, unchanged
+from ottla.explain.render.phrases import SIZE_LEGEND, STORY_WORDS, facts, unchanged
 
 if TYPE_CHECKING:
     from rich.console import Console

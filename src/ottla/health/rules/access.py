@@ -7,8 +7,8 @@ from typing import Final
 
 from ottla.health.facts import FACTS, Fact, LoginFailures, Transaction, TransactionPartition
 from ottla.health.finding import NextStep, Severity, Subject, Tier
+from ottla.health.phrases import clock, href, join, number, plural, word
 from ottla.health.rule import Match, RuleContext, Scope, rule
-from ottla.health.wording import clock, href, join, number, plural, word
 
 MINUTE_MS: Final = 60_000
 ABORTS: Final = 3

@@ -7,8 +7,8 @@ from typing import Final
 
 from ottla.health.facts import Cluster
 from ottla.health.finding import NextStep, Severity, Subject, Tier
+from ottla.health.phrases import href
 from ottla.health.rule import Match, RuleContext, rule
-from ottla.health.wording import href
 
 HOUR_MS: Final = 3_600_000
 DEFAULT_FROM: Final[dict[str, tuple[tuple[int, int], ...]]] = {

@@ -11,8 +11,8 @@ from ottla.health.finding import NextStep, Severity, Subject, Tier
 from ottla.health.group_history import GroupHistory, pairs
 from ottla.health.history import History
 from ottla.health.lag_history import LagHistory, TopicLagHistory
+from ottla.health.phrases import duration, href, number, plural, word
 from ottla.health.rule import Match, RuleContext, rule
-from ottla.health.wording import duration, href, number, plural, word
 
 MINUTE_MS: Final = 60_000
 WINDOWS: Final = 5

@@ -11,9 +11,9 @@ from ottla.health.finding import NextStep, Severity, Subject, Tier
 from ottla.health.group_history import WINDOW_MS, EpochBump, GroupHistory, holdings, lacking, surplus
 from ottla.health.history import History
 from ottla.health.lost_members import Lost
+from ottla.health.phrases import consume_since, duration, href, join, plural, word
 from ottla.health.rule import Match, RuleContext, rule
 from ottla.health.rules.partitions import GROUP_TOPIC, partition_for
-from ottla.health.wording import consume_since, duration, href, join, plural, word
 
 REVOKING: Final = frozenset({"consumer", "streams"})
 """Types of groups in which a member must revoke a partition before another member gets it."""

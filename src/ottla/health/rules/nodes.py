@@ -8,8 +8,8 @@ from typing import Final
 from ottla.health.cluster_history import DiskHistory
 from ottla.health.facts import Broker, Cluster, LogDir
 from ottla.health.finding import NextStep, Severity, Subject, Tier
+from ottla.health.phrases import duration, href, plural, size
 from ottla.health.rule import Match, RuleContext, rule
-from ottla.health.wording import duration, href, plural, size
 
 NODES: Final = "ottla nodes"
 FAILED: Final = frozenset({"KAFKA_STORAGE_ERROR", "LOG_DIR_NOT_FOUND", "56", "57"})

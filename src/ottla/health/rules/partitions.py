@@ -9,8 +9,8 @@ from ottla.health.cluster_history import TopicHistory
 from ottla.health.facts import Partition
 from ottla.health.finding import NextStep, Severity, Subject, Tier
 from ottla.health.history import History
+from ottla.health.phrases import clock, href, join, nodes, plural, word
 from ottla.health.rule import Match, RuleContext, rule
-from ottla.health.wording import clock, href, join, nodes, plural, word
 
 GROUP_TOPIC: Final = "__consumer_offsets"
 SHARE_TOPIC: Final = "__share_group_state"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from ottla.health.cluster_history import Election
 from ottla.health.facts import Replica
 from ottla.health.finding import NextStep, Severity, Subject, Tier
+from ottla.health.phrases import clock, duration, href, nodes, number, plural
 from ottla.health.rule import Match, RuleContext, rule
-from ottla.health.wording import clock, duration, href, nodes, number, plural
 
 QUORUM = Subject("quorum", "__cluster_metadata")
 STATUS = "ottla quorum status"

@@ -8,11 +8,7 @@ from typing import Final
 
 from ottla.health.finding import NextStep, Severity, Subject, Tier
 from ottla.health.history import History
-from ottla.health.rule import Match, RuleContext, rule
-from ottla.health.rules.partitions import SHARE_TOPIC
-from ottla.health.series import Series
-from ottla.health.share_history import BUCKET_MS, Archived, Bucket, Deliveries, ShareGroupHistory, SharePartitionHistory
-from ottla.health.wording import (
+from ottla.health.phrases import (
     clock,
     consume_since,
     duration,
@@ -24,6 +20,10 @@ from ottla.health.wording import (
     plural,
     word,
 )
+from ottla.health.rule import Match, RuleContext, rule
+from ottla.health.rules.partitions import SHARE_TOPIC
+from ottla.health.series import Series
+from ottla.health.share_history import BUCKET_MS, Archived, Bucket, Deliveries, ShareGroupHistory, SharePartitionHistory
 
 MINUTE_MS: Final = 60_000
 DEAD_LETTERS_FROM: Final = 2

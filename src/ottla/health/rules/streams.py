@@ -9,8 +9,8 @@ from ottla.health.facts import Group
 from ottla.health.finding import NextStep, Severity, Subject, Tier
 from ottla.health.group_history import GroupHistory
 from ottla.health.history import History
+from ottla.health.phrases import duration, href, join, number, word
 from ottla.health.rule import Match, RuleContext, rule
-from ottla.health.wording import duration, href, join, number, word
 
 
 def _streams(ctx: RuleContext) -> GroupHistory | None:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from ottla.draw.markup import NOTHING, Markup, element, joined
-from ottla.health.wording import duration
+from ottla.health.phrases import duration
 from ottla.spark.report.axes import Scale
 from ottla.spark.report.forms import iso, shortened
-from ottla.spark.report.listing import fields
+from ottla.spark.report.html_table import fields
 from ottla.spark.report.plot import Frame, Key, bands, figure, percent_text, time_axis, twin
 
 ROW: Final = 26

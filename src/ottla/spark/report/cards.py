@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ottla.draw.markup import NOTHING, Markup, element, escaped, joined
-from ottla.health.wording import offsets, plural
+from ottla.health.phrases import offsets, plural
 from ottla.spark.report.forms import UNKNOWN, ago, identity, moment, number, percent, span
-from ottla.spark.report.listing import fields, listing
+from ottla.spark.report.html_table import fields, listing
 
 __all__ = ["SIGNS", "badge", "cards"]
 

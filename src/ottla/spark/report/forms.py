@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from ottla.draw.markup import Markup, element, escaped, joined
-from ottla.health.wording import duration
+from ottla.health.phrases import duration
 
 __all__ = [
     "UNKNOWN",

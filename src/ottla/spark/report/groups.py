@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pyarrow.compute as pc
 
-from ottla.health.wording import duration, number, plural
+from ottla.health.phrases import duration, number, plural
 from ottla.spark.report.material import Key, Material
 from ottla.spark.report.names import clients_of, told_apart
 from ottla.spark.report.part import Part, table

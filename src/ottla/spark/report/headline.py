@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health import RULES
-from ottla.health.wording import duration, plural
+from ottla.health.phrases import duration, plural
 from ottla.spark.report.axes import Scale
 from ottla.spark.report.band_plot import findings_plot
 from ottla.spark.report.cards import anchor, badge

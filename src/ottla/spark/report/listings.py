@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from ottla.draw.markup import Markup
-from ottla.spark.report.listing import Field, fields, listing
+from ottla.spark.report.html_table import Field, fields, listing
 
 __all__ = ["LISTINGS", "listed"]
 

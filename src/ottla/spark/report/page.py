@@ -8,7 +8,7 @@ from typing import Any, Final
 from ottla.draw.document import asset, document, footer, main, shared, top_bar
 from ottla.draw.markup import Markup, element, joined
 from ottla.spark.report.headline import headline, summary, time_of
-from ottla.spark.report.listing import DETAIL, DETAILS
+from ottla.spark.report.html_table import DETAIL, DETAILS
 from ottla.spark.report.sections import SECTIONS
 
 __all__ = ["POLICY", "page"]

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow.compute as pc
 
-from ottla.health.wording import duration, plural
+from ottla.health.phrases import duration, plural
 from ottla.spark.report.material import Material
 from ottla.spark.report.part import Part, table
 from ottla.spark.report.rows import Row, Rows

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow.compute as pc
 
-from ottla.health.wording import plural
+from ottla.health.phrases import plural
 from ottla.spark.jobs.params import Params
 from ottla.spark.report.material import Key, Material
 from ottla.spark.report.part import KEPT_ROWS, Part, table

@@ -11,7 +11,7 @@ from ottla.broker.coordinators import loader, runtime
 from ottla.broker.coordinators.internal_topics import GROUPS
 from ottla.broker.replicas.unit_of_work import EXPIRED_MAX, ROUNDS_MAX
 from ottla.core.coordinator.contract import Outcome, Producer
-from ottla.core.coordinator.placing import partition_for
+from ottla.core.coordinator.partitioner import partition_for
 from ottla.core.metadata.context import Result
 from ottla.log.read import Isolation
 from ottla.wire.batch import AnyBatch, split_batches

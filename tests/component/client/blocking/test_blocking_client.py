@@ -8,6 +8,7 @@ import pytest
 
 from ottla.client import EARLIEST, TopicPartition, list_offsets
 from ottla.client.address import Address, Peer
+from ottla.client.backoff import Deadline
 from ottla.client.blocking import BlockingClient, cached_client
 from ottla.client.blocking.cache import HELD_MAX, forget
 from ottla.client.blocking.connection import BlockingConnection
@@ -21,7 +22,6 @@ from ottla.client.errors import (
     ResponseError,
 )
 from ottla.client.sasl import Plain
-from ottla.client.timing import Deadline
 from ottla.wire import types
 from ottla.wire.types.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from tests.component.client.blocking.threaded import threaded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.core.coordinator.placing import java_hash, partition_for
+from ottla.core.coordinator.partitioner import java_hash, partition_for
 
 
 @pytest.mark.parametrize(

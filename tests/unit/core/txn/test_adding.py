@@ -1,4 +1,4 @@
-"""Partitions of a transaction: the table of `ottla.core.txn.adding`."""
+"""Partitions of a transaction: the table of `ottla.core.txn.add_partitions`."""
 
 from collections.abc import Callable
 from typing import Any

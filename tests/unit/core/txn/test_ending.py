@@ -1,4 +1,4 @@
-"""EndTxn: both tables of `ottla.core.txn.ending`."""
+"""EndTxn: both tables of `ottla.core.txn.end_txn`."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""InitProducerId: the table of `ottla.core.txn.initializing`."""
+"""InitProducerId: the table of `ottla.core.txn.init_producer_id`."""
 
 import pytest
 

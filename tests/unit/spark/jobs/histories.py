@@ -93,7 +93,7 @@ class Script:
         self.rows: list[RecordRow] = []
         self.now_ms = self.START_MS
         self.hash = topic_hash
-        self._known: dict[str, members.Member] = {}
+        self._known: dict[str, members.ConsumerGroupMember] = {}
 
     def at(self, second: float) -> Script:
         self.now_ms = self.START_MS + round(second * 1000)
@@ -107,7 +107,7 @@ class Script:
         return self
 
     def member(self, name: str, instance: str | None = None, topics: Iterable[str] = ("t",), **more: Any) -> Script:
-        known = self._known.get(name, members.Member(member_id=name, client_id=f"client of {name}"))
+        known = self._known.get(name, members.ConsumerGroupMember(member_id=name, client_id=f"client of {name}"))
         subscription = members.Subscription(frozenset(topics), "")
         changed = {"rebalance_timeout_ms": 300_000, **more}
         new = msgspec.structs.replace(known, instance_id=instance, subscription=subscription, **changed)

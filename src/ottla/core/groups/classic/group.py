@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.core.coordinator.placing import java_hash
+from ottla.core.coordinator.partitioner import java_hash
 from ottla.core.coordinator.records import tombstone
-from ottla.core.groups.classic.member import Member, Protocol, Terms
+from ottla.core.groups.classic.member import ClassicGroupMember, Protocol, Terms
 from ottla.core.groups.classic.states import GroupState, is_step
 from ottla.core.groups.classic.subscriptions import SubscribedTopics
 from ottla.core.groups.table import Claim, ExpiryRule, GroupKind, HoldsNothingElsewhere
@@ -74,7 +74,7 @@ class ClassicGroup(HoldsNothingElsewhere):
         self.protocol_type = ""
         self.protocol_name: str | None = None
         self.leader_id: str | None = None
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, ClassicGroupMember] = {}
         self.statics: dict[str, str] = {}
         """Instance id -> member id."""
         self.pending_members: dict[str, None] = {}
@@ -98,7 +98,12 @@ class ClassicGroup(HoldsNothingElsewhere):
 
     @classmethod
     def of_members(
-        cls, group_id: str, generation: int, protocol_type: str, members: Iterable[Member], since_ms: int | None
+        cls,
+        group_id: str,
+        generation: int,
+        protocol_type: str,
+        members: Iterable[ClassicGroupMember],
+        since_ms: int | None,
     ) -> ClassicGroup:
         """A stable group: the first member leads, and the protocol is the one that they would choose."""
         group = cls(group_id, since_ms)
@@ -112,7 +117,7 @@ class ClassicGroup(HoldsNothingElsewhere):
 
     # --- members ------------------------------------------------------------------------------------------------------
 
-    def add(self, member: Member, protocol_type: str) -> None:
+    def add(self, member: ClassicGroupMember, protocol_type: str) -> None:
         if not self.members:
             self.protocol_type = protocol_type
         if self.leader_id is None:
@@ -124,7 +129,7 @@ class ClassicGroup(HoldsNothingElsewhere):
         self.parked_join_count += member.join is not None
         self.pending_members.pop(member.member_id, None)
 
-    def remove(self, member_id: str) -> Member | None:
+    def remove(self, member_id: str) -> ClassicGroupMember | None:
         """Take out a member or a pending one; if it led, the longest-standing one does."""
         member = self.members.pop(member_id, None)
         self.pending_members.pop(member_id, None)
@@ -144,7 +149,7 @@ class ClassicGroup(HoldsNothingElsewhere):
         self.pending_members[member_id] = None
         return next(iter(self.pending_members)) if len(self.pending_members) > PENDING_MEMBERS_MAX else None
 
-    def rename(self, member: Member, new_id: str) -> None:
+    def rename(self, member: ClassicGroupMember, new_id: str) -> None:
         """A static member comes back under a new id, and takes the place of the old one. Requests that are parked
         under the old id must have been answered."""
         old_id, member.member_id = member.member_id, new_id
@@ -157,7 +162,7 @@ class ClassicGroup(HoldsNothingElsewhere):
             self.pending_syncs.remove(old_id)
             self.pending_syncs.add(new_id)
 
-    def change_terms(self, member: Member, terms: Terms) -> None:
+    def change_terms(self, member: ClassicGroupMember, terms: Terms) -> None:
         self._count(member.protocols, -1)
         member.terms = terms
         self._count(member.protocols, 1)
@@ -180,7 +185,7 @@ class ClassicGroup(HoldsNothingElsewhere):
         """What the slowest member asks for."""
         return max((each.rebalance_timeout_ms for each in self.members.values()), default=0)
 
-    def check_member(self, member_id: str, instance_id: str | None) -> Member:
+    def check_member(self, member_id: str, instance_id: str | None) -> ClassicGroupMember:
         """The member that somebody claims to be."""
         if instance_id is not None:
             owner = self.statics.get(instance_id)
@@ -258,7 +263,7 @@ class ClassicGroup(HoldsNothingElsewhere):
         elif not claim.is_transactional:
             raise Reject(ErrorCode.UNKNOWN_MEMBER_ID)
 
-    def _check_commit_state(self, member: Member, claim: Claim, now_ms: int) -> None:
+    def _check_commit_state(self, member: ClassicGroupMember, claim: Claim, now_ms: int) -> None:
         if claim.is_transactional:  # old clients send neither member nor generation with those, so no state is held to
             return
         if self.state is GroupState.COMPLETING_REBALANCE:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ottla.core.groups.classic.group import ClassicGroup
-from ottla.core.groups.classic.member import Member
+from ottla.core.groups.classic.member import ClassicGroupMember
 from ottla.core.groups.classic.states import GroupState
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.describe_groups import (
@@ -26,7 +26,9 @@ def describe(group: ClassicGroup) -> DescribeGroupsResponseDescribedGroup:
     )
 
 
-def _describe_member(member: Member, protocol_name: str | None) -> DescribeGroupsResponseDescribedGroupMember:
+def _describe_member(
+    member: ClassicGroupMember, protocol_name: str | None
+) -> DescribeGroupsResponseDescribedGroupMember:
     return DescribeGroupsResponseDescribedGroupMember(
         member.member_id,
         member.instance_id,

@@ -13,7 +13,7 @@ from uuid import UUID
 from ottla.core.coordinator.contract import Context
 from ottla.core.groups.classic import static_members
 from ottla.core.groups.classic.leave_group import remove_member
-from ottla.core.groups.classic.member import Member, Parked, Terms, terms_of
+from ottla.core.groups.classic.member import ClassicGroupMember, Parked, Terms, terms_of
 from ottla.core.groups.classic.rebalance import maybe_complete_join, rebalance
 from ottla.core.groups.classic.states import GroupState
 from ottla.core.groups.classic.step import ClassicStep, join_answer
@@ -115,7 +115,7 @@ def _join_pending(step: ClassicStep, request: JoinGroupRequest) -> None:
 def _add(step: ClassicStep, request: JoinGroupRequest, member_id: str) -> None:
     group, context = step.group, step.context
     terms = terms_of(request, context.api_version)
-    member = Member(member_id, request.group_instance_id, context.client_id, context.client_host, terms)
+    member = ClassicGroupMember(member_id, request.group_instance_id, context.client_id, context.client_host, terms)
     member.is_new = True
     member.join = Parked(context.token, context.api_version)
     group.add(member, request.protocol_type)
@@ -145,7 +145,7 @@ def _join_known(step: ClassicStep, request: JoinGroupRequest) -> None:
     rebalance(step, f"{member.member_id} joins again; {_reason(request)}")
 
 
-def _is_current(step: ClassicStep, member: Member, terms: Terms) -> bool:
+def _is_current(step: ClassicStep, member: ClassicGroupMember, terms: Terms) -> bool:
     """Whether the generation can go on: the member has only missed its answer. A leader that joins a stable group again
     wants a new assignment, for instance because a topic has grown."""
     group = step.group

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ottla.wire.types.join_group import JoinGroupRequest
 
-__all__ = ["Member", "Parked", "Protocol", "Terms", "terms_of"]
+__all__ = ["ClassicGroupMember", "Parked", "Protocol", "Terms", "terms_of"]
 
 
 class Protocol(NamedTuple):
@@ -40,7 +40,7 @@ class Parked(NamedTuple):
     api_version: int
 
 
-class Member:
+class ClassicGroupMember:
     """Soft fields are `join`, `sync`, `is_new` and `session_at_ms`; the rest is soft as well until it is recorded."""
 
     __slots__ = (

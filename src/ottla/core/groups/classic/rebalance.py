@@ -12,7 +12,7 @@ import logging
 from typing import Final
 
 from ottla.core.groups.classic.group import InitialDelay
-from ottla.core.groups.classic.member import Member
+from ottla.core.groups.classic.member import ClassicGroupMember
 from ottla.core.groups.classic.records import write_group
 from ottla.core.groups.classic.states import GroupState
 from ottla.core.groups.classic.step import ClassicStep, join_answer
@@ -132,7 +132,7 @@ def _begin_generation(step: ClassicStep) -> None:
     step.set_sync_timer(group.rebalance_timeout_ms)
 
 
-def _tell_generation(step: ClassicStep, member: Member) -> None:
+def _tell_generation(step: ClassicStep, member: ClassicGroupMember) -> None:
     parked = step.take_join(member)
     if parked is not None:
         is_leader = step.group.is_leader(member.member_id)

@@ -7,7 +7,7 @@ from typing import Final
 
 from ottla.core.coordinator.records import record
 from ottla.core.groups.classic.group import ClassicGroup
-from ottla.core.groups.classic.member import Member, Protocol, Terms
+from ottla.core.groups.classic.member import ClassicGroupMember, Protocol, Terms
 from ottla.core.groups.classic.states import GroupState
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.types.group_classic import GroupMetadataKey, GroupMetadataValue, GroupMetadataValueMemberMetadata
@@ -42,7 +42,7 @@ def _since(group: ClassicGroup) -> int:
     return _UNKNOWN_TIME if group.since_ms is None else group.since_ms
 
 
-def _stored(member: Member, group: ClassicGroup, assignment: bytes) -> GroupMetadataValueMemberMetadata:
+def _stored(member: ClassicGroupMember, group: ClassicGroup, assignment: bytes) -> GroupMetadataValueMemberMetadata:
     return GroupMetadataValueMemberMetadata(
         member.member_id,
         member.instance_id,
@@ -73,7 +73,7 @@ def group_of(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
     return group
 
 
-def _member_of(stored: GroupMetadataValueMemberMetadata, protocol_name: str) -> Member:
+def _member_of(stored: GroupMetadataValueMemberMetadata, protocol_name: str) -> ClassicGroupMember:
     """Only what it says for the chosen protocol is on record; for others it would have to join again."""
     is_known = stored.rebalance_timeout != _UNKNOWN_TIMEOUT
     terms = Terms(
@@ -82,4 +82,4 @@ def _member_of(stored: GroupMetadataValueMemberMetadata, protocol_name: str) -> 
         (Protocol(protocol_name, stored.subscription),),
     )
     who = stored.member_id, stored.group_instance_id, stored.client_id, stored.client_host
-    return Member(*who, terms, stored.assignment)
+    return ClassicGroupMember(*who, terms, stored.assignment)

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from ottla.core.coordinator.append_errors import as_coordinator_error
 from ottla.core.coordinator.contract import Outcome
-from ottla.core.groups.classic.member import Member, Terms, terms_of
+from ottla.core.groups.classic.member import ClassicGroupMember, Terms, terms_of
 from ottla.core.groups.classic.rebalance import maybe_complete_join, prepare
 from ottla.core.groups.classic.records import write_group
 from ottla.core.groups.classic.states import GroupState
@@ -39,7 +39,7 @@ class CameBack(NamedTuple):
     old_terms: Terms
 
 
-def come_back(step: ClassicStep, request: JoinGroupRequest, member: Member, new_id: str) -> None:
+def come_back(step: ClassicStep, request: JoinGroupRequest, member: ClassicGroupMember, new_id: str) -> None:
     group = step.group
     undo = CameBack(FAMILY, group.group_id, member.member_id, new_id, group.leader_id, member.terms)
     _replace(step, member, new_id)
@@ -55,7 +55,7 @@ def come_back(step: ClassicStep, request: JoinGroupRequest, member: Member, new_
         prepare(step, f"static member {request.group_instance_id} comes back")
 
 
-def _replace(step: ClassicStep, member: Member, new_id: str) -> None:
+def _replace(step: ClassicStep, member: ClassicGroupMember, new_id: str) -> None:
     """Give a member another id. Whoever waits under the old one is fenced."""
     step.refuse_join(member, ErrorCode.FENCED_INSTANCE_ID)
     step.refuse_sync(member, ErrorCode.FENCED_INSTANCE_ID)
@@ -76,7 +76,7 @@ def end_coming_back(step: ClassicStep, written: CameBack, outcome: Outcome) -> N
         _undo(step, member, written, outcome)
 
 
-def _welcome(step: ClassicStep, member: Member, written: CameBack) -> None:
+def _welcome(step: ClassicStep, member: ClassicGroupMember, written: CameBack) -> None:
     parked = step.take_join(member)
     assert parked is not None
     step.start_session(member)
@@ -93,7 +93,7 @@ def _welcome(step: ClassicStep, member: Member, written: CameBack) -> None:
     step.reply(parked.token, answer)
 
 
-def _undo(step: ClassicStep, member: Member, written: CameBack, outcome: Outcome) -> None:
+def _undo(step: ClassicStep, member: ClassicGroupMember, written: CameBack, outcome: Outcome) -> None:
     log.warning("group %s: the new id of %s cannot be written: %s", step.group.group_id, written.new_id, outcome.error)
     step.refuse_join(member, as_coordinator_error(outcome.error), "")
     step.group.change_terms(member, written.old_terms)

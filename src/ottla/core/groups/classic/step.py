@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ottla.core.coordinator.contract import Context, Reply, Result, Timer, Token
 from ottla.core.groups.classic.group import ClassicGroup
-from ottla.core.groups.classic.member import Member, Parked
+from ottla.core.groups.classic.member import ClassicGroupMember, Parked
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.types.join_group import JoinGroupResponse
@@ -79,33 +79,33 @@ class ClassicStep:
         """Refuse the join that this call is about."""
         self.reply(self.context.token, join_error(code, member_id, self.context.api_version))
 
-    def park_join(self, member: Member) -> None:
+    def park_join(self, member: ClassicGroupMember) -> None:
         """Let the request of this call wait. One that waits already comes from a connection that the client has given
         up, or from a second client with the same id."""
         self.refuse_join(member, ErrorCode.REBALANCE_IN_PROGRESS)
         member.join = Parked(self.context.token, self.context.api_version)
         self.group.parked_join_count += 1
 
-    def park_sync(self, member: Member) -> None:
+    def park_sync(self, member: ClassicGroupMember) -> None:
         self.refuse_sync(member, ErrorCode.REBALANCE_IN_PROGRESS)
         member.sync = Parked(self.context.token, self.context.api_version)
 
-    def take_join(self, member: Member) -> Parked | None:
+    def take_join(self, member: ClassicGroupMember) -> Parked | None:
         """The parked join of a member, which is parked no more."""
         parked, member.join = member.join, None
         self.group.parked_join_count -= parked is not None
         return parked
 
-    def refuse_join(self, member: Member, code: ErrorCode, member_id: str | None = None) -> None:
+    def refuse_join(self, member: ClassicGroupMember, code: ErrorCode, member_id: str | None = None) -> None:
         parked = self.take_join(member)
         if parked is not None:
             named = member.member_id if member_id is None else member_id
             self.reply(parked.token, join_error(code, named, parked.api_version))
 
-    def refuse_sync(self, member: Member, code: ErrorCode) -> None:
+    def refuse_sync(self, member: ClassicGroupMember, code: ErrorCode) -> None:
         self.answer_sync(member, SyncGroupResponse(error_code=code))
 
-    def answer_sync(self, member: Member, message: SyncGroupResponse) -> bool:
+    def answer_sync(self, member: ClassicGroupMember, message: SyncGroupResponse) -> bool:
         """Whether there was somebody to answer."""
         parked, member.sync = member.sync, None
         if parked is not None:
@@ -114,7 +114,7 @@ class ClassicStep:
 
     # --- timers -------------------------------------------------------------------------------------------------------
 
-    def start_session(self, member: Member) -> None:
+    def start_session(self, member: ClassicGroupMember) -> None:
         self.set_session(member.member_id, member.renew(self.context.now_ms))
 
     def set_session(self, member_id: str, at_ms: int | None) -> None:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from ottla.core.coordinator.append_errors import as_coordinator_error
 from ottla.core.coordinator.contract import Context, Outcome
 from ottla.core.groups.classic.group import ClassicGroup
-from ottla.core.groups.classic.member import Member
+from ottla.core.groups.classic.member import ClassicGroupMember
 from ottla.core.groups.classic.rebalance import prepare, send_back
 from ottla.core.groups.classic.records import write_group
 from ottla.core.groups.classic.states import GroupState
@@ -58,7 +58,7 @@ def sync(step: ClassicStep, request: SyncGroupRequest) -> None:
         _assign(step, {each.member_id: each.assignment for each in request.assignments})
 
 
-def _check(group: ClassicGroup, request: SyncGroupRequest) -> Member:
+def _check(group: ClassicGroup, request: SyncGroupRequest) -> ClassicGroupMember:
     member = group.check_member(request.member_id, request.group_instance_id)
     if request.generation_id != group.generation:
         raise Reject(ErrorCode.ILLEGAL_GENERATION)
@@ -72,13 +72,13 @@ def _differ(given: str | None, ours: str | None) -> bool:
     return given is not None and ours is not None and given != ours
 
 
-def _note_sync(step: ClassicStep, member: Member) -> None:
+def _note_sync(step: ClassicStep, member: ClassicGroupMember) -> None:
     step.group.pending_syncs.discard(member.member_id)
     if not step.group.pending_syncs:
         step.set_sync_timer(None)
 
 
-def _assignment(group: ClassicGroup, member: Member) -> SyncGroupResponse:
+def _assignment(group: ClassicGroup, member: ClassicGroupMember) -> SyncGroupResponse:
     return SyncGroupResponse(
         protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment
     )

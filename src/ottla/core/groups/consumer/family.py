@@ -17,7 +17,7 @@ from ottla.core.coordinator.contract import NOTHING, Context, Reply, Result, Tim
 from ottla.core.groups.consumer.group import ConsumerGroup
 from ottla.core.groups.consumer.group_description import DescribeConsumerGroup, describe
 from ottla.core.groups.consumer.heartbeat import FAMILY, ConsumerStep, Memory, timer_key
-from ottla.core.groups.consumer.members import Member, Subscription
+from ottla.core.groups.consumer.members import ConsumerGroupMember, Subscription
 from ottla.core.groups.consumer.patterns import refresh_at_ms
 from ottla.core.groups.consumer.records import (
     ResolvedRegex,
@@ -28,7 +28,7 @@ from ottla.core.groups.consumer.records import (
     regex_tombstone,
 )
 from ottla.core.groups.consumer.settings import check_served, read_settings
-from ottla.core.groups.consumer.validation import check_epoch, check_instance, check_released, check_request, check_room
+from ottla.core.groups.consumer.validation import check_epoch, check_instance, check_released, check_request
 from ottla.core.groups.modern.family import FOREVER, STEADY_NAMES_MAX, ModernFamily
 from ottla.core.groups.modern.members import JOIN_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from ottla.core.groups.table import Group, GroupKind, GroupTable
@@ -79,7 +79,9 @@ class Migration(Protocol):
         """ClassicStep a classic group into a consumer group. Reject if it must stay."""
         ...
 
-    def downgrade(self, group: ConsumerGroup, leaving: Sequence[Member], context: Context) -> Result | None:
+    def downgrade(
+        self, group: ConsumerGroup, leaving: Sequence[ConsumerGroupMember], context: Context
+    ) -> Result | None:
         """ClassicStep a consumer group into a classic one, if that is due once these members are gone."""
         ...
 
@@ -125,7 +127,7 @@ class ConsumerFamily(ModernFamily[ConsumerGroup]):
         upgrade = self._group_for(request, context)
         group = upgrade.group
         settings = group.settings(context.world)
-        check_room(group, request.member_id, settings.max_size)
+        group.check_room(request.member_id, settings.max_size)
         step = self._step_of(group, request, context)
         step.update(_updated(step.member, request, context))
         step.update_regex()
@@ -168,7 +170,7 @@ class ConsumerFamily(ModernFamily[ConsumerGroup]):
         if request.instance_id is not None and not is_joining:
             check_instance(existing, request.instance_id, member_id)
         member = group.members.get(member_id) or (
-            Member(member_id=member_id) if is_joining else group.member(member_id)
+            ConsumerGroupMember(member_id=member_id) if is_joining else group.member(member_id)
         )
         check_epoch(member, request.member_epoch, request.topic_partitions)
         step = ConsumerStep(self.memory, group, member, context)
@@ -223,12 +225,12 @@ class ConsumerFamily(ModernFamily[ConsumerGroup]):
 
     # --- leaving ------------------------------------------------------------------------------------------------------
 
-    def _leaver(self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> Member:
+    def _leaver(self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupMember:
         if request.instance_id is None:
             return group.member(request.member_id)
         return check_instance(group.static_member(request.instance_id), request.instance_id, request.member_id)
 
-    def _static_leave_record(self, group: ConsumerGroup, member: Member) -> KeyedRecord:
+    def _static_leave_record(self, group: ConsumerGroup, member: ConsumerGroupMember) -> KeyedRecord:
         """Epoch 0 of what it owns lets whoever takes its place commit from the first moment."""
         away = msgspec.structs.replace(
             member,
@@ -239,7 +241,11 @@ class ConsumerFamily(ModernFamily[ConsumerGroup]):
         return current_record(group.group_id, away)
 
     def fence(
-        self, group: ConsumerGroup, members: Sequence[Member], context: Context, replies: Sequence[Reply] = ()
+        self,
+        group: ConsumerGroup,
+        members: Sequence[ConsumerGroupMember],
+        context: Context,
+        replies: Sequence[Reply] = (),
     ) -> Result:
         """Remove members and raise the group epoch."""
         if not members:
@@ -254,7 +260,9 @@ class ConsumerFamily(ModernFamily[ConsumerGroup]):
             timers=cancel_timers(group.group_id, [member.member_id for member in members]),
         )
 
-    def _removal(self, group: ConsumerGroup, members: Sequence[Member], context: Context) -> list[KeyedRecord]:
+    def _removal(
+        self, group: ConsumerGroup, members: Sequence[ConsumerGroupMember], context: Context
+    ) -> list[KeyedRecord]:
         records = [each for member in members for each in member_tombstones(group.group_id, member.member_id)]
         uses = Counter(member.subscription.regex for member in members if member.subscription.regex)
         gone = sorted(regex for regex, count in uses.items() if count == group.regex_count(regex))
@@ -299,7 +307,7 @@ class ConsumerFamily(ModernFamily[ConsumerGroup]):
             records.append(epoch_record(group.group_id, group.group_epoch + 1, metadata_hash))
         return Result(records=records)
 
-    def _member_timers(self, group: ConsumerGroup, member: Member, context: Context) -> Iterable[Timer]:
+    def _member_timers(self, group: ConsumerGroup, member: ConsumerGroupMember, context: Context) -> Iterable[Timer]:
         session, *_ = super()._member_timers(group, member, context)
         if member.classic is not None:
             return (session._replace(at_ms=context.now_ms + member.classic.session_timeout_ms),)
@@ -338,7 +346,9 @@ def cancel_timers(group_id: str, member_ids: Iterable[str]) -> list[Timer]:
     return [Timer(timer_key(what, group_id, member_id), None) for member_id in member_ids for what in MEMBER_TIMERS]
 
 
-def _updated(member: Member, request: ConsumerGroupHeartbeatRequest, context: Context) -> Member:
+def _updated(
+    member: ConsumerGroupMember, request: ConsumerGroupHeartbeatRequest, context: Context
+) -> ConsumerGroupMember:
     """The member with what the request gives; null and -1 leave things as they are."""
     names, regex = member.subscription
     if request.subscribed_topic_names is not None:
@@ -371,14 +381,14 @@ def _may_not_have_heard(step: ConsumerStep, request: ConsumerGroupHeartbeatReque
     return True
 
 
-def _partitions_differ(member: Member, updated: Member) -> bool:
+def _partitions_differ(member: ConsumerGroupMember, updated: ConsumerGroupMember) -> bool:
     before, after = member.assigned, updated.assigned
     if before is after:
         return False
     return before.keys() != after.keys() or any(before[each].keys() != after[each].keys() for each in after)
 
 
-def _assignment(member: Member) -> Assignment:
+def _assignment(member: ConsumerGroupMember) -> Assignment:
     return Assignment(
         tuple(AssignedTopic(topic_id, tuple(sorted(member.assigned[topic_id]))) for topic_id in sorted(member.assigned))
     )

@@ -10,7 +10,7 @@ import msgspec
 
 from ottla.core.coordinator.contract import Context, Topics
 from ottla.core.groups.assignors import Target
-from ottla.core.groups.consumer.members import Member, Partitions, Subscription
+from ottla.core.groups.consumer.members import ConsumerGroupMember, Partitions, Subscription
 from ottla.core.groups.consumer.records import (
     ResolvedRegex,
     group_tombstones,
@@ -18,7 +18,7 @@ from ottla.core.groups.consumer.records import (
     with_current,
     with_metadata,
 )
-from ottla.core.groups.consumer.settings import Settings, read_settings
+from ottla.core.groups.consumer.settings import ConsumerGroupSettings, read_settings
 from ottla.core.groups.modern.group import ModernGroup, Readers, target_of
 from ottla.core.groups.subscriptions import Subscriptions
 from ottla.core.groups.table import Claim, CommitCheck, ExpiryRule, GroupKind, HoldsNothingElsewhere
@@ -34,9 +34,9 @@ COMMIT_VERSION_MIN: Final = 9
 """Of OffsetCommit, for members of the new protocol: before it there is no word for a stale epoch."""
 
 
-READERS: Final[Readers[Member, Settings, Target]] = Readers(
+READERS: Final[Readers[ConsumerGroupMember, ConsumerGroupSettings, Target]] = Readers(
     settings=read_settings,
-    new_member=lambda member_id: Member(member_id=member_id),
+    new_member=lambda member_id: ConsumerGroupMember(member_id=member_id),
     with_metadata=with_metadata,
     with_current=with_current,
     target=lambda value: target_of(value.topic_partitions),
@@ -44,7 +44,7 @@ READERS: Final[Readers[Member, Settings, Target]] = Readers(
 )
 
 
-class ConsumerGroup(ModernGroup[Member, Settings, Target], HoldsNothingElsewhere):
+class ConsumerGroup(ModernGroup[ConsumerGroupMember, ConsumerGroupSettings, Target], HoldsNothingElsewhere):
     """Soft fields: `refresh_due`, `refreshed_epoch`, `steady`, `session_at_ms`, `owing_join`, `unheard`, and all
     that is derived from the members."""
 
@@ -128,7 +128,7 @@ class ConsumerGroup(ModernGroup[Member, Settings, Target], HoldsNothingElsewhere
 
     # --- questions of this family -------------------------------------------------------------------------------------
 
-    def static_member(self, instance_id: str | None) -> Member | None:
+    def static_member(self, instance_id: str | None) -> ConsumerGroupMember | None:
         member_id = None if instance_id is None else self.statics.get(instance_id)
         return None if member_id is None else self.members.get(member_id)
 
@@ -152,7 +152,9 @@ class ConsumerGroup(ModernGroup[Member, Settings, Target], HoldsNothingElsewhere
     def subscribed_topics(self) -> frozenset[str]:
         return self.subscriptions.topics()
 
-    def subscribed_topics_with(self, gone: Iterable[Member], come: Member | None = None) -> frozenset[str]:
+    def subscribed_topics_with(
+        self, gone: Iterable[ConsumerGroupMember], come: ConsumerGroupMember | None = None
+    ) -> frozenset[str]:
         """The topics subscribed to once some members are gone and one has come."""
         return self.subscriptions.topics_with(
             (member.subscription for member in gone), None if come is None else come.subscription
@@ -162,7 +164,7 @@ class ConsumerGroup(ModernGroup[Member, Settings, Target], HoldsNothingElsewhere
         topics = {self.topics_of(each) for each in subscriptions}
         return next(iter(topics)) if len(topics) == 1 else frozenset().union(*topics)
 
-    def is_waiting_for(self, member: Member) -> bool:
+    def is_waiting_for(self, member: ConsumerGroupMember) -> bool:
         """Whether something of a member's target is still owned by others."""
         for topic_id, partitions in self.target(member.member_id).items():
             mine = member.assigned.get(topic_id, {})
@@ -185,10 +187,10 @@ class ConsumerGroup(ModernGroup[Member, Settings, Target], HoldsNothingElsewhere
     def replay_old_metadata(self, key: Any, value: Any) -> None:  # noqa: ANN401
         self.has_old_metadata = value is not None
 
-    def change_member(self, member_id: str, change: Callable[[Member], Member]) -> None:
+    def change_member(self, member_id: str, change: Callable[[ConsumerGroupMember], ConsumerGroupMember]) -> None:
         super().change_member(member_id, lambda member: self._with_shared_names(change(member)))
 
-    def _member_changed(self, old: Member | None, new: Member | None) -> None:
+    def _member_changed(self, old: ConsumerGroupMember | None, new: ConsumerGroupMember | None) -> None:
         if old is None or new is None or old.subscription != new.subscription:
             self._count_subscriptions(old, new)
         self._count_protocols(old, new)
@@ -199,13 +201,13 @@ class ConsumerGroup(ModernGroup[Member, Settings, Target], HoldsNothingElsewhere
         if new is not None and new.instance_id is not None:
             self.statics[new.instance_id] = new.member_id
 
-    def _forget(self, member: Member) -> None:
+    def _forget(self, member: ConsumerGroupMember) -> None:
         self.owing_join.discard(member.member_id)
         self.unheard.discard(member.member_id)
         if member.instance_id is not None and self.statics.get(member.instance_id) == member.member_id:
             del self.statics[member.instance_id]
 
-    def _with_shared_names(self, member: Member) -> Member:
+    def _with_shared_names(self, member: ConsumerGroupMember) -> ConsumerGroupMember:
         """A thousand members with the same ten thousand names keep them once."""
         names = member.subscription.names
         shared = self._names.setdefault(names, names)
@@ -213,14 +215,14 @@ class ConsumerGroup(ModernGroup[Member, Settings, Target], HoldsNothingElsewhere
             return member
         return msgspec.structs.replace(member, subscription=Subscription(shared, member.subscription.regex))
 
-    def _count_subscriptions(self, old: Member | None, new: Member | None) -> None:
+    def _count_subscriptions(self, old: ConsumerGroupMember | None, new: ConsumerGroupMember | None) -> None:
         self.subscriptions.move(None if old is None else old.subscription, None if new is None else new.subscription)
         if old is not None and old.subscription not in self.subscriptions.counts:
             names = old.subscription.names
             if all(each.names != names for each in self.subscriptions.counts):
                 self._names.pop(names, None)
 
-    def _count_protocols(self, old: Member | None, new: Member | None) -> None:
+    def _count_protocols(self, old: ConsumerGroupMember | None, new: ConsumerGroupMember | None) -> None:
         for member, sign in ((old, -1), (new, 1)):
             if member is not None:
                 _count(self.assignors, [member.server_assignor] if member.server_assignor else (), sign)
@@ -228,7 +230,7 @@ class ConsumerGroup(ModernGroup[Member, Settings, Target], HoldsNothingElsewhere
                     self.classic_count += sign
                     _count(self.classic_protocols, [each.name for each in member.classic.supported_protocols], sign)
 
-    def _set_owned(self, old: Member | None, new: Member | None) -> None:
+    def _set_owned(self, old: ConsumerGroupMember | None, new: ConsumerGroupMember | None) -> None:
         if old is not None:
             self._disown(old.member_id, old.assigned)
             self._disown(old.member_id, old.pending_revocation)
@@ -247,7 +249,7 @@ class ConsumerGroup(ModernGroup[Member, Settings, Target], HoldsNothingElsewhere
                 self._owners.pop(topic_id, None)
 
 
-def _owns_the_same(old: Member, new: Member) -> bool:
+def _owns_the_same(old: ConsumerGroupMember, new: ConsumerGroupMember) -> bool:
     return old.assigned is new.assigned and old.pending_revocation is new.pending_revocation
 
 
@@ -258,12 +260,12 @@ def _count(counter: Counter[str], names: Iterable[str], sign: int) -> None:
             del counter[name]
 
 
-def _stale(member: Member, epoch: int) -> Reject:
+def _stale(member: ConsumerGroupMember, epoch: int) -> Reject:
     code = ErrorCode.ILLEGAL_GENERATION if member.uses_classic_protocol else ErrorCode.STALE_MEMBER_EPOCH
     return Reject(code, f"Epoch {epoch} is not that of member {member.member_id}, {member.member_epoch}.")
 
 
-def _older_epoch_check(member: Member, epoch: int, topics: Topics) -> CommitCheck:
+def _older_epoch_check(member: ConsumerGroupMember, epoch: int, topics: Topics) -> CommitCheck:
     """A member that moved on may commit with the epoch it had, as long as it has owned the partition since then: the
     commit was under way when its heartbeat was answered (KIP-1251)."""
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ottla.core.coordinator.contract import Context, Topics
 from ottla.core.groups.consumer.group import ConsumerGroup
-from ottla.core.groups.consumer.members import Member
+from ottla.core.groups.consumer.members import ConsumerGroupMember
 from ottla.core.groups.consumer.targets import assignor_of
 from ottla.core.groups.topic_sets import named
 from ottla.wire.types.consumer_group_describe import (
@@ -47,7 +47,7 @@ def describe(group: ConsumerGroup, context: Context) -> DescribedGroup:
     )
 
 
-def _member(group: ConsumerGroup, member: Member, topics: Topics) -> DescribedMember:
+def _member(group: ConsumerGroup, member: ConsumerGroupMember, topics: Topics) -> DescribedMember:
     return DescribedMember(
         member_id=member.member_id,
         instance_id=member.instance_id,
@@ -63,7 +63,7 @@ def _member(group: ConsumerGroup, member: Member, topics: Topics) -> DescribedMe
     )
 
 
-def _held(member: Member) -> dict[bytes, list[int]]:
+def _held(member: ConsumerGroupMember) -> dict[bytes, list[int]]:
     """What it has, with what it has yet to give up (as 4.3 shows it)."""
     held: dict[bytes, list[int]] = {}
     for partitions in (member.assigned, member.pending_revocation):

@@ -14,7 +14,7 @@ import msgspec
 
 from ottla.core.coordinator.contract import Context, Timer
 from ottla.core.groups.consumer.group import ConsumerGroup
-from ottla.core.groups.consumer.members import Member, MemberState
+from ottla.core.groups.consumer.members import ConsumerGroupMember, MemberState
 from ottla.core.groups.consumer.patterns import Resolution, check_regex, refresh_at_ms
 from ottla.core.groups.consumer.reconciliation import OwnedTopic, Surroundings, reconcile
 from ottla.core.groups.consumer.records import (
@@ -54,7 +54,7 @@ class Memory:
 class ConsumerStep(HeartbeatStep[ConsumerGroup]):
     """Soft state changes at once: a resolution that begins, and what the group remembers of its last refresh."""
 
-    def __init__(self, memory: Memory, group: ConsumerGroup, member: Member, context: Context) -> None:
+    def __init__(self, memory: Memory, group: ConsumerGroup, member: ConsumerGroupMember, context: Context) -> None:
         super().__init__(group, context)
         self.member = member
         """Before the step."""
@@ -66,7 +66,7 @@ class ConsumerStep(HeartbeatStep[ConsumerGroup]):
 
     # --- the member ---------------------------------------------------------------------------------------------------
 
-    def replace(self, existing: Member) -> None:
+    def replace(self, existing: ConsumerGroupMember) -> None:
         """The member takes the place of a static one, with all that it owns, under its own id."""
         group_id = self.group.group_id
         self.member = self.updated = msgspec.structs.replace(
@@ -78,7 +78,7 @@ class ConsumerStep(HeartbeatStep[ConsumerGroup]):
         self.records.append(target_record(group_id, self.member.member_id, self.group.target(existing.member_id)))
         self.records.append(current_record(group_id, self.member))
 
-    def update(self, updated: Member) -> None:
+    def update(self, updated: ConsumerGroupMember) -> None:
         self.updated = updated
         if updated != self.member:
             self.records.append(member_record(self.group.group_id, updated))

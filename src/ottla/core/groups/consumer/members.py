@@ -15,7 +15,7 @@ from ottla.wire.types.group_consumer import ConsumerGroupMemberMetadataValueClas
 __all__ = [
     "NO_PARTITIONS",
     "ClassicMetadata",
-    "Member",
+    "ConsumerGroupMember",
     "MemberState",
     "Partitions",
     "Subscription",
@@ -44,7 +44,7 @@ class Subscription(NamedTuple):
     regex: str
 
 
-class Member(msgspec.Struct, frozen=True, kw_only=True):
+class ConsumerGroupMember(msgspec.Struct, frozen=True, kw_only=True):
     member_id: str
     member_epoch: int = 0
     previous_member_epoch: int = 0
@@ -86,7 +86,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
         """What it owns now, in the form of a target."""
         return {topic_id: tuple(sorted(partitions)) for topic_id, partitions in self.assigned.items()}
 
-    def released(self) -> Member:
+    def released(self) -> ConsumerGroupMember:
         return msgspec.structs.replace(
             self,
             member_epoch=LEAVE_GROUP_MEMBER_EPOCH,

@@ -24,7 +24,7 @@ from typing import Protocol
 import msgspec
 
 from ottla.core.groups.assignors import Target
-from ottla.core.groups.consumer.members import NO_PARTITIONS, Member, MemberState, Partitions
+from ottla.core.groups.consumer.members import NO_PARTITIONS, ConsumerGroupMember, MemberState, Partitions
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 
@@ -54,7 +54,7 @@ class Surroundings(msgspec.Struct, frozen=True):
     """Whether no other member owns a partition."""
 
 
-def reconcile(member: Member, around: Surroundings) -> Member:
+def reconcile(member: ConsumerGroupMember, around: Surroundings) -> ConsumerGroupMember:
     """The member after one step; itself if it cannot move."""
     if member.state is MemberState.STABLE:
         if member.member_epoch != around.target_epoch:
@@ -70,7 +70,7 @@ def reconcile(member: Member, around: Surroundings) -> Member:
     return _recover(member, around)
 
 
-def _recover(member: Member, around: Surroundings) -> Member:
+def _recover(member: ConsumerGroupMember, around: Surroundings) -> ConsumerGroupMember:
     """The state is one of a newer release's: begin anew with a member that owns nothing."""
     if around.owned is None or around.owned:
         raise Reject(
@@ -89,7 +89,7 @@ def _still_owns(owned: Sequence[OwnedTopic] | None, pending: Partitions) -> bool
     )
 
 
-def _drop_unsubscribed(member: Member, around: Surroundings) -> Member:
+def _drop_unsubscribed(member: ConsumerGroupMember, around: Surroundings) -> ConsumerGroupMember:
     """Take away topics that the member no longer subscribes to, without waiting for the next target."""
     gone = [topic_id for topic_id in member.assigned if not around.is_subscribed(topic_id)]
     if not gone:
@@ -105,7 +105,7 @@ def _drop_unsubscribed(member: Member, around: Surroundings) -> Member:
     )
 
 
-def _advance(member: Member, member_epoch: int, around: Surroundings) -> Member:
+def _advance(member: ConsumerGroupMember, member_epoch: int, around: Surroundings) -> ConsumerGroupMember:
     assigned, pending = _split(member.assigned, around)
     if pending and _still_owns(around.owned, pending):
         return msgspec.structs.replace(

@@ -13,7 +13,7 @@ import msgspec
 
 from ottla.core.coordinator.records import record, tombstone
 from ottla.core.groups.assignors import Target
-from ottla.core.groups.consumer.members import Member, MemberState, Partitions, Subscription
+from ottla.core.groups.consumer.members import ConsumerGroupMember, MemberState, Partitions, Subscription
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.types.group_consumer import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -74,7 +74,7 @@ def old_metadata_tombstone(group_id: str) -> KeyedRecord:
     return tombstone(ConsumerGroupPartitionMetadataKey(group_id))
 
 
-def member_record(group_id: str, member: Member) -> KeyedRecord:
+def member_record(group_id: str, member: ConsumerGroupMember) -> KeyedRecord:
     value = ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
         rack_id=member.rack_id,
@@ -103,7 +103,7 @@ def target_epoch_record(group_id: str, assignment_epoch: int, computed_at_ms: in
     return record(ConsumerGroupTargetAssignmentMetadataKey(group_id), value, VERSION)
 
 
-def current_record(group_id: str, member: Member) -> KeyedRecord:
+def current_record(group_id: str, member: ConsumerGroupMember) -> KeyedRecord:
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=member.member_epoch,
         previous_member_epoch=member.previous_member_epoch,
@@ -162,7 +162,7 @@ def group_tombstones(group_id: str, member_ids: Sequence[str], regexes: Iterable
 # --- records to values ------------------------------------------------------------------------------------------------
 
 
-def with_metadata(member: Member, value: ConsumerGroupMemberMetadataValue) -> Member:
+def with_metadata(member: ConsumerGroupMember, value: ConsumerGroupMemberMetadataValue) -> ConsumerGroupMember:
     return msgspec.structs.replace(
         member,
         instance_id=value.instance_id,
@@ -176,7 +176,7 @@ def with_metadata(member: Member, value: ConsumerGroupMemberMetadataValue) -> Me
     )
 
 
-def with_current(member: Member, value: ConsumerGroupCurrentMemberAssignmentValue) -> Member:
+def with_current(member: ConsumerGroupMember, value: ConsumerGroupCurrentMemberAssignmentValue) -> ConsumerGroupMember:
     return msgspec.structs.replace(
         member,
         member_epoch=value.member_epoch,

@@ -13,7 +13,7 @@ from ottla.core.groups.modern.group import bounded_setting
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 
-__all__ = ["Settings", "check_served", "read_settings"]
+__all__ = ["ConsumerGroupSettings", "check_served", "read_settings"]
 
 PROTOCOL: Final = "consumer"
 GROUP_VERSION: Final = 1
@@ -25,7 +25,7 @@ CLASSES: Final = {
 """group.consumer.assignors may name Kafka's own classes as well."""
 
 
-class Settings(NamedTuple):
+class ConsumerGroupSettings(NamedTuple):
     version: int
     """Of all settings, when these were read."""
     max_size: int
@@ -37,11 +37,11 @@ class Settings(NamedTuple):
     """Those that members may name, the default first."""
 
 
-def read_settings(world: World, group_id: str) -> Settings:
+def read_settings(world: World, group_id: str) -> ConsumerGroupSettings:
     def bounded(name: str) -> int:
         return bounded_setting(world, group_id, PROTOCOL, name)
 
-    return Settings(
+    return ConsumerGroupSettings(
         version=world.settings_version,
         max_size=world.settings["group.consumer.max.size"],
         session_timeout_ms=bounded("session.timeout.ms"),

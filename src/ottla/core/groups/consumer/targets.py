@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ottla.core.coordinator.contract import Context, Topics
 from ottla.core.groups.assignors import ASSIGNORS, MemberSpec, Target
 from ottla.core.groups.consumer.group import ConsumerGroup
-from ottla.core.groups.consumer.members import Member, Subscription
+from ottla.core.groups.consumer.members import ConsumerGroupMember, Subscription
 from ottla.core.groups.consumer.records import target_epoch_record, target_record
 from ottla.core.groups.topic_sets import TopicSets
 from ottla.wire.keyed import KeyedRecord
@@ -30,7 +30,7 @@ def assignor_of(assignors: Counter[str], available: Sequence[str]) -> str:
 def compute_target(
     group: ConsumerGroup,
     group_epoch: int,
-    updated: Member,
+    updated: ConsumerGroupMember,
     replaced_id: str | None,
     available: Sequence[str],
     topic_sets: TopicSets,
@@ -51,13 +51,13 @@ def compute_target(
     return NewTarget([*records, target_epoch_record(group.group_id, group_epoch, context.wall_ms)], targets)
 
 
-def _assignor(members: Iterable[Member], available: Sequence[str]) -> str:
+def _assignor(members: Iterable[ConsumerGroupMember], available: Sequence[str]) -> str:
     return assignor_of(Counter(member.server_assignor for member in members if member.server_assignor), available)
 
 
 def _specs(
     group: ConsumerGroup,
-    members: Mapping[str, Member],
+    members: Mapping[str, ConsumerGroupMember],
     updated_id: str,
     replaced_id: str | None,
     topic_sets: TopicSets,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ottla.core.coordinator.contract import World
-from ottla.core.groups.consumer.group import ConsumerGroup
-from ottla.core.groups.consumer.members import Member
+from ottla.core.groups.consumer.members import ConsumerGroupMember
 from ottla.core.groups.consumer.reconciliation import OwnedTopic
 from ottla.core.groups.modern.members import LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from ottla.core.groups.modern.rights import Authorize, check_group, check_topics
@@ -14,7 +13,7 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from ottla.wire.types.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
-__all__ = ["check_epoch", "check_heartbeat", "check_instance", "check_released", "check_request", "check_room"]
+__all__ = ["check_epoch", "check_heartbeat", "check_instance", "check_released", "check_request"]
 
 CLIENT_MAKES_ID_VERSION = 1
 """From this version on the client makes its member id itself."""
@@ -64,12 +63,7 @@ def _invalid(message: str) -> Reject:
     return Reject(ErrorCode.INVALID_REQUEST, message)
 
 
-def check_room(group: ConsumerGroup, member_id: str, size_max: int) -> None:
-    if len(group.members) >= size_max and member_id not in group.members:
-        raise Reject(ErrorCode.GROUP_MAX_SIZE_REACHED, f"Group {group.group_id} is full with {size_max} members.")
-
-
-def check_epoch(member: Member, epoch: int, owned: Sequence[OwnedTopic] | None) -> None:
+def check_epoch(member: ConsumerGroupMember, epoch: int, owned: Sequence[OwnedTopic] | None) -> None:
     """An epoch of 0 joins anew. The one before the last is accepted once more if the member may have missed the answer
     that told it the last: then it owns nothing beyond what that answer gave it."""
     if epoch in (0, member.member_epoch):
@@ -82,13 +76,13 @@ def check_epoch(member: Member, epoch: int, owned: Sequence[OwnedTopic] | None) 
         )
 
 
-def _is_subset(owned: Sequence[OwnedTopic] | None, member: Member) -> bool:
+def _is_subset(owned: Sequence[OwnedTopic] | None, member: ConsumerGroupMember) -> bool:
     if owned is None:
         return False
     return all(member.assigned.get(topic.topic_id, {}).keys() >= set(topic.partitions) for topic in owned)
 
 
-def check_instance(member: Member | None, instance_id: str, member_id: str) -> Member:
+def check_instance(member: ConsumerGroupMember | None, instance_id: str, member_id: str) -> ConsumerGroupMember:
     """The static member of that name, if it is the one who asks."""
     if member is None:
         raise Reject(ErrorCode.UNKNOWN_MEMBER_ID, f"There is no member with instance id {instance_id}.")
@@ -100,7 +94,7 @@ def check_instance(member: Member | None, instance_id: str, member_id: str) -> M
     return member
 
 
-def check_released(existing: Member, member_id: str) -> None:
+def check_released(existing: ConsumerGroupMember, member_id: str) -> None:
     """A static member gives its place to another only after it has stepped away; even to itself, as in Kafka."""
     if existing.member_epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH:
         raise Reject(

@@ -9,7 +9,7 @@ from ottla.core.groups.classic.family import ClassicFamily
 from ottla.core.groups.classic.group import ClassicGroup
 from ottla.core.groups.consumer.family import ConsumerFamily, Upgrade, cancel_timers
 from ottla.core.groups.consumer.group import ConsumerGroup
-from ottla.core.groups.consumer.members import Member
+from ottla.core.groups.consumer.members import ConsumerGroupMember
 from ottla.core.groups.migration.downgrade import classic_group, is_downgrade_due
 from ottla.core.groups.migration.host import ConsumerHost
 from ottla.core.groups.migration.upgrade import upgrade
@@ -33,7 +33,9 @@ class _Migration:
         assert isinstance(group, ClassicGroup)
         return upgrade(group, self._consumer.memory.topic_sets, context)
 
-    def downgrade(self, group: ConsumerGroup, leaving: Sequence[Member], context: Context) -> Result | None:
+    def downgrade(
+        self, group: ConsumerGroup, leaving: Sequence[ConsumerGroupMember], context: Context
+    ) -> Result | None:
         if not is_downgrade_due(group, leaving, 0, context):
             return None
         gone = {member.member_id for member in leaving}

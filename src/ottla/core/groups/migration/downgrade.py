@@ -7,18 +7,19 @@ from collections.abc import Collection, Iterable, Mapping
 from ottla.core.coordinator.contract import Context, Topics
 from ottla.core.groups.assignors import Target
 from ottla.core.groups.classic.group import ClassicGroup
-from ottla.core.groups.classic.member import Member as ClassicMember
-from ottla.core.groups.classic.member import Protocol, Terms
+from ottla.core.groups.classic.member import ClassicGroupMember, Protocol, Terms
 from ottla.core.groups.classic.subscriptions import version_of
 from ottla.core.groups.consumer.group import PROTOCOL_TYPE, ConsumerGroup
-from ottla.core.groups.consumer.members import Member
+from ottla.core.groups.consumer.members import ConsumerGroupMember
 from ottla.core.groups.migration.policy import may_downgrade
 from ottla.core.groups.migration.subscriptions import encode_assignment
 
 __all__ = ["classic_group", "is_downgrade_due"]
 
 
-def is_downgrade_due(group: ConsumerGroup, gone: Collection[Member], come_count: int, context: Context) -> bool:
+def is_downgrade_due(
+    group: ConsumerGroup, gone: Collection[ConsumerGroupMember], come_count: int, context: Context
+) -> bool:
     """Whether only members of the classic protocol are left when some have gone, and some of that protocol come."""
     left = len(group.members) - len(gone)
     classic_left = group.classic_count - sum(member.uses_classic_protocol for member in gone)
@@ -29,7 +30,7 @@ def is_downgrade_due(group: ConsumerGroup, gone: Collection[Member], come_count:
 
 
 def classic_group(
-    group: ConsumerGroup, members: Iterable[Member], targets: Mapping[str, Target], context: Context
+    group: ConsumerGroup, members: Iterable[ConsumerGroupMember], targets: Mapping[str, Target], context: Context
 ) -> ClassicGroup:
     """The group as a classic one: its epoch becomes the generation, and its target what members are assigned."""
     classic = [_member(member) for member in members]
@@ -41,11 +42,11 @@ def classic_group(
     return made
 
 
-def _member(member: Member) -> ClassicMember:
+def _member(member: ConsumerGroupMember) -> ClassicGroupMember:
     assert member.classic is not None, f"{member.member_id} does not speak the classic protocol"
     protocols = tuple(Protocol(each.name, each.metadata) for each in member.classic.supported_protocols)
     terms = Terms(member.rebalance_timeout_ms, member.classic.session_timeout_ms, protocols)
-    return ClassicMember(member.member_id, member.instance_id, member.client_id, member.client_host, terms)
+    return ClassicGroupMember(member.member_id, member.instance_id, member.client_id, member.client_host, terms)
 
 
 def _assignment(target: Target, metadata: bytes, topics: Topics) -> bytes:

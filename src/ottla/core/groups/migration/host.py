@@ -13,9 +13,9 @@ from ottla.core.groups.classic.subscriptions import subscription_of, version_of
 from ottla.core.groups.consumer.family import ConsumerFamily, cancel_timers, new_member_id
 from ottla.core.groups.consumer.group import PROTOCOL_TYPE, ConsumerGroup
 from ottla.core.groups.consumer.heartbeat import ConsumerStep, timer_key
-from ottla.core.groups.consumer.members import Member, MemberState, Subscription
+from ottla.core.groups.consumer.members import ConsumerGroupMember, MemberState, Subscription
 from ottla.core.groups.consumer.records import group_tombstones
-from ottla.core.groups.consumer.validation import check_instance, check_room
+from ottla.core.groups.consumer.validation import check_instance
 from ottla.core.groups.migration.downgrade import classic_group, is_downgrade_due
 from ottla.core.groups.migration.policy import may_mix
 from ottla.core.groups.migration.subscriptions import encode_assignment, owned_of
@@ -55,7 +55,7 @@ class ConsumerHost:
 
     def _join(self, group: ConsumerGroup, request: JoinGroupRequest, context: Context) -> Result:
         member_id = request.member_id or new_member_id(context)
-        check_room(group, member_id, group.settings(context.world).max_size)
+        group.check_room(member_id, group.settings(context.world).max_size)
         subscription = _subscription(group, request)
         is_dynamic = request.group_instance_id is None
         if not request.member_id and is_dynamic and context.api_version >= MEMBER_ID_REQUIRED_FROM:
@@ -74,13 +74,13 @@ class ConsumerHost:
 
     def _step_of(
         self, group: ConsumerGroup, request: JoinGroupRequest, member_id: str, context: Context
-    ) -> tuple[ConsumerStep, Member | None]:
+    ) -> tuple[ConsumerStep, ConsumerGroupMember | None]:
         """The member's step, and the static member whose place it takes, if it does."""
         instance_id = request.group_instance_id
         existing = group.static_member(instance_id)
         if instance_id is not None and request.member_id:
             check_instance(existing, instance_id, member_id)
-        member = group.members.get(member_id) or Member(member_id=member_id)
+        member = group.members.get(member_id) or ConsumerGroupMember(member_id=member_id)
         step = ConsumerStep(self._consumer.memory, group, member, context)
         if existing is None or request.member_id:
             return step, existing
@@ -104,7 +104,12 @@ class ConsumerHost:
         )
 
     def _take_over(
-        self, step: ConsumerStep, existing: Member, has_changed: bool, request: JoinGroupRequest, context: Context
+        self,
+        step: ConsumerStep,
+        existing: ConsumerGroupMember,
+        has_changed: bool,
+        request: JoinGroupRequest,
+        context: Context,
     ) -> Result:
         """The last member of the new protocol comes back as one of the classic: the group is a classic one again. It
         goes on where it was, unless the member subscribes to something else now."""
@@ -155,7 +160,9 @@ class ConsumerHost:
             replies=[Reply(context.token, response)], timers=[session, *self._owe_join(group, member, context)]
         )
 
-    def _member(self, group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int) -> Member:
+    def _member(
+        self, group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int
+    ) -> ConsumerGroupMember:
         if instance_id is None:
             member = group.member(member_id)
         else:
@@ -166,7 +173,7 @@ class ConsumerHost:
             raise Reject(ErrorCode.ILLEGAL_GENERATION)
         return member
 
-    def _owe_join(self, group: ConsumerGroup, member: Member, context: Context) -> list[Timer]:
+    def _owe_join(self, group: ConsumerGroup, member: ConsumerGroupMember, context: Context) -> list[Timer]:
         """The time within which it must join begins when it is told for the first time."""
         if member.member_id in group.owing_join:
             return []
@@ -174,13 +181,13 @@ class ConsumerHost:
         key = timer_key("join", group.group_id, member.member_id)
         return [Timer(key, context.now_ms + member.rebalance_timeout_ms)]
 
-    def _session(self, group: ConsumerGroup, member: Member, context: Context) -> Timer:
+    def _session(self, group: ConsumerGroup, member: ConsumerGroupMember, context: Context) -> Timer:
         assert member.classic is not None
         at_ms = context.now_ms + member.classic.session_timeout_ms
         return self._consumer.renewed_session(group, member.member_id, at_ms)
 
     def leave(self, group: ConsumerGroup, request: LeaveGroupRequest, context: Context) -> Result:
-        gone: dict[str, Member] = {}
+        gone: dict[str, ConsumerGroupMember] = {}
         results = []
         for who in leavers(request, context.api_version):
             code = ErrorCode.NONE
@@ -194,7 +201,7 @@ class ConsumerHost:
         return self._consumer.fence(group, list(gone.values()), context, [reply])
 
 
-def _leaver(group: ConsumerGroup, who: LeaveGroupRequestMemberIdentity) -> Member:
+def _leaver(group: ConsumerGroup, who: LeaveGroupRequestMemberIdentity) -> ConsumerGroupMember:
     """An administrator knows only the instance id."""
     if who.group_instance_id is None:
         return group.member(who.member_id)
@@ -217,8 +224,8 @@ def _subscription(group: ConsumerGroup, request: JoinGroupRequest) -> ConsumerPr
 
 
 def _updated(
-    member: Member, request: JoinGroupRequest, subscription: ConsumerProtocolSubscription, context: Context
-) -> Member:
+    member: ConsumerGroupMember, request: JoinGroupRequest, subscription: ConsumerProtocolSubscription, context: Context
+) -> ConsumerGroupMember:
     terms = terms_of(request, context.api_version)
     return msgspec.structs.replace(
         member,
@@ -232,7 +239,7 @@ def _updated(
     )
 
 
-def _answer(member: Member, generation: int) -> JoinGroupResponse:
+def _answer(member: ConsumerGroupMember, generation: int) -> JoinGroupResponse:
     assert member.classic is not None
     return JoinGroupResponse(
         generation_id=generation,
@@ -242,7 +249,7 @@ def _answer(member: Member, generation: int) -> JoinGroupResponse:
     )
 
 
-def _must_join(group: ConsumerGroup, member: Member) -> bool:
+def _must_join(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
     """Whether the member is behind the group, must confirm what it gave up, or can have what it waits for."""
     if member.member_epoch < group.group_epoch or member.state is MemberState.UNREVOKED_PARTITIONS:
         return True

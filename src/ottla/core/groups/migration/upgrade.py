@@ -6,14 +6,13 @@ from collections.abc import Mapping
 
 from ottla.core.coordinator.contract import Context, Timer, Topics
 from ottla.core.groups.classic.group import ClassicGroup
-from ottla.core.groups.classic.member import Member as ClassicMember
-from ottla.core.groups.classic.member import Protocol
+from ottla.core.groups.classic.member import ClassicGroupMember, Protocol
 from ottla.core.groups.classic.release import release
 from ottla.core.groups.classic.subscriptions import subscription_of
 from ottla.core.groups.consumer.family import Upgrade
 from ottla.core.groups.consumer.group import ConsumerGroup
 from ottla.core.groups.consumer.heartbeat import timer_key
-from ottla.core.groups.consumer.members import ClassicMetadata, Member, Subscription
+from ottla.core.groups.consumer.members import ClassicMetadata, ConsumerGroupMember, Subscription
 from ottla.core.groups.consumer.records import (
     current_record,
     epoch_record,
@@ -79,12 +78,12 @@ def _convert(group: ClassicGroup, topic_sets: TopicSets, topics: Topics) -> Cons
     return converted
 
 
-def _member(group: ClassicGroup, member: ClassicMember, topics: Topics) -> Member:
+def _member(group: ClassicGroup, member: ClassicGroupMember, topics: Topics) -> ConsumerGroupMember:
     # Before the end of its first rebalance the group has chosen no protocol: any that the member names will do.
     subscription = subscription_of(member.metadata(group.protocol_name) or member.protocols[0].metadata)
     if subscription is None:
         raise WireError("ConsumerProtocolSubscription", 0, "cannot be read")
-    return Member(
+    return ConsumerGroupMember(
         member_id=member.member_id,
         member_epoch=group.generation,
         previous_member_epoch=group.generation,
@@ -103,7 +102,7 @@ def classic_metadata(session_timeout_ms: int, protocols: tuple[Protocol, ...]) -
     return ClassicMetadata(session_timeout_ms, tuple(ClassicProtocol(each.name, each.metadata) for each in protocols))
 
 
-def _assigned(group: ClassicGroup, member: ClassicMember, topics: Topics) -> Mapping[bytes, Mapping[int, int]]:
+def _assigned(group: ClassicGroup, member: ClassicGroupMember, topics: Topics) -> Mapping[bytes, Mapping[int, int]]:
     """A member that has never synced owns nothing."""
     if not member.assignment:
         return {}

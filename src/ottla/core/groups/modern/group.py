@@ -101,6 +101,11 @@ class ModernGroup(Generic[MemberType, SettingsType, TargetType]):
         if self.members:
             raise Reject(ErrorCode.NON_EMPTY_GROUP)
 
+    def check_room(self, member_id: str, size_max: int) -> None:
+        """Reject a member that would be one too many."""
+        if len(self.members) >= size_max and member_id not in self.members:
+            raise Reject(ErrorCode.GROUP_MAX_SIZE_REACHED, f"Group {self.group_id} is full with {size_max} members.")
+
     def member(self, member_id: str) -> MemberType:
         member = self.members.get(member_id)
         if member is None:

@@ -15,9 +15,9 @@ from typing import Any, Final, NamedTuple
 from ottla.core.groups.streams import highly_available, sticky
 from ottla.core.groups.streams.configuration import Configured
 from ottla.core.groups.streams.highly_available import UNTOLD_LAG, Copy, Limits, Plan
-from ottla.core.groups.streams.members import Member, Metadata, Offsets, Report
+from ottla.core.groups.streams.members import Metadata, Offsets, Report, StreamsGroupMember
 from ottla.core.groups.streams.reconciliation import Holders
-from ottla.core.groups.streams.settings import Settings
+from ottla.core.groups.streams.settings import StreamsGroupSettings
 from ottla.core.groups.streams.tasks import NO_TASKS, Task, Tasks
 from ottla.core.groups.streams.topology import Topology
 from ottla.wire.types.streams_group_heartbeat import StreamsGroupHeartbeatRequest
@@ -56,7 +56,7 @@ def _offsets(given: Any) -> Offsets | None:  # noqa: ANN401 - TaskOffset of a re
     return {(each.subtopology_id, each.partition): each.offset for each in given}
 
 
-def next_report(member: Member | None, request: StreamsGroupHeartbeatRequest, api_version: int) -> Report:
+def next_report(member: StreamsGroupMember | None, request: StreamsGroupHeartbeatRequest, api_version: int) -> Report:
     """What is known with a heartbeat. Clients that report do so with every join."""
     known = member.report if member is not None else Report()
     offsets, ends = _offsets(request.task_offsets), _offsets(request.task_end_offsets)
@@ -75,7 +75,7 @@ def plan_targets(
     candidates: Mapping[str, Candidate],
     topology: Topology,
     configured: Configured,
-    settings: Settings,
+    settings: StreamsGroupSettings,
     holders: Holders,
 ) -> Plan:
     """The target of each member; nobody gets anything while the topology is not ready."""
@@ -131,14 +131,20 @@ def _lag(report: Report, task: Task, ends: Offsets) -> int | None:
 # --- steps ------------------------------------------------------------------------------------------------------------
 
 
-def progress_of(plan: Plan, epoch: int, candidates: Mapping[str, Candidate], settings: Settings) -> Progress:
+def progress_of(
+    plan: Plan, epoch: int, candidates: Mapping[str, Candidate], settings: StreamsGroupSettings
+) -> Progress:
     """What is open after a target of this epoch."""
     unheard = frozenset(member_id for member_id, each in candidates.items() if each.report.is_made is None)
     return Progress(epoch, settings.version, plan.waiting, plan.lacks_warmups, unheard)
 
 
 def may_go_on(
-    progress: Progress | None, epoch: int, candidates: Mapping[str, Candidate], settings: Settings, holders: Holders
+    progress: Progress | None,
+    epoch: int,
+    candidates: Mapping[str, Candidate],
+    settings: StreamsGroupSettings,
+    holders: Holders,
 ) -> bool:
     """Whether it is worth while to look for a step from the target of this epoch."""
     if progress is None or progress.epoch != epoch or progress.settings_version != settings.version:

@@ -114,8 +114,7 @@ class DescriptionUpdates:
         group = self._group(request.group_id)
         if group is None:
             raise Reject(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no streams group {request.group_id}")
-        if request.member_id not in group.members:
-            raise Reject(ErrorCode.UNKNOWN_MEMBER_ID, f"{request.member_id} is not a member of {request.group_id}")
+        group.member(request.member_id)
         epoch = group.topology.epoch if group.topology is not None else None
         if request.topology_epoch != epoch:
             text = f"the group's topology epoch is {epoch}, not {request.topology_epoch}"

@@ -42,8 +42,8 @@ from ottla.core.groups.streams.heartbeat import (
     target_records,
 )
 from ottla.core.groups.streams.internal_topics import WAIT_MS, Creations, Waiting, denied_topics
-from ottla.core.groups.streams.members import Member, Report
-from ottla.core.groups.streams.settings import Settings
+from ottla.core.groups.streams.members import Report, StreamsGroupMember
+from ottla.core.groups.streams.settings import StreamsGroupSettings
 from ottla.core.groups.streams.tasks import NOTHING_HELD, Held
 from ottla.core.groups.streams.validation import check_request
 from ottla.core.groups.table import Group, GroupKind, GroupTable
@@ -199,7 +199,7 @@ class StreamsFamily(ModernFamily[StreamsGroup]):
             self._remember_if_quiet(step, response)
         return Result(step.records, replies, step.timers, (), after)
 
-    def _may_request_description(self, group: StreamsGroup, settings: Settings, context: Context) -> bool:
+    def _may_request_description(self, group: StreamsGroup, settings: StreamsGroupSettings, context: Context) -> bool:
         return may_request_description(
             group, context.api_version, context.now_ms, has_plugin=settings.has_description_plugin
         )
@@ -288,10 +288,10 @@ class StreamsFamily(ModernFamily[StreamsGroup]):
             group.request_shutdown(request.member_id)
         return result
 
-    def _leaver(self, group: StreamsGroup, request: StreamsGroupHeartbeatRequest) -> Member:
+    def _leaver(self, group: StreamsGroup, request: StreamsGroupHeartbeatRequest) -> StreamsGroupMember:
         return expected_member(group, request)
 
-    def _static_leave_record(self, group: StreamsGroup, member: Member) -> KeyedRecord:
+    def _static_leave_record(self, group: StreamsGroup, member: StreamsGroupMember) -> KeyedRecord:
         """Epoch 0 of its active tasks lets whoever takes its place commit from the first moment."""
         assigned = member.current.assigned
         kept = Held(dict.fromkeys(assigned.active, 0), assigned.standby, assigned.warmup)
@@ -300,7 +300,11 @@ class StreamsFamily(ModernFamily[StreamsGroup]):
         return records.current_record(group.group_id, member.member_id, current)
 
     def fence(
-        self, group: StreamsGroup, members: Sequence[Member], context: Context, replies: Sequence[Reply] = ()
+        self,
+        group: StreamsGroup,
+        members: Sequence[StreamsGroupMember],
+        context: Context,
+        replies: Sequence[Reply] = (),
     ) -> Result:
         (member,) = members
         if member.metadata.user_endpoint is not None:
@@ -399,7 +403,7 @@ class StreamsFamily(ModernFamily[StreamsGroup]):
 
     # --- the shard's life ---------------------------------------------------------------------------------------------
 
-    def _member_timers(self, group: StreamsGroup, member: Member, context: Context) -> Iterable[Timer]:
+    def _member_timers(self, group: StreamsGroup, member: StreamsGroupMember, context: Context) -> Iterable[Timer]:
         timers = super()._member_timers(group, member, context)
         if not member.must_revoke:
             return timers

@@ -39,9 +39,9 @@ from ottla.core.groups.streams.back_off import BackOff
 from ottla.core.groups.streams.configuration import Configured, configure
 from ottla.core.groups.streams.description_epochs import UNCERTAIN, Calls, DescriptionEpochs
 from ottla.core.groups.streams.effects import DeleteDescription
-from ottla.core.groups.streams.members import Member
+from ottla.core.groups.streams.members import StreamsGroupMember
 from ottla.core.groups.streams.reconciliation import Holders
-from ottla.core.groups.streams.settings import Settings, has_description_plugin, read_settings
+from ottla.core.groups.streams.settings import StreamsGroupSettings, has_description_plugin, read_settings
 from ottla.core.groups.streams.tasks import NO_TASKS, Held, Task, Tasks
 from ottla.core.groups.streams.topology import Topology, required_topics, subtopology_by_source
 from ottla.core.groups.table import Claim, CommitCheck, ExpiryRule, GroupKind, Preparation
@@ -61,9 +61,9 @@ _JOINS_AGAIN_AT_ONCE = "classic"
 """The family whose clients come back at once when they are refused."""
 
 
-READERS: Final[Readers[Member, Settings, Tasks]] = Readers(
+READERS: Final[Readers[StreamsGroupMember, StreamsGroupSettings, Tasks]] = Readers(
     settings=read_settings,
-    new_member=Member,
+    new_member=StreamsGroupMember,
     with_metadata=lambda member, metadata: replace(member, metadata=metadata),
     with_current=lambda member, value: replace(member, current=records.current_of(value)),
     target=records.target_of,
@@ -71,7 +71,7 @@ READERS: Final[Readers[Member, Settings, Tasks]] = Readers(
 )
 
 
-class StreamsGroup(ModernGroup[Member, Settings, Tasks]):
+class StreamsGroup(ModernGroup[StreamsGroupMember, StreamsGroupSettings, Tasks]):
     kind = GroupKind.STREAMS
     protocol_type = "streams"
 
@@ -172,7 +172,7 @@ class StreamsGroup(ModernGroup[Member, Settings, Tasks]):
             return None
         return self._task_check(member, claim.generation, stale)
 
-    def _task_check(self, member: Member, member_epoch: int, stale: ErrorCode) -> CommitCheck:
+    def _task_check(self, member: StreamsGroupMember, member_epoch: int, stale: ErrorCode) -> CommitCheck:
         """A member that is behind may commit for active tasks that it has had since then."""
         assigned, pending = member.current.assigned.active, member.current.pending.active
 
@@ -183,12 +183,6 @@ class StreamsGroup(ModernGroup[Member, Settings, Tasks]):
                 raise Reject(stale, f"partition {partition} of {topic} was not with the member at epoch {member_epoch}")
 
         return check
-
-    def member(self, member_id: str) -> Member:
-        member = self.members.get(member_id)
-        if member is None:
-            raise Reject(ErrorCode.UNKNOWN_MEMBER_ID, f"{member_id or 'nobody'} is not a member of {self.group_id}")
-        return member
 
     # --- soft state that answers depend on ----------------------------------------------------------------------------
 
@@ -271,7 +265,7 @@ class StreamsGroup(ModernGroup[Member, Settings, Tasks]):
         self.subtopology_by_source = subtopology_by_source(topology) if topology is not None else {}
         self.configured = None
 
-    def _member_changed(self, old: Member | None, new: Member | None) -> None:
+    def _member_changed(self, old: StreamsGroupMember | None, new: StreamsGroupMember | None) -> None:
         if old is not None:
             self._unindex(old)
         if new is not None:
@@ -281,7 +275,7 @@ class StreamsGroup(ModernGroup[Member, Settings, Tasks]):
         elif old is not None:
             self._forget(old)
 
-    def _forget(self, member: Member) -> None:
+    def _forget(self, member: StreamsGroupMember) -> None:
         """The member is gone."""
         if not member.current.assigned.is_nothing or member.member_id in self.targets:
             log.warning("member %s of %s is removed while it has tasks", member.member_id, self.group_id)
@@ -292,7 +286,7 @@ class StreamsGroup(ModernGroup[Member, Settings, Tasks]):
         if not self.members:
             self.shutdown_member_id = None
 
-    def _index(self, member: Member) -> None:
+    def _index(self, member: StreamsGroupMember) -> None:
         process_id = member.metadata.process_id
         for held in (member.current.assigned, member.current.pending):
             self._active.update(dict.fromkeys(held.active, process_id))
@@ -300,7 +294,7 @@ class StreamsGroup(ModernGroup[Member, Settings, Tasks]):
                 for task in tasks:
                     index.setdefault(task, set()).add(process_id)
 
-    def _unindex(self, member: Member) -> None:
+    def _unindex(self, member: StreamsGroupMember) -> None:
         process_id = member.metadata.process_id
         for held in (member.current.assigned, member.current.pending):
             for task in held.active:
@@ -347,7 +341,7 @@ def _plain_held(held: Held) -> Any:  # noqa: ANN401
     return dict(sorted(held.active.items())), sorted(held.standby), sorted(held.warmup)
 
 
-def _plain_member(member: Member) -> Any:  # noqa: ANN401
+def _plain_member(member: StreamsGroupMember) -> Any:  # noqa: ANN401
     current = member.current
     return (
         member.metadata,

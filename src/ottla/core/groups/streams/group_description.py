@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ottla.core.coordinator.contract import Context
 from ottla.core.groups.streams.group import StreamsGroup
-from ottla.core.groups.streams.members import Member, Offsets
+from ottla.core.groups.streams.members import Offsets, StreamsGroupMember
 from ottla.core.groups.streams.settings import assignor_name
 from ottla.core.groups.streams.tasks import Tasks, task_lists
 from ottla.core.groups.streams.topology import Subtopology, TopicInfo, topics_named
@@ -95,7 +95,7 @@ def _topic_infos(topics: tuple[TopicInfo, ...], counts: Mapping[str, int]) -> tu
     )
 
 
-def _member(group: StreamsGroup, member: Member) -> DescribedMember:
+def _member(group: StreamsGroup, member: StreamsGroupMember) -> DescribedMember:
     metadata, assigned = member.metadata, member.current.assigned
     endpoint = metadata.user_endpoint
     return DescribedMember(

@@ -40,10 +40,10 @@ from ottla.core.groups.streams.members import (
     NEW_MEMBER,
     NEW_METADATA,
     Current,
-    Member,
     MemberState,
     Metadata,
     Report,
+    StreamsGroupMember,
 )
 from ottla.core.groups.streams.reconciliation import reconcile
 from ottla.core.groups.streams.tasks import NO_TASKS, Tasks, task_lists, tasks_in
@@ -82,7 +82,7 @@ def rebalance_key(group_id: str, member_id: str) -> tuple[str, str, str, str]:
     return ("streams", "rebalance", group_id, member_id)
 
 
-def expected_member(group: StreamsGroup, request: StreamsGroupHeartbeatRequest) -> Member:
+def expected_member(group: StreamsGroup, request: StreamsGroupHeartbeatRequest) -> StreamsGroupMember:
     """The member that a heartbeat or a leave comes from, by its instance id if it has one."""
     if request.instance_id is not None:
         member_id = group.static_members.get(request.instance_id)
@@ -90,10 +90,7 @@ def expected_member(group: StreamsGroup, request: StreamsGroupHeartbeatRequest) 
             raise Reject(ErrorCode.UNKNOWN_MEMBER_ID, f"no member has the instance id {request.instance_id}")
         if member_id != request.member_id:
             raise Reject(ErrorCode.FENCED_INSTANCE_ID, f"{request.instance_id} belongs to another member by now")
-    member = group.members.get(request.member_id)
-    if member is None:
-        raise Reject(ErrorCode.UNKNOWN_MEMBER_ID, f"{request.member_id} is not a member of {group.group_id}")
-    return member
+    return group.member(request.member_id)
 
 
 class StreamsStep(HeartbeatStep[StreamsGroup]):
@@ -105,8 +102,8 @@ class StreamsStep(HeartbeatStep[StreamsGroup]):
         self.settings = group.settings(context.world)
         self.statuses: list[StatusLine] = []
         self.owned = _owned(request)
-        self.member: Member | None = None
-        self.replaced: Member | None = None
+        self.member: StreamsGroupMember | None = None
+        self.replaced: StreamsGroupMember | None = None
         """A static member whose place this one takes."""
         self.metadata_before: Metadata = NEW_METADATA
         self.before: Current = NEW_MEMBER
@@ -136,7 +133,7 @@ class StreamsStep(HeartbeatStep[StreamsGroup]):
         elif len(self.group.members) >= self.settings.max_size:
             raise Reject(ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group has {self.settings.max_size} members already")
 
-    def _take(self, member: Member) -> None:
+    def _take(self, member: StreamsGroupMember) -> None:
         self.member, self.metadata_before, self.before = member, member.metadata, member.current
 
     def _check_epoch(self) -> None:
@@ -148,7 +145,7 @@ class StreamsStep(HeartbeatStep[StreamsGroup]):
             return
         raise Reject(ErrorCode.FENCED_MEMBER_EPOCH, f"the member is at epoch {current.member_epoch}, not at {given}")
 
-    def _replace(self, old: Member) -> None:
+    def _replace(self, old: StreamsGroupMember) -> None:
         """The new member takes over what the old one had, under its own id and with nothing reached yet."""
         if old.current.member_epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH:
             raise Reject(ErrorCode.UNRELEASED_INSTANCE_ID, f"instance id {self.request.instance_id} is in use")

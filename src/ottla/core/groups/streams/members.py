@@ -14,7 +14,7 @@ from ottla.core.groups.modern.members import LEAVE_GROUP_MEMBER_EPOCH
 from ottla.core.groups.streams.tasks import NOTHING_HELD, Held, Task
 from ottla.wire.types.group_streams import StreamsGroupMemberMetadataValue as Metadata
 
-__all__ = ["NEW_MEMBER", "Current", "Member", "MemberState", "Metadata", "Offsets", "Report"]
+__all__ = ["NEW_MEMBER", "Current", "MemberState", "Metadata", "Offsets", "Report", "StreamsGroupMember"]
 
 Offsets = Mapping[Task, int]
 
@@ -58,7 +58,7 @@ NEW_MEMBER: Final = Current()
 NEW_METADATA: Final = Metadata(instance_id=None, rack_id=None, topology_epoch=-1)
 
 
-class Member(msgspec.Struct):
+class StreamsGroupMember(msgspec.Struct):
     """Soft: `report`, and `may_not_have_heard`: the last request was one whose answer had been sent before, so it is
     open which of the answers came through."""
 
@@ -75,7 +75,7 @@ class Member(msgspec.Struct):
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         return self.current.state is MemberState.STABLE and self.current.member_epoch == assignment_epoch
 
-    def released(self) -> Member:
+    def released(self) -> StreamsGroupMember:
         epoch = LEAVE_GROUP_MEMBER_EPOCH
         current = self.current._replace(
             member_epoch=epoch, previous_member_epoch=epoch, assigned=NOTHING_HELD, pending=NOTHING_HELD

@@ -15,14 +15,21 @@ from ottla.core.groups.streams import highly_available, sticky
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 
-__all__ = ["Settings", "assignor_name", "check_served", "has_description_plugin", "is_served", "read_settings"]
+__all__ = [
+    "StreamsGroupSettings",
+    "assignor_name",
+    "check_served",
+    "has_description_plugin",
+    "is_served",
+    "read_settings",
+]
 
 log = logging.getLogger(__name__)
 
 _ASSIGNORS: Final = (sticky.NAME, highly_available.NAME)
 
 
-class Settings(NamedTuple):
+class StreamsGroupSettings(NamedTuple):
     version: int
     """Of all settings, when these were read."""
     max_size: int
@@ -75,7 +82,7 @@ def has_description_plugin(world: World) -> bool:
     return bool(world.settings["group.streams.topology.description.plugin.class"])
 
 
-def read_settings(world: World, group_id: str) -> Settings:
+def read_settings(world: World, group_id: str) -> StreamsGroupSettings:
     def own(name: str) -> Any:  # noqa: ANN401
         return world.group_setting(group_id, f"streams.{name}")
 
@@ -85,7 +92,7 @@ def read_settings(world: World, group_id: str) -> Settings:
             value = min(value, world.settings[f"group.streams.{high}"])
         return value if low is None else max(value, world.settings[f"group.streams.{low}"])
 
-    return Settings(
+    return StreamsGroupSettings(
         version=world.settings_version,
         max_size=world.settings["group.streams.max.size"],
         session_timeout_ms=bounded("session.timeout.ms", "min.session.timeout.ms", "max.session.timeout.ms"),

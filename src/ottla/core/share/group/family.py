@@ -21,11 +21,11 @@ from ottla.core.share.group.group import ShareGroup
 from ottla.core.share.group.group_description import DescribeShareGroup, ListShareState, describe
 from ottla.core.share.group.heartbeat import ShareStep
 from ottla.core.share.group.initialization import WAIT_MS, Initializations, Waiting
-from ottla.core.share.group.members import Member
+from ottla.core.share.group.members import ShareGroupMember
 from ottla.core.share.group.offsets import altered, check_unused, deleted, plan_alteration, plan_deletion
 from ottla.core.share.group.records import epoch_record, member_tombstones, state_record
 from ottla.core.share.group.state_topics import StateTopics
-from ottla.core.share.group.validation import check_epoch, check_room
+from ottla.core.share.group.validation import check_epoch
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.types.alter_share_group_offsets import AlterShareGroupOffsetsRequest
 from ottla.wire.types.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
@@ -98,10 +98,12 @@ class ShareFamily(ModernFamily[ShareGroup]):
     def _step(self, request: ShareGroupHeartbeatRequest, context: Context) -> Result:
         group = self._group_for(request)
         settings = group.settings(context.world)
-        check_room(group, request.member_id, settings.max_size)
+        group.check_room(request.member_id, settings.max_size)
         is_joining = request.member_epoch == JOIN_GROUP_MEMBER_EPOCH
         known = group.members.get(request.member_id)
-        member = known or (Member(member_id=request.member_id) if is_joining else group.member(request.member_id))
+        member = known or (
+            ShareGroupMember(member_id=request.member_id) if is_joining else group.member(request.member_id)
+        )
         check_epoch(member, request.member_epoch)
         step = ShareStep(group, self.topic_sets, context)
         updated = _updated(member, request, context)
@@ -143,7 +145,7 @@ class ShareFamily(ModernFamily[ShareGroup]):
     def _remember_if_quiet(
         self,
         step: ShareStep,
-        member: Member,
+        member: ShareGroupMember,
         request: ShareGroupHeartbeatRequest,
         response: ShareGroupHeartbeatResponse,
         context: Context,
@@ -242,7 +244,7 @@ class ShareFamily(ModernFamily[ShareGroup]):
     # --- leaving ------------------------------------------------------------------------------------------------------
 
     def fence(
-        self, group: ShareGroup, members: Sequence[Member], context: Context, replies: Sequence[Reply] = ()
+        self, group: ShareGroup, members: Sequence[ShareGroupMember], context: Context, replies: Sequence[Reply] = ()
     ) -> Result:
         (member,) = members
         topics = group.subscribed_topics_with(member)
@@ -352,7 +354,7 @@ def _state_records(group: ShareGroup, state_topics: StateTopics) -> list[KeyedRe
     return [] if state_topics == group.state_topics else [state_record(group.group_id, state_topics)]
 
 
-def _updated(member: Member, request: ShareGroupHeartbeatRequest, context: Context) -> Member:
+def _updated(member: ShareGroupMember, request: ShareGroupHeartbeatRequest, context: Context) -> ShareGroupMember:
     """The member with what the request gives; null leaves things as they are."""
     names = request.subscribed_topic_names
     return replace(
@@ -371,7 +373,7 @@ def _interval_ms(step: ShareStep, heartbeat_interval_ms: int) -> int:
 
 
 def _continued(
-    step: ShareStep, member: Member, first: ShareGroupHeartbeatResponse, context: Context
+    step: ShareStep, member: ShareGroupMember, first: ShareGroupHeartbeatResponse, context: Context
 ) -> ShareGroupHeartbeatResponse:
     """The answer to a member that has waited, with what has come since it was decided."""
     updated = step.reconcile(member)
@@ -384,5 +386,5 @@ def _continued(
     )
 
 
-def _assignment(member: Member) -> Assignment:
+def _assignment(member: ShareGroupMember) -> Assignment:
     return Assignment(tuple(AssignedTopic(topic_id, member.assigned[topic_id]) for topic_id in sorted(member.assigned)))

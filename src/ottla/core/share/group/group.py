@@ -10,7 +10,7 @@ from ottla.core.groups.modern.group import ModernGroup, Readers, target_of
 from ottla.core.groups.subscriptions import Subscriptions
 from ottla.core.groups.table import Claim, CommitCheck, ExpiryRule, Group, GroupKind, Preparation, not_of_kind
 from ottla.core.share.group.effects import DeleteState
-from ottla.core.share.group.members import NO_PARTITIONS, Member, Partitions
+from ottla.core.share.group.members import NO_PARTITIONS, Partitions, ShareGroupMember
 from ottla.core.share.group.records import (
     group_tombstones,
     state_record,
@@ -18,7 +18,7 @@ from ottla.core.share.group.records import (
     with_current,
     with_metadata,
 )
-from ottla.core.share.group.settings import Settings, read_settings
+from ottla.core.share.group.settings import ShareGroupSettings, read_settings
 from ottla.core.share.group.state_topics import NO_STATE, StateTopics
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
@@ -27,9 +27,9 @@ from ottla.wire.reject import Reject
 __all__ = ["ShareGroup", "share_group"]
 
 
-READERS: Final[Readers[Member, Settings, Partitions]] = Readers(
+READERS: Final[Readers[ShareGroupMember, ShareGroupSettings, Partitions]] = Readers(
     settings=read_settings,
-    new_member=lambda member_id: Member(member_id=member_id),
+    new_member=lambda member_id: ShareGroupMember(member_id=member_id),
     with_metadata=with_metadata,
     with_current=with_current,
     target=lambda value: target_of(value.topic_partitions),
@@ -37,7 +37,7 @@ READERS: Final[Readers[Member, Settings, Partitions]] = Readers(
 )
 
 
-class ShareGroup(ModernGroup[Member, Settings, Partitions]):
+class ShareGroup(ModernGroup[ShareGroupMember, ShareGroupSettings, Partitions]):
     """Soft fields: `refresh_due`, `refreshed_epoch`, `steady`, `session_at_ms`, `is_cleared`, and all that is derived
     from others."""
 
@@ -129,7 +129,9 @@ class ShareGroup(ModernGroup[Member, Settings, Partitions]):
     def subscribed_topics(self) -> frozenset[str]:
         return self.subscriptions.topics()
 
-    def subscribed_topics_with(self, gone: Member | None, come: Member | None = None) -> frozenset[str]:
+    def subscribed_topics_with(
+        self, gone: ShareGroupMember | None, come: ShareGroupMember | None = None
+    ) -> frozenset[str]:
         """The topics subscribed to once one member is gone and one has come."""
         return self.subscriptions.topics_with(
             () if gone is None else (gone.names,), None if come is None else come.names
@@ -177,7 +179,7 @@ class ShareGroup(ModernGroup[Member, Settings, Partitions]):
         self._assignable = None
         self.is_cleared = False
 
-    def _member_changed(self, old: Member | None, new: Member | None) -> None:
+    def _member_changed(self, old: ShareGroupMember | None, new: ShareGroupMember | None) -> None:
         before, after = (None if member is None else member.names for member in (old, new))
         if before != after:
             self.subscriptions.move(before, after)

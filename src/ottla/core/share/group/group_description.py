@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from ottla.core.coordinator.contract import Context, Topics
 from ottla.core.groups.topic_sets import named
 from ottla.core.share.group.group import ShareGroup
-from ottla.core.share.group.members import Member
+from ottla.core.share.group.members import ShareGroupMember
 from ottla.wire.types.share_group_describe import ShareGroupDescribeResponseAssignment as Assignment
 from ottla.wire.types.share_group_describe import ShareGroupDescribeResponseDescribedGroup as DescribedGroup
 from ottla.wire.types.share_group_describe import ShareGroupDescribeResponseMember as DescribedMember
@@ -43,7 +43,7 @@ def describe(group: ShareGroup, context: Context) -> DescribedGroup:
     )
 
 
-def _member(member: Member, topics: Topics) -> DescribedMember:
+def _member(member: ShareGroupMember, topics: Topics) -> DescribedMember:
     return DescribedMember(
         member_id=member.member_id,
         rack_id=member.rack_id,
@@ -55,6 +55,6 @@ def _member(member: Member, topics: Topics) -> DescribedMember:
     )
 
 
-def _assignment(member: Member, topics: Topics) -> Assignment:
+def _assignment(member: ShareGroupMember, topics: Topics) -> Assignment:
     found = named(member.assigned, topics)
     return Assignment(tuple(TopicPartitions(topic_id, name, member.assigned[topic_id]) for name, topic_id in found))

@@ -18,7 +18,7 @@ from ottla.core.groups.modern.step import HeartbeatStep
 from ottla.core.groups.topic_sets import TopicSets
 from ottla.core.share.group.effects import NewState
 from ottla.core.share.group.group import ShareGroup
-from ottla.core.share.group.members import STABLE, Member, Partitions
+from ottla.core.share.group.members import STABLE, Partitions, ShareGroupMember
 from ottla.core.share.group.records import (
     current_record,
     epoch_record,
@@ -47,13 +47,13 @@ class ShareStep(HeartbeatStep[ShareGroup]):
         self._names = group.subscribed_topics()
         """Of the topics that members subscribe to, with the member as it will be."""
         self._has_bumped = False
-        self._updated: Member | None = None
+        self._updated: ShareGroupMember | None = None
         self._target_epoch = group.assignment_epoch
         self._targets: Mapping[str, Partitions] = group.targets
 
     # --- the member ---------------------------------------------------------------------------------------------------
 
-    def update(self, member: Member, updated: Member) -> None:
+    def update(self, member: ShareGroupMember, updated: ShareGroupMember) -> None:
         """The member as it was, and as it will be."""
         self._updated = updated
         if updated != member:
@@ -105,7 +105,7 @@ class ShareStep(HeartbeatStep[ShareGroup]):
         ]
         self.records.append(target_epoch_record(group.group_id, self.group_epoch, self.context.wall_ms))
 
-    def _specs(self, members: Mapping[str, Member]) -> list[MemberSpec]:
+    def _specs(self, members: Mapping[str, ShareGroupMember]) -> list[MemberSpec]:
         """Members in the order of their ids."""
         topic_ids: dict[frozenset[str], frozenset[bytes]] = {}
         specs = []
@@ -116,7 +116,7 @@ class ShareStep(HeartbeatStep[ShareGroup]):
             specs.append(MemberSpec(member_id, topic_ids[names], self.group.target(member_id)))
         return specs
 
-    def reconcile(self, member: Member) -> Member:
+    def reconcile(self, member: ShareGroupMember) -> ShareGroupMember:
         """The member with what its target says, as far as it subscribes to it."""
         if not self._has_bumped and member.member_epoch == self._target_epoch and member.state == STABLE:
             return member
@@ -125,7 +125,7 @@ class ShareStep(HeartbeatStep[ShareGroup]):
             self.records.append(current_record(self.group.group_id, reconciled))
         return reconciled
 
-    def _advanced(self, member: Member) -> Member:
+    def _advanced(self, member: ShareGroupMember) -> ShareGroupMember:
         subscribed = self._topic_sets.existing(member.names, self.topics).topic_ids
         target = self._targets.get(member.member_id, {})
         assigned = {topic_id: partitions for topic_id, partitions in target.items() if topic_id in subscribed}

@@ -9,7 +9,7 @@ import msgspec
 from ottla.core.groups.assignors import Target
 from ottla.core.groups.modern.members import LEAVE_GROUP_MEMBER_EPOCH
 
-__all__ = ["NO_PARTITIONS", "STABLE", "Member", "Partitions"]
+__all__ = ["NO_PARTITIONS", "STABLE", "Partitions", "ShareGroupMember"]
 
 STABLE: Final = 0
 """The only state a member can be in: what it is to have, it has."""
@@ -19,7 +19,7 @@ Partitions = Target
 NO_PARTITIONS: Final[Partitions] = {}
 
 
-class Member(msgspec.Struct, frozen=True, kw_only=True):
+class ShareGroupMember(msgspec.Struct, frozen=True, kw_only=True):
     member_id: str
     """Made by the client; not to be parsed."""
     member_epoch: int = 0
@@ -37,7 +37,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
         """Partitions are shared: nobody waits until a member has given one up."""
         return False
 
-    def released(self) -> Member:
+    def released(self) -> ShareGroupMember:
         return msgspec.structs.replace(
             self,
             member_epoch=LEAVE_GROUP_MEMBER_EPOCH,

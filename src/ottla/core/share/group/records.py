@@ -12,7 +12,7 @@ import msgspec
 
 from ottla.core.coordinator.records import record, tombstone
 from ottla.core.groups.modern.group import target_of
-from ottla.core.share.group.members import Member, Partitions
+from ottla.core.share.group.members import Partitions, ShareGroupMember
 from ottla.core.share.group.state_topics import StateTopic, StateTopics
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.types.group_share import (
@@ -58,7 +58,7 @@ _TopicInfo = ShareGroupStatePartitionMetadataValueTopicInfo
 # --- values to records ------------------------------------------------------------------------------------------------
 
 
-def member_record(group_id: str, member: Member) -> KeyedRecord:
+def member_record(group_id: str, member: ShareGroupMember) -> KeyedRecord:
     value = ShareGroupMemberMetadataValue(
         member.rack_id, member.client_id, member.client_host, tuple(sorted(member.names))
     )
@@ -80,7 +80,7 @@ def target_record(group_id: str, member_id: str, target: Partitions) -> KeyedRec
     return record(ShareGroupTargetAssignmentMemberKey(group_id, member_id), value, VERSION)
 
 
-def current_record(group_id: str, member: Member) -> KeyedRecord:
+def current_record(group_id: str, member: ShareGroupMember) -> KeyedRecord:
     entry = ShareGroupCurrentMemberAssignmentValueTopicPartitions
     value = ShareGroupCurrentMemberAssignmentValue(
         member.member_epoch,
@@ -132,7 +132,7 @@ def group_tombstones(group_id: str, member_ids: Sequence[str]) -> Sequence[Keyed
 # --- records to values ------------------------------------------------------------------------------------------------
 
 
-def with_metadata(member: Member, value: ShareGroupMemberMetadataValue) -> Member:
+def with_metadata(member: ShareGroupMember, value: ShareGroupMemberMetadataValue) -> ShareGroupMember:
     return msgspec.structs.replace(
         member,
         rack_id=value.rack_id,
@@ -142,7 +142,7 @@ def with_metadata(member: Member, value: ShareGroupMemberMetadataValue) -> Membe
     )
 
 
-def with_current(member: Member, value: ShareGroupCurrentMemberAssignmentValue) -> Member:
+def with_current(member: ShareGroupMember, value: ShareGroupCurrentMemberAssignmentValue) -> ShareGroupMember:
     return msgspec.structs.replace(
         member,
         member_epoch=value.member_epoch,

@@ -12,13 +12,13 @@ from ottla.core.groups.modern.group import bounded_setting
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 
-__all__ = ["Settings", "check_served", "is_served", "read_settings"]
+__all__ = ["ShareGroupSettings", "check_served", "is_served", "read_settings"]
 
 SHARE_VERSION: Final = 1
 """The level of the feature share.version that has share groups."""
 
 
-class Settings(NamedTuple):
+class ShareGroupSettings(NamedTuple):
     version: int
     """Of all settings, when these were read."""
     max_size: int
@@ -28,11 +28,11 @@ class Settings(NamedTuple):
     initialize_retry_interval_ms: int
 
 
-def read_settings(world: World, group_id: str) -> Settings:
+def read_settings(world: World, group_id: str) -> ShareGroupSettings:
     def bounded(name: str) -> int:
         return bounded_setting(world, group_id, "share", name)
 
-    return Settings(
+    return ShareGroupSettings(
         version=world.settings_version,
         max_size=world.settings["group.share.max.size"],
         session_timeout_ms=bounded("session.timeout.ms"),

@@ -25,7 +25,7 @@ from ottla.core.share.group.members import Partitions
 
 __all__ = ["MemberSpec", "assign"]
 
-Place = tuple[bytes, int]
+TopicIdPartition = tuple[bytes, int]
 """Topic id and partition."""
 _NONE: Final[frozenset[int]] = frozenset()
 
@@ -42,7 +42,7 @@ class MemberSpec(NamedTuple):
 
 def assign(members: Sequence[MemberSpec], partitions: Mapping[bytes, frozenset[int]]) -> dict[str, Partitions]:
     """The target of each member. Where nothing changes, the old one comes back itself."""
-    held: list[set[Place]] = [set() for _ in members]
+    held: list[set[TopicIdPartition]] = [set() for _ in members]
     loads = [0] * len(members)
     for numbers, places in _rounds(members, partitions):
         for number, had in zip(numbers, _Round(members, numbers, places, loads).run(), strict=True):
@@ -53,7 +53,7 @@ def assign(members: Sequence[MemberSpec], partitions: Mapping[bytes, frozenset[i
 
 def _rounds(
     members: Sequence[MemberSpec], partitions: Mapping[bytes, frozenset[int]]
-) -> list[tuple[list[int], list[Place]]]:
+) -> list[tuple[list[int], list[TopicIdPartition]]]:
     """Who shares what with whom: numbers of members, and places."""
     by_topic = {
         topic_id: [(topic_id, each) for each in sorted(partitions[topic_id])] for topic_id in sorted(partitions)
@@ -69,7 +69,7 @@ def _rounds(
     ]
 
 
-def _target(member: MemberSpec, places: set[Place]) -> Partitions:
+def _target(member: MemberSpec, places: set[TopicIdPartition]) -> Partitions:
     topics: dict[bytes, list[int]] = {}
     for topic_id, partition in sorted(places):
         topics.setdefault(topic_id, []).append(partition)
@@ -81,7 +81,11 @@ class _Round:
     """Members are numbers from 0 on here."""
 
     def __init__(
-        self, members: Sequence[MemberSpec], numbers: Sequence[int], places: Sequence[Place], loads: Sequence[int]
+        self,
+        members: Sequence[MemberSpec],
+        numbers: Sequence[int],
+        places: Sequence[TopicIdPartition],
+        loads: Sequence[int],
     ) -> None:
         self._places = places
         self._sharing = -(-len(numbers) // len(places)) if places else 0
@@ -90,7 +94,7 @@ class _Round:
             wanted.setdefault(topic_id, set()).add(partition)
         self._has = [_kept(members[number].target, wanted) for number in numbers]
         self._wants = self._shares([loads[number] for number in numbers])
-        self._members_of: dict[Place, list[int]] = {place: [] for place in places}
+        self._members_of: dict[TopicIdPartition, list[int]] = {place: [] for place in places}
         for member, has in enumerate(self._has):
             for place in has:
                 self._members_of[place].append(member)
@@ -108,7 +112,7 @@ class _Round:
             wants[member] += 1
         return wants
 
-    def run(self) -> list[set[Place]]:
+    def run(self) -> list[set[TopicIdPartition]]:
         self._drop_surplus()
         self._thin_out()
         self._fill()
@@ -137,7 +141,7 @@ class _Round:
             while len(self._members_of[place]) < self._sharing:
                 self._change_places(place, lacking)
 
-    def _give_next(self, place: Place, lacking: deque[int]) -> bool:
+    def _give_next(self, place: TopicIdPartition, lacking: deque[int]) -> bool:
         """Give a place to the next member in turn that has not got it; False if there is none."""
         for _ in range(len(lacking)):
             member = lacking.popleft()
@@ -150,7 +154,7 @@ class _Round:
                 return True
         return False
 
-    def _change_places(self, place: Place, lacking: deque[int]) -> None:
+    def _change_places(self, place: TopicIdPartition, lacking: deque[int]) -> None:
         """All that lack places have this one. So the first of them gets another, from a member that takes this one for
         it. Any other place will do: it has all its members, which this one has not, so one of them is not here."""
         first, here = lacking[0], self._members_of[place]
@@ -162,16 +166,16 @@ class _Round:
         if len(self._has[first]) >= self._wants[first]:
             lacking.popleft()
 
-    def _give(self, member: int, place: Place) -> None:
+    def _give(self, member: int, place: TopicIdPartition) -> None:
         self._has[member].add(place)
         self._members_of[place].append(member)
 
-    def _take(self, member: int, place: Place) -> None:
+    def _take(self, member: int, place: TopicIdPartition) -> None:
         self._has[member].discard(place)
         self._members_of[place].remove(member)
 
 
-def _kept(target: Partitions, wanted: Mapping[bytes, set[int]]) -> set[Place]:
+def _kept(target: Partitions, wanted: Mapping[bytes, set[int]]) -> set[TopicIdPartition]:
     """What a member has of that."""
     topic_ids = wanted if len(wanted) < len(target) else target
     return {

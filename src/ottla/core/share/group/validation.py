@@ -11,14 +11,13 @@ from typing import Final
 from ottla.core.coordinator.contract import World
 from ottla.core.groups.modern.members import LEAVE_GROUP_MEMBER_EPOCH
 from ottla.core.groups.modern.rights import Authorize, check_group, check_topics
-from ottla.core.share.group.group import ShareGroup
-from ottla.core.share.group.members import Member
+from ottla.core.share.group.members import ShareGroupMember
 from ottla.core.share.group.settings import check_served
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from ottla.wire.types.share_group_heartbeat import ShareGroupHeartbeatRequest
 
-__all__ = ["check_epoch", "check_heartbeat", "check_room"]
+__all__ = ["check_epoch", "check_heartbeat"]
 
 MEMBER_ID_LENGTH_MAX: Final = 36
 
@@ -55,12 +54,7 @@ def _invalid(message: str) -> Reject:
     return Reject(ErrorCode.INVALID_REQUEST, message)
 
 
-def check_room(group: ShareGroup, member_id: str, size_max: int) -> None:
-    if len(group.members) >= size_max and member_id not in group.members:
-        raise Reject(ErrorCode.GROUP_MAX_SIZE_REACHED, f"Group {group.group_id} is full with {size_max} members.")
-
-
-def check_epoch(member: Member, epoch: int) -> None:
+def check_epoch(member: ShareGroupMember, epoch: int) -> None:
     """An epoch of 0 joins anew. The one before the last is accepted once more, for the answer that told the last may
     have been lost."""
     if epoch not in (0, member.member_epoch, member.previous_member_epoch) or epoch > member.member_epoch:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from ottla.core.share.partition.states import AcquireMode, Cause
-from ottla.core.share.partition.transactions import AbortedTransaction, ReadBatch
+from ottla.wire.aborted import AbortedTransaction
 from ottla.wire.errors import ErrorCode
 
 __all__ = [
@@ -22,9 +22,10 @@ __all__ = [
     "LoadFailed",
     "Loaded",
     "LogStartMoved",
+    "ReadBatch",
     "Release",
     "Reply",
-    "Settings",
+    "SharePartitionSettings",
     "StartResolved",
     "StateBatch",
     "Tick",
@@ -37,7 +38,7 @@ Token = Any
 """Whom an answer is for. Kept and given back, never looked at."""
 
 
-class Settings(NamedTuple):
+class SharePartitionSettings(NamedTuple):
     """Of a group, as they are now. Each is looked at when it matters: a lock that is held keeps its time."""
 
     lock_duration_ms: int = 30_000
@@ -76,6 +77,16 @@ class StartResolved(NamedTuple):
     """Where the group's reset strategy begins."""
 
     start_offset: int
+
+
+class ReadBatch(NamedTuple):
+    """The head of a record batch in the log; both offsets belong to it."""
+
+    base_offset: int
+    last_offset: int
+    producer_id: int = -1
+    is_transactional: bool = False
+    is_control: bool = False
 
 
 class Acquire(NamedTuple):

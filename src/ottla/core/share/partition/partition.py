@@ -27,8 +27,8 @@ from enum import Enum
 from itertools import count
 from typing import Any, Final
 
-from ottla.core.share.partition import acknowledging, acquiring, loading
-from ottla.core.share.partition.acknowledging import Transition
+from ottla.core.share.partition import acknowledgement, acquisition
+from ottla.core.share.partition.acknowledgement import Transition
 from ottla.core.share.partition.events import (
     Acknowledge,
     Acquire,
@@ -42,7 +42,7 @@ from ottla.core.share.partition.events import (
     LogStartMoved,
     Release,
     Reply,
-    Settings,
+    SharePartitionSettings,
     StartResolved,
     StateBatch,
     Tick,
@@ -89,7 +89,7 @@ class Phase(Enum):
 class SharePartition:
     """`settings` may be replaced at any time: they are those of the group as they are now. `tally` may be shared."""
 
-    def __init__(self, leader_epoch: int, settings: Settings, tally: Tally | None = None) -> None:
+    def __init__(self, leader_epoch: int, settings: SharePartitionSettings, tally: Tally | None = None) -> None:
         self.leader_epoch = leader_epoch
         self.settings = settings
         self.tally = tally or Tally()
@@ -155,7 +155,7 @@ class SharePartition:
             self.phase = Phase.RESOLVING
             return Actions(needs_start=True)
         try:
-            self.window = loading.load(event.start_offset, event.batches)
+            self.window = Window.load(event.start_offset, event.batches)
         except ValueError:
             return self._end(ErrorCode.UNKNOWN_SERVER_ERROR)
         self.phase = Phase.ACTIVE
@@ -182,7 +182,7 @@ class SharePartition:
         if self.phase is not Phase.ACTIVE:
             return Actions(replies=[Reply(event.token)])
         start = self.window.start
-        acquired = acquiring.acquire(self.window, event, self.settings, now_ms)
+        acquired = acquisition.acquire(self.window, event, self.settings, now_ms)
         self._lock(now_ms + self.settings.lock_duration_ms, [each[:2] for each in acquired])
         for first, last, delivery_count in acquired:
             self.tally.deliver(last - first + 1, delivery_count)
@@ -218,7 +218,7 @@ class SharePartition:
         lock_at_ms = now_ms + self.settings.lock_duration_ms
         transition = Transition(next(self._write_ids))
         try:
-            acknowledging.acknowledge(self.window, event, self.settings, lock_at_ms, transition)
+            acknowledgement.acknowledge(self.window, event, self.settings, lock_at_ms, transition)
         except Reject as reject:
             return Actions(replies=[Reply(event.token, reject.code, reject.message)])
         finally:
@@ -242,7 +242,7 @@ class SharePartition:
     def _release(self, event: Release, now_ms: int) -> Actions:
         transition = Transition(next(self._write_ids))
         for run in self.window.held_by(event.member_id):
-            transition.begin(self.window, run, acknowledging.state_after_release(run, self.settings))
+            transition.begin(self.window, run, acknowledgement.state_after_release(run, self.settings))
         transition.released = sum(transition.held.values())
         if not transition.ranges:
             return Actions(replies=[] if event.token is None else [Reply(event.token)])
@@ -270,7 +270,7 @@ class SharePartition:
                 found = True
                 self.tally.expired += run.size
                 self.tally.hold(now_ms - run.acquired_at_ms, run.size)
-                window.put(run, acknowledging.state_after_release(run, self.settings))
+                window.put(run, acknowledgement.state_after_release(run, self.settings))
                 if run.last >= window.start:
                     transition.add_batch(run, run.state)
                 if run.is_archiving:

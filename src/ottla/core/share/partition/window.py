@@ -20,10 +20,11 @@ Everything that changes a run's state is here, so that the counts cannot go wron
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 from typing import Final
 
+from ottla.core.share.partition.events import StateBatch
 from ottla.core.share.partition.states import TERMINAL, RecordState
 
 __all__ = ["NO_WRITE", "Entry", "Run", "Window"]
@@ -168,6 +169,26 @@ class Window:
         self.gap_start: int | None = None
         self._available_from: int | None = None
         """No offset below is acquirable; None if none is at all."""
+
+    @classmethod
+    def load(cls, start_offset: int, batches: Iterable[StateBatch]) -> Window:
+        """The window that the coordinator has kept. Raises ValueError for batches that no leader would have written."""
+        window = cls(start_offset)
+        next_offset = start_offset
+        gap_start = None
+        for batch in sorted(batches):
+            state = RecordState(batch.delivery_state)
+            if state is RecordState.ACQUIRED or not next_offset <= batch.first_offset <= batch.last_offset:
+                raise ValueError(f"{batch} does not belong behind {next_offset - 1}")
+            if gap_start is None and batch.first_offset > next_offset:
+                gap_start = next_offset
+            run = Run(batch.first_offset, batch.last_offset, state, batch.delivery_count)
+            window.insert(Entry(batch.first_offset, batch.last_offset, [run]))
+            next_offset = batch.last_offset + 1
+        window.start = start_offset  # there may be a gap in front of the first entry
+        window.gap_start = gap_start
+        window.advance()
+        return window
 
     # --- questions ----------------------------------------------------------------------------------------------------
 

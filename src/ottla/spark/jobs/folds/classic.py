@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from ottla.spark.jobs.folds.state import NOBODY, NOTHING, Member
+from ottla.spark.jobs.folds.state import NOBODY, NOTHING, TrackedMember
 from ottla.spark.jobs.folds.tracker import GroupTracker
 from ottla.wire import WireError
 from ottla.wire.keyed import decode_versioned
@@ -66,7 +66,7 @@ def _membership(group: GroupTracker, found: _Generation) -> None:
         subscribed = _subscribed(each.subscription) if found.protocol_type == _CONSUMER else ""
         member = group.state.members.get(each.member_id)
         if member is None:
-            member = Member(each.member_id, group.state.ts, each.client_id, each.client_host)
+            member = TrackedMember(each.member_id, group.state.ts, each.client_id, each.client_host)
             member.instance, member.rebalance_timeout_ms = each.group_instance_id, each.rebalance_timeout
             member.subscribed = subscribed
             group.join(member)
@@ -82,7 +82,7 @@ def _subscribed(subscription: str) -> str:
     return ",".join(sorted(found.topics))
 
 
-def _give(group: GroupTracker, member: Member, assignment: str, found: _Generation) -> None:
+def _give(group: GroupTracker, member: TrackedMember, assignment: str, found: _Generation) -> None:
     held = member.active
     if assignment != member.assignment:
         held = _partitions(assignment) if found.protocol_type == _CONSUMER else NOTHING

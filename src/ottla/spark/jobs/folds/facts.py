@@ -15,7 +15,7 @@ import msgspec
 from ottla.health.facts import Gone, Group, GroupMember, Subtopology, Tasks, TopicPartitions
 from ottla.spark.jobs.folds.fold import RecordRow
 from ottla.spark.jobs.folds.records import TargetPartitions, TargetTasks, follow_record, tasks_of
-from ottla.spark.jobs.folds.state import NOBODY, NOTHING, Member, State
+from ottla.spark.jobs.folds.state import NOBODY, NOTHING, State, TrackedMember
 from ottla.spark.jobs.folds.tracker import GroupTracker
 from ottla.spark.jobs.folds.windows import Limits
 from ottla.spark.jobs.params import Params
@@ -109,7 +109,7 @@ def group_fact(group: str, state: State, name_of: Callable[[str, str], str]) -> 
     )
 
 
-def _member(state: State, member: Member, named: NameOf) -> GroupMember:
+def _member(state: State, member: TrackedMember, named: NameOf) -> GroupMember:
     is_streams = state.type == "streams"
     return GroupMember(
         member=member.id,
@@ -141,7 +141,7 @@ def _partitions(held: frozenset[str], named: NameOf) -> tuple[TopicPartitions, .
     )
 
 
-def _target(state: State, member: Member, named: NameOf) -> tuple[TopicPartitions, ...]:
+def _target(state: State, member: TrackedMember, named: NameOf) -> tuple[TopicPartitions, ...]:
     if state.type == "classic":
         return _partitions(member.active, named)
     found = _read_partitions(member.target or "{}").topic_partitions
@@ -151,13 +151,13 @@ def _target(state: State, member: Member, named: NameOf) -> tuple[TopicPartition
     )
 
 
-def _tasks(member: Member) -> Tasks:
+def _tasks(member: TrackedMember) -> Tasks:
     return Tasks(
         active=_sorted(member.active | member.pending), standby=_sorted(member.standby), warmup=_sorted(member.warmup)
     )
 
 
-def _target_tasks(member: Member) -> Tasks:
+def _target_tasks(member: TrackedMember) -> Tasks:
     found = _read_tasks(member.target or "{}")
     active, standby, warmup = map(tasks_of, (found.active_tasks, found.standby_tasks, found.warmup_tasks))
     return Tasks(active=_sorted(active), standby=_sorted(standby), warmup=_sorted(warmup))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ottla.spark.jobs.folds.state import NOTHING, Assignments, Member
+from ottla.spark.jobs.folds.state import NOTHING, Assignments, TrackedMember
 
 __all__ = ["Move", "Moves", "is_same_holder", "moves", "placed"]
 
@@ -24,7 +24,7 @@ class Moves(NamedTuple):
     """How many of the remaining members have another assignment than before."""
 
 
-def placed(members: Mapping[str, Member], before: Mapping[str, Assignments] | None) -> dict[str, Assignments]:
+def placed(members: Mapping[str, TrackedMember], before: Mapping[str, Assignments] | None) -> dict[str, Assignments]:
     """The assignment of each member; an unchanged one is the same object as before."""
     found = {}
     for member in members.values():

@@ -14,7 +14,7 @@ from zlib import crc32
 import msgspec
 
 from ottla.spark.jobs.folds.classic import follow_classic
-from ottla.spark.jobs.folds.state import NOBODY, NOTHING, Member
+from ottla.spark.jobs.folds.state import NOBODY, NOTHING, TrackedMember
 from ottla.spark.jobs.folds.tracker import GroupTracker
 from ottla.wire import WireError
 
@@ -198,7 +198,7 @@ def _metadata(group: GroupTracker, key: str, value: str | None) -> None:
     found = _read_metadata(value)
     member = group.state.members.get(member_id)
     if member is None:
-        member = Member(member_id, group.state.ts)
+        member = TrackedMember(member_id, group.state.ts)
         _take_metadata(member, found)
         member.subscribed, member.topology_epoch = _subscribed(found), found.topology_epoch
         group.join(member)
@@ -211,7 +211,7 @@ def _metadata(group: GroupTracker, key: str, value: str | None) -> None:
     _take_metadata(member, found)
 
 
-def _take_metadata(member: Member, found: _MemberMetadata) -> None:
+def _take_metadata(member: TrackedMember, found: _MemberMetadata) -> None:
     member.client, member.host, member.rack = found.client_id, found.client_host, found.rack_id
     member.instance, member.process = found.instance_id, found.process_id
     member.assignor, member.rebalance_timeout_ms = found.server_assignor, found.rebalance_timeout_ms
@@ -224,12 +224,12 @@ def _subscribed(found: _MemberMetadata) -> str:
     return f"{names} ~{found.subscribed_topic_regex}".strip()
 
 
-def _member(group: GroupTracker, key: str) -> Member:
+def _member(group: GroupTracker, key: str) -> TrackedMember:
     """The member that a record is about. If its first record is lost, it joined before the history began."""
     member_id = _read_key(key).member_id
     member = group.state.members.get(member_id)
     if member is None:
-        member = Member(member_id, NOBODY)
+        member = TrackedMember(member_id, NOBODY)
         group.join(member, is_new=False)
     return member
 

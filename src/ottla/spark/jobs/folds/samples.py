@@ -11,9 +11,8 @@ from typing import Final
 
 import msgspec
 
-from ottla.health.facts import Gone, Group, Tasks, TopicPartitions
-from ottla.health.facts import GroupMember as Seen
-from ottla.spark.jobs.folds.state import NOBODY, NOTHING, Member
+from ottla.health.facts import Gone, Group, GroupMember, Tasks, TopicPartitions
+from ottla.spark.jobs.folds.state import NOBODY, NOTHING, TrackedMember
 from ottla.spark.jobs.folds.tracker import GroupTracker
 
 __all__ = ["GAP_MS", "SAMPLES", "follow_sample"]
@@ -88,14 +87,14 @@ def _membership(group: GroupTracker, fact: Group, *, is_first: bool) -> None:
             group.run_topology(known, seen.topology_epoch)
 
 
-def _joined(group: GroupTracker, seen: Seen, subscribed: str, *, is_first: bool) -> Member:
-    member = Member(seen.member, NOBODY if is_first else group.state.ts, seen.client, seen.host, seen.rack)
+def _joined(group: GroupTracker, seen: GroupMember, subscribed: str, *, is_first: bool) -> TrackedMember:
+    member = TrackedMember(seen.member, NOBODY if is_first else group.state.ts, seen.client, seen.host, seen.rack)
     member.instance, member.process, member.subscribed = seen.instance, seen.process, subscribed
     member.rebalance_timeout_ms, member.topology_epoch = seen.rebalance_timeout_ms, seen.topology_epoch
     return member
 
 
-def _current(group: GroupTracker, fact: Group, seen: Seen) -> None:
+def _current(group: GroupTracker, fact: Group, seen: GroupMember) -> None:
     member = group.state.members[seen.member]
     tasks, target_tasks = seen.tasks, seen.target_tasks
     if fact.type == "streams":

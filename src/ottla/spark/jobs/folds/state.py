@@ -8,7 +8,7 @@ import msgspec
 
 from ottla.spark.jobs.folds.rows import Rebalance
 
-__all__ = ["NOBODY", "NOTHING", "Assignments", "Counted", "EpochBump", "Handover", "Member", "State", "Warmup"]
+__all__ = ["NOBODY", "NOTHING", "Assignments", "Counted", "EpochBump", "Handover", "State", "TrackedMember", "Warmup"]
 
 NOTHING: Final[frozenset[str]] = frozenset()
 NOBODY: Final = -1
@@ -27,7 +27,7 @@ class Assignments(msgspec.Struct, array_like=True, frozen=True):
     warmup: Held = NOTHING
 
 
-class Member(msgspec.Struct, array_like=True):
+class TrackedMember(msgspec.Struct, array_like=True):
     id: str
     joined_ms: int
     """NOBODY if it joined before the history began."""
@@ -135,7 +135,7 @@ class State(msgspec.Struct, array_like=True):
     initialized: int | None = None
     """A digest of the partitions that a share group can assign."""
     regexes: dict[str, str] = msgspec.field(default_factory=dict)
-    members: dict[str, Member] = msgspec.field(default_factory=dict)
+    members: dict[str, TrackedMember] = msgspec.field(default_factory=dict)
     reconciling: int = 0
     away: int = 0
     """How many static members have left temporarily."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from ottla.spark.jobs.folds.moves import Move
 from ottla.spark.jobs.folds.rows import Movement, Rebalance
-from ottla.spark.jobs.folds.state import Assignments, Handover, Member, State, Warmup
+from ottla.spark.jobs.folds.state import Assignments, Handover, State, TrackedMember, Warmup
 
 __all__ = ["movements", "note_current", "note_left"]
 
@@ -17,7 +17,7 @@ _NO_HANDOVER = Handover()
 
 
 def note_current(
-    state: State, member: Member, active: frozenset[str], pending: frozenset[str], warmup: frozenset[str]
+    state: State, member: TrackedMember, active: frozenset[str], pending: frozenset[str], warmup: frozenset[str]
 ) -> list[Movement]:
     """A member is about to get another assignment. Returns the warm-ups that begin with it."""
     ts, handovers = state.ts, state.handovers
@@ -31,13 +31,13 @@ def note_current(
     return [_begin_warmup(state, member, task) for task in sorted(warmup - member.warmup)]
 
 
-def note_left(state: State, member: Member) -> None:
+def note_left(state: State, member: TrackedMember) -> None:
     for task in member.active | member.pending:
         state.handovers.setdefault(task, Handover()).released_ms = state.ts
     _end_warmups(state, member, member.warmup)
 
 
-def _begin_warmup(state: State, member: Member, task: str) -> Movement:
+def _begin_warmup(state: State, member: TrackedMember, task: str) -> Movement:
     state.warmups.append(Warmup(task, member.id, member.process, state.epoch, state.ts))
     return Movement(
         group_epoch=state.epoch,
@@ -50,7 +50,7 @@ def _begin_warmup(state: State, member: Member, task: str) -> Movement:
     )
 
 
-def _end_warmups(state: State, member: Member, tasks: frozenset[str]) -> None:
+def _end_warmups(state: State, member: TrackedMember, tasks: frozenset[str]) -> None:
     for warmup in state.warmups:
         if warmup.member == member.id and warmup.task in tasks and warmup.ended_ms is None:
             warmup.ended_ms = state.ts

@@ -16,11 +16,11 @@ import msgspec
 from ottla.spark.jobs.folds import tasks, windows
 from ottla.spark.jobs.folds.moves import moves, placed
 from ottla.spark.jobs.folds.rows import Event, Out, Rebalance
-from ottla.spark.jobs.folds.state import NOBODY, NOTHING, Counted, EpochBump, Member, State
+from ottla.spark.jobs.folds.state import NOBODY, NOTHING, Counted, EpochBump, State, TrackedMember
 
-__all__ = ["AWAY_EPOCH", "LEFT", "GroupTracker", "listed"]
+__all__ = ["LEAVE_GROUP_STATIC_MEMBER_EPOCH", "LEFT", "GroupTracker", "listed"]
 
-AWAY_EPOCH: Final = -2
+LEAVE_GROUP_STATIC_MEMBER_EPOCH: Final = -2
 """The member epoch of a static member that has left and may return."""
 STABLE: Final = 0
 REVOKING: Final = 1
@@ -193,7 +193,7 @@ class GroupTracker:
 
     # --- members ------------------------------------------------------------------------------------------------------
 
-    def join(self, member: Member, *, is_new: bool = True) -> None:
+    def join(self, member: TrackedMember, *, is_new: bool = True) -> None:
         """A member joins. If it is not new, it had joined before the history began."""
         state = self.state
         state.members[member.id] = member
@@ -205,7 +205,7 @@ class GroupTracker:
             self.cause(JOINED, member.id)
         self.event("member_joined", member.id, None, member.client, self._about(member, is_new))
 
-    def _about(self, member: Member, is_new: bool) -> str:
+    def _about(self, member: TrackedMember, is_new: bool) -> str:
         about: dict[str, object] = {"host": member.host}
         if member.instance is not None:
             about["instance"] = member.instance
@@ -218,7 +218,7 @@ class GroupTracker:
             about["first_seen"] = True
         return _to_json(about).decode()
 
-    def _same_before(self, member: Member) -> str | None:
+    def _same_before(self, member: TrackedMember) -> str | None:
         """The member id under which the same static member last held something."""
         if member.instance is None:
             return None
@@ -231,7 +231,7 @@ class GroupTracker:
         if member is None:
             return
         state.reconciling -= not member.is_reconciled
-        state.away -= member.epoch == AWAY_EPOCH
+        state.away -= member.epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH
         state.has_new_who = True
         limit_ms = member.rebalance_timeout_ms
         late_ms = state.ts - member.pending_since_ms
@@ -243,14 +243,14 @@ class GroupTracker:
         reason = "has not given up in time what it had to" if is_fenced else detail
         self.event("member_fenced" if is_fenced else "member_left", member_id, member.client, None, reason)
 
-    def subscribe(self, member: Member, subscribed: str) -> None:
+    def subscribe(self, member: TrackedMember, subscribed: str) -> None:
         if member.subscribed != subscribed:
             self.event("subscription_changed", member.id, member.subscribed, subscribed)
             self.cause("subscription_changed", member.id)
             member.subscribed = subscribed
             self.state.has_new_who = True
 
-    def run_topology(self, member: Member, epoch: int) -> None:
+    def run_topology(self, member: TrackedMember, epoch: int) -> None:
         if member.topology_epoch != epoch:
             self.event("topology_changed", member.id, _text(member.topology_epoch), str(epoch))
             self.cause("topology_changed", member.id)
@@ -359,20 +359,20 @@ class GroupTracker:
         if state.rises:
             windows.update_alarm(state, self.counted, self.limits)
 
-    def _is_reconciled(self, member: Member) -> bool:
-        if member.epoch == AWAY_EPOCH:
+    def _is_reconciled(self, member: TrackedMember) -> bool:
+        if member.epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
             return True
         return member.epoch == self.state.assignment_epoch and member.state == STABLE and not member.pending
 
     def current(
-        self, member: Member, epoch: int, member_state: int, active: frozenset[str],
+        self, member: TrackedMember, epoch: int, member_state: int, active: frozenset[str],
         pending: frozenset[str] = NOTHING, standby: frozenset[str] = NOTHING, warmup: frozenset[str] = NOTHING,
     ) -> None:  # fmt: skip
         """The current assignment of a member, and the epoch that it has reached."""
         state = self.state
         if epoch != member.epoch:
             self.event("member_epoch", member.id, str(member.epoch), str(epoch))
-            state.away += (epoch == AWAY_EPOCH) - (member.epoch == AWAY_EPOCH)
+            state.away += (epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH) - (member.epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH)
             member.epoch = epoch
         if active != member.active or pending != member.pending:
             self._hold(member, active, pending, warmup)
@@ -384,7 +384,9 @@ class GroupTracker:
         if not state.reconciling and state.rebalance is not None:
             self._converge_or_empty()
 
-    def _hold(self, member: Member, active: frozenset[str], pending: frozenset[str], warmup: frozenset[str]) -> None:
+    def _hold(
+        self, member: TrackedMember, active: frozenset[str], pending: frozenset[str], warmup: frozenset[str]
+    ) -> None:
         state = self.state
         detail = self._role(member, "active")
         if revoking := pending - member.pending:
@@ -405,19 +407,19 @@ class GroupTracker:
     def _listed(self, things: frozenset[str]) -> str:
         return listed(things if self.name_of is None else self.name_of(things))
 
-    def _prepare(self, member: Member, standby: frozenset[str], warmup: frozenset[str]) -> None:
+    def _prepare(self, member: TrackedMember, standby: frozenset[str], warmup: frozenset[str]) -> None:
         self.out.movements += tasks.note_current(self.state, member, member.active, member.pending, warmup)
         member.standby = self._tell_role(member, "standby", member.standby, standby)
         member.warmup = self._tell_role(member, "warmup", member.warmup, warmup)
 
-    def _tell_role(self, member: Member, role: str, old: frozenset[str], new: frozenset[str]) -> frozenset[str]:
+    def _tell_role(self, member: TrackedMember, role: str, old: frozenset[str], new: frozenset[str]) -> frozenset[str]:
         if revoked := old - new:
             self.event("partition_revoked", member.id, listed(revoked), None, self._role(member, role))
         if gained := new - old:
             self.event("partition_gained", member.id, None, listed(gained), self._role(member, role))
         return new
 
-    def _role(self, member: Member, role: str) -> str | None:
+    def _role(self, member: TrackedMember, role: str) -> str | None:
         if self.state.type != "streams":
             return None
         return _role(role, member.process)

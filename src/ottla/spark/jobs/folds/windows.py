@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from ottla.health.group_history import WINDOW_MS
 from ottla.health.rule import RULES, limits_of
 from ottla.spark.jobs.folds.rows import Out, Window
-from ottla.spark.jobs.folds.state import NOBODY, Counted, EpochBump, Member, State
+from ottla.spark.jobs.folds.state import NOBODY, Counted, EpochBump, State, TrackedMember
 from ottla.spark.jobs.params import DAY_MS, HOUR_MS, Params
 
 __all__ = ["Limits", "count_left", "note_duration", "note_epoch_bump", "roll", "spend", "update_alarm", "window_rows"]
@@ -109,7 +109,7 @@ def note_duration(counted: Counted, duration_ms: int | None) -> None:
         counted.longest_ms = max(counted.longest_ms or 0, duration_ms)
 
 
-def count_left(counted: Counted, member: Member, ts: int, *, is_fenced: bool) -> None:
+def count_left(counted: Counted, member: TrackedMember, ts: int, *, is_fenced: bool) -> None:
     counted.leaves += 1
     counted.fences += is_fenced
     if member.joined_ms == NOBODY:

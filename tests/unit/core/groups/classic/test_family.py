@@ -9,7 +9,7 @@ import pytest
 from ottla.core.coordinator.contract import Context, Outcome, Reply, Result
 from ottla.core.groups.classic.family import ClassicFamily
 from ottla.core.groups.classic.group import ClassicGroup
-from ottla.core.groups.classic.member import Member, Parked, Protocol, Terms
+from ottla.core.groups.classic.member import ClassicGroupMember, Parked, Protocol, Terms
 from ottla.core.groups.classic.release import release
 from ottla.core.groups.classic.states import GroupState
 from ottla.core.groups.table import GroupKind
@@ -200,9 +200,9 @@ class TestRelease:
 
 
 class TestAdopt:
-    def members(self) -> list[Member]:
+    def members(self) -> list[ClassicGroupMember]:
         terms = Terms(60_000, 10_000, (Protocol("range", b"r"), Protocol("sticky", b"s")))
-        return [Member("m1", None, "app", "/h", terms), Member("m2", "i2", "app", "/h", terms)]
+        return [ClassicGroupMember("m1", None, "app", "/h", terms), ClassicGroupMember("m2", "i2", "app", "/h", terms)]
 
     def group(self) -> ClassicGroup:
         group = ClassicGroup.of_members("g", 7, "consumer", self.members(), 5)
@@ -234,7 +234,7 @@ class TestAdopt:
 
     def test_what_its_members_subscribe_to_is_known(self) -> None:
         subscription = b"\x00\x01\x00\x00\x00\x01\x00\x01t\xff\xff\xff\xff"
-        member = Member("m1", None, "app", "/h", Terms(1, 1, (Protocol("range", subscription),)))
+        member = ClassicGroupMember("m1", None, "app", "/h", Terms(1, 1, (Protocol("range", subscription),)))
         assert ClassicGroup.of_members("g", 7, "consumer", [member], 5).subscribed_topics == {"t"}
 
     def test_members_keep_all_their_protocols(self, bench: Bench) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.core.groups.classic.group import ClassicGroup, InitialDelay, simple_group
-from ottla.core.groups.classic.member import Member, Protocol, Terms, terms_of
+from ottla.core.groups.classic.member import ClassicGroupMember, Protocol, Terms, terms_of
 from ottla.core.groups.classic.states import TRANSITIONS, GroupState, is_step
 from ottla.core.groups.table import Claim, GroupKind
 from ottla.wire.errors import ErrorCode
@@ -18,7 +18,9 @@ SUBSCRIBED_TO_T = b"\x00\x01\x00\x00\x00\x01\x00\x01t\xff\xff\xff\xff"
 def group_of(*members: str, protocol_type: str = "consumer") -> ClassicGroup:
     """Each member is the list of its protocols: "range sticky"."""
     named = [
-        Member(f"m{index}", None, "app", "/h", Terms(1, 1, tuple(Protocol(each, b"") for each in names.split())))
+        ClassicGroupMember(
+            f"m{index}", None, "app", "/h", Terms(1, 1, tuple(Protocol(each, b"") for each in names.split()))
+        )
         for index, names in enumerate(members)
     ]
     return ClassicGroup.of_members("g", 1, protocol_type, named, 0)

@@ -10,7 +10,7 @@ import pytest
 
 from ottla.core.coordinator.contract import Context
 from ottla.core.groups.consumer.group import ConsumerGroup
-from ottla.core.groups.consumer.members import ClassicMetadata, Member, MemberState, Subscription
+from ottla.core.groups.consumer.members import ClassicMetadata, ConsumerGroupMember, MemberState, Subscription
 from ottla.core.groups.consumer.records import ResolvedRegex
 from ottla.core.groups.table import Claim, GroupKind
 from ottla.wire.errors import ErrorCode
@@ -21,7 +21,7 @@ from simulation.environment import Environment
 T = b"t" * 16
 
 
-def put(group: ConsumerGroup, member_id: str, **fields: Any) -> Member:
+def put(group: ConsumerGroup, member_id: str, **fields: Any) -> ConsumerGroupMember:
     group.change_member(member_id, lambda member: msgspec.structs.replace(member, **fields))
     return group.members[member_id]
 
@@ -88,7 +88,7 @@ def test_subscribed_topics_are_names_and_what_patterns_match(group: ConsumerGrou
     assert group.regexes() == {"v.*"}
     assert (group.regex_count("v.*"), group.regex_count("w")) == (1, 0)
     assert group.subscribed_topics_with([group.members["b"]]) == {"t"}
-    come = Member(member_id="c", subscription=subscribed("w"))
+    come = ConsumerGroupMember(member_id="c", subscription=subscribed("w"))
     assert group.subscribed_topics_with([group.members["a"]], come) == {"u", "v1", "w"}
     group.remove_member("b")
     assert group.subscribed_topics() == {"t"}
@@ -100,7 +100,7 @@ def test_owners_follow_members(group: ConsumerGroup):
     put(group, "a", pending_revocation={})
     put(group, "b", assigned={T: {1: 2}})
     assert [group.owner(T, partition) for partition in range(2)] == ["a", "b"]
-    group.change_member("a", Member.released)
+    group.change_member("a", ConsumerGroupMember.released)
     assert group.owner(T, 0) is None
     put(group, "b", assigned={T: {0: 3, 1: 2}})
     group.remove_member("a")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from ottla.core.groups.consumer.members import Member, MemberState
+from ottla.core.groups.consumer.members import ConsumerGroupMember, MemberState
 from ottla.core.groups.consumer.reconciliation import Surroundings, reconcile
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
@@ -22,8 +22,10 @@ class Owned(NamedTuple):
     partitions: tuple[int, ...]
 
 
-def member(state: MemberState = STABLE, epoch: int = 5, **fields: Any) -> Member:
-    return Member(member_id="m", member_epoch=epoch, previous_member_epoch=epoch - 1, state=state, **fields)
+def member(state: MemberState = STABLE, epoch: int = 5, **fields: Any) -> ConsumerGroupMember:
+    return ConsumerGroupMember(
+        member_id="m", member_epoch=epoch, previous_member_epoch=epoch - 1, state=state, **fields
+    )
 
 
 def around(
@@ -45,7 +47,7 @@ def around(
     )
 
 
-def summary(found: Member) -> tuple[MemberState, int, int, dict[bytes, Any], dict[bytes, Any]]:
+def summary(found: ConsumerGroupMember) -> tuple[MemberState, int, int, dict[bytes, Any], dict[bytes, Any]]:
     pending = dict(found.pending_revocation)
     return found.state, found.member_epoch, found.previous_member_epoch, dict(found.assigned), pending
 

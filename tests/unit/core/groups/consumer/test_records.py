@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ottla.core.coordinator.records import encode_record
-from ottla.core.groups.consumer.members import ClassicMetadata, Member, MemberState, Subscription
+from ottla.core.groups.consumer.members import ClassicMetadata, ConsumerGroupMember, MemberState, Subscription
 from ottla.core.groups.consumer.records import (
     ResolvedRegex,
     current_record,
@@ -29,7 +29,7 @@ from ottla.wire.types.group_consumer import (
 from ottla.wire.types.group_consumer import ConsumerGroupMemberMetadataValueClassicProtocol as ClassicProtocol
 
 T, U = b"t" * 16, b"u" * 16
-MEMBER = Member(
+MEMBER = ConsumerGroupMember(
     member_id="m",
     member_epoch=7,
     previous_member_epoch=6,
@@ -52,7 +52,7 @@ def stored(keyed: KeyedRecord) -> KeyedRecord:
 
 
 def test_a_member_is_what_its_two_records_say():
-    read = with_metadata(Member(member_id="m"), stored(member_record("g", MEMBER)).value)
+    read = with_metadata(ConsumerGroupMember(member_id="m"), stored(member_record("g", MEMBER)).value)
     assert with_current(read, stored(current_record("g", MEMBER)).value) == MEMBER
 
 
@@ -68,19 +68,19 @@ def test_values_are_sorted():
 def test_a_log_before_4_3_tells_no_assignment_epochs():
     entry = ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions(T, (0, 1), None)
     value = ConsumerGroupCurrentMemberAssignmentValue(4, 3, 0, (entry,), ())
-    assert with_current(Member(member_id="m"), value).assigned == {T: {0: 4, 1: 4}}
+    assert with_current(ConsumerGroupMember(member_id="m"), value).assigned == {T: {0: 4, 1: 4}}
 
 
 def test_a_state_that_is_not_known_is_unknown():
     value = ConsumerGroupCurrentMemberAssignmentValue(4, 3, 9)
-    assert with_current(Member(member_id="m"), value).state is MemberState.UNKNOWN
+    assert with_current(ConsumerGroupMember(member_id="m"), value).state is MemberState.UNKNOWN
 
 
 def test_no_pattern_is_written_as_null_or_nothing():
     value = ConsumerGroupMemberMetadataValue(
         instance_id=None, rack_id=None, subscribed_topic_regex=None, server_assignor=None, classic_member_metadata=None
     )
-    assert with_metadata(Member(member_id="m"), value).subscription == Subscription(frozenset(), "")
+    assert with_metadata(ConsumerGroupMember(member_id="m"), value).subscription == Subscription(frozenset(), "")
 
 
 def test_targets_epochs_and_patterns():

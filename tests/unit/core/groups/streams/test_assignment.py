@@ -9,7 +9,7 @@ import pytest
 
 from ottla.core.groups.streams.assignment import Candidate, Progress, _lags, is_step, may_go_on, next_report
 from ottla.core.groups.streams.highly_available import UNTOLD_LAG
-from ottla.core.groups.streams.members import Member, Metadata, Report
+from ottla.core.groups.streams.members import Metadata, Report, StreamsGroupMember
 from ottla.core.groups.streams.reconciliation import Holders
 from ottla.core.groups.streams.settings import assignor_name
 from ottla.core.groups.streams.tasks import Tasks
@@ -43,8 +43,8 @@ def request(epoch: int, **offsets: int) -> StreamsGroupHeartbeatRequest:
     return StreamsGroupHeartbeatRequest(member_epoch=epoch, **given)  # type: ignore[arg-type]
 
 
-def known(report: Report) -> Member:
-    member = Member("m")
+def known(report: Report) -> StreamsGroupMember:
+    member = StreamsGroupMember("m")
     member.report = report
     return member
 

@@ -13,7 +13,7 @@ from ottla.core.groups.streams.description_epochs import DescriptionEpochs
 from ottla.core.groups.streams.description_request import may_request_description, should_request_description
 from ottla.core.groups.streams.description_update import DescriptionUpdates
 from ottla.core.groups.streams.group import StreamsGroup
-from ottla.core.groups.streams.members import Member
+from ottla.core.groups.streams.members import StreamsGroupMember
 from ottla.core.groups.streams.topology import Topology
 from ottla.core.groups.table import GroupTable
 from ottla.wire.errors import ErrorCode
@@ -35,7 +35,7 @@ def context(now_ms: int = 0, *, plugin: str = "some.Plugin", token: str = "A") -
 def group(**fields: Any) -> StreamsGroup:
     made = StreamsGroup("g")
     made.topology = Topology(0)
-    made.members["A"] = Member("A")
+    made.members["A"] = StreamsGroupMember("A")
     for name, value in fields.items():
         setattr(made, name, value)
     return made

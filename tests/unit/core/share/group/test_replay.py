@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.core.coordinator.records import tombstone
-from ottla.core.share.group.members import Member
+from ottla.core.share.group.members import ShareGroupMember
 from ottla.core.share.group.records import (
     current_record,
     epoch_record,
@@ -22,7 +22,7 @@ from ottla.wire.types.group_share import ShareGroupTargetAssignmentMetadataKey
 from tests.unit.core.share.group.driver import GROUP, Driver
 
 TOPIC_ID = bytes(range(16))
-MEMBER = Member(
+MEMBER = ShareGroupMember(
     member_id="A",
     member_epoch=3,
     previous_member_epoch=2,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ottla.core.share.partition import Actions, Settings, SharePartition
+from ottla.core.share.partition import Actions, SharePartition, SharePartitionSettings
 from ottla.core.share.partition.events import (
     Acknowledge,
     Acknowledgement,
@@ -12,6 +12,7 @@ from ottla.core.share.partition.events import (
     DeadLetters,
     Event,
     Loaded,
+    ReadBatch,
     Release,
     Reply,
     StateBatch,
@@ -20,7 +21,7 @@ from ottla.core.share.partition.events import (
     WriteDone,
 )
 from ottla.core.share.partition.states import AcquireMode
-from ottla.core.share.partition.transactions import AbortedTransaction, ReadBatch
+from ottla.wire.aborted import AbortedTransaction
 from ottla.wire.errors import ErrorCode
 
 Ranges = list[tuple[int, int, int]]
@@ -32,10 +33,10 @@ class Bench:
         *spans: tuple[int, int],
         start: int = 0,
         batches: Sequence[StateBatch] = (),
-        settings: Settings | None = None,
+        settings: SharePartitionSettings | None = None,
     ) -> None:
         self.log = [ReadBatch(first, last) for first, last in spans]
-        self.partition = SharePartition(leader_epoch=7, settings=settings or Settings())
+        self.partition = SharePartition(leader_epoch=7, settings=settings or SharePartitionSettings())
         self.now_ms = 0
         self.writes: list[Write] = []
         self.letters: list[DeadLetters] = []

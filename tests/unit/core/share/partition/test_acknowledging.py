@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from ottla.core.share.partition import Settings
-from ottla.core.share.partition.acknowledging import check_batches
+from ottla.core.share.partition import SharePartitionSettings
+from ottla.core.share.partition.acknowledgement import check_batches
 from ottla.core.share.partition.events import Acknowledgement, StateBatch, WriteDone, WriteFailed
 from ottla.core.share.partition.states import RecordState
 from ottla.wire.errors import ErrorCode
@@ -82,7 +82,7 @@ def test_all_types_in_one_batch() -> None:
     ],
 )
 def test_conditions(batch: tuple[int, int, Sequence[int]], member_id: str, answer: ErrorCode) -> None:
-    bench = Bench((0, 9), (10, 19), (20, 29), settings=Settings(is_renew_enabled=False))
+    bench = Bench((0, 9), (10, 19), (20, 29), settings=SharePartitionSettings(is_renew_enabled=False))
     bench.fetch(batch_size=10)
     bench.acknowledge((0, 9, [1]), (15, 18, [2, 2, 1, 3]))
     before, writes = bench.window, len(bench.writes)
@@ -151,7 +151,7 @@ def test_renewal_stays_though_a_later_batch_is_refused() -> None:
 
 
 def test_renewals_keep_the_record_and_write_nothing() -> None:
-    bench = Bench((0, 0), settings=Settings(lock_duration_ms=3_000))
+    bench = Bench((0, 0), settings=SharePartitionSettings(lock_duration_ms=3_000))
     bench.fetch()
     for _ in range(10):
         bench.advance(2_000)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.core.share.partition import Settings
-from ottla.core.share.partition.events import LogStartMoved, StateBatch, WriteDone
+from ottla.core.share.partition import SharePartitionSettings
+from ottla.core.share.partition.events import LogStartMoved, ReadBatch, StateBatch, WriteDone
 from ottla.core.share.partition.states import AcquireMode, RecordState
-from ottla.core.share.partition.transactions import AbortedTransaction, ReadBatch
+from ottla.wire.aborted import AbortedTransaction
 from tests.unit.core.share.partition.bench import Bench
 
 TENS = ((0, 9), (10, 19), (20, 29))
@@ -42,7 +42,7 @@ def test_record_limit_splits_what_was_released_whole() -> None:
 
 
 def test_window_counts_offsets_and_a_full_one_still_delivers_again() -> None:
-    bench = Bench(*tens(12), settings=Settings(max_record_locks=100))
+    bench = Bench(*tens(12), settings=SharePartitionSettings(max_record_locks=100))
     assert bench.fetch(max_records=95, batch_size=10) == [(first, first + 9, 1) for first in range(0, 100, 10)]
     assert bench.fetch() == []
     bench.acknowledge((50, 59, [1]))
@@ -81,7 +81,7 @@ def test_delivery_sizes_while_everything_is_released() -> None:
 
 
 def test_limit_of_two_isolates_nobody() -> None:
-    bench = Bench((0, 3), settings=Settings(delivery_count_limit=2))
+    bench = Bench((0, 3), settings=SharePartitionSettings(delivery_count_limit=2))
     for delivery_count in (1, 2):
         assert bench.fetch() == [(0, 3, delivery_count)]
         bench.acknowledge((0, 3, [2]))
@@ -98,7 +98,9 @@ def test_suspects_are_not_delivered_behind_others() -> None:
 
 
 def test_suspects_are_delivered_in_ever_smaller_portions() -> None:
-    bench = Bench((0, 499), settings=Settings(delivery_count_limit=10), batches=[StateBatch(0, 499, 0, 5)])
+    bench = Bench(
+        (0, 499), settings=SharePartitionSettings(delivery_count_limit=10), batches=[StateBatch(0, 499, 0, 5)]
+    )
     assert bench.fetch() == [(0, 249, 6)]
     bench.release()
     assert bench.fetch() == [(0, 124, 7)]
@@ -154,7 +156,7 @@ def test_aborted_data_is_archived_and_markers_are_delivered() -> None:
         ReadBatch(11, 13, 1, is_transactional=True),
         ReadBatch(14, 14, 1, is_transactional=True, is_control=True),
     ]
-    bench.aborted = [AbortedTransaction(1, 6)]
+    bench.aborted = [AbortedTransaction(6, 1)]
     assert bench.fetch() == [(0, 5, 1), (10, 14, 1)]
     assert bench.writes == []
     assert bench.partition.window.complete_count == 4
@@ -163,7 +165,7 @@ def test_aborted_data_is_archived_and_markers_are_delivered() -> None:
 def test_window_of_nothing_but_aborted_data_is_passed() -> None:
     bench = Bench()
     bench.log = [ReadBatch(0, 4, 1, is_transactional=True)]
-    bench.aborted = [AbortedTransaction(1, 0)]
+    bench.aborted = [AbortedTransaction(0, 1)]
     assert bench.fetch() == []
     assert bench.actions.wakes
     assert bench.partition.next_fetch_offset == 5

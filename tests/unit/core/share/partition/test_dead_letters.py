@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.core.share.partition import Settings
+from ottla.core.share.partition import SharePartitionSettings
 from ottla.core.share.partition.events import (
     DeadLetters,
     DeadLettersSent,
@@ -20,7 +20,7 @@ from tests.unit.core.share.partition.bench import Bench
 
 GAP, ACCEPT, RELEASE, REJECT = (0,), (1,), (2,), (3,)
 LOCK_MS = 30_000
-QUEUE = Settings(delivery_count_limit=2, has_dead_letters=True)
+QUEUE = SharePartitionSettings(delivery_count_limit=2, has_dead_letters=True)
 
 
 def written(bench: Bench) -> list[StateBatch]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.core.share.partition import Settings, SharePartition
+from ottla.core.share.partition import SharePartition, SharePartitionSettings
 from ottla.core.share.partition.events import (
     Acquire,
     Drop,
     Loaded,
     LoadFailed,
+    ReadBatch,
     StartResolved,
     StateBatch,
     WriteDone,
@@ -17,19 +18,18 @@ from ottla.core.share.partition.events import (
 )
 from ottla.core.share.partition.partition import Phase
 from ottla.core.share.partition.states import RecordState
-from ottla.core.share.partition.transactions import ReadBatch
 from ottla.wire.errors import ErrorCode
 from tests.unit.core.share.partition.bench import Bench
 
 LOCK_MS = 3_000
-QUICK = Settings(lock_duration_ms=LOCK_MS)
+QUICK = SharePartitionSettings(lock_duration_ms=LOCK_MS)
 
 
 # --- loading ----------------------------------------------------------------------------------------------------------
 
 
 def test_resolved_start_is_written_before_anything_is_handed_out() -> None:
-    partition = SharePartition(7, Settings())
+    partition = SharePartition(7, SharePartitionSettings())
     assert partition.step(Loaded(3, -1), 0).needs_start
     (write,) = partition.step(StartResolved(40), 0).writes
     assert (write.start_offset, write.delivery_complete_count, write.batches) == (40, 0, [])
@@ -42,7 +42,7 @@ def test_resolved_start_is_written_before_anything_is_handed_out() -> None:
 
 
 def test_share_partition_whose_start_cannot_be_written_is_dropped() -> None:
-    partition = SharePartition(7, Settings())
+    partition = SharePartition(7, SharePartitionSettings())
     partition.step(Loaded(3, -1), 0)
     partition.step(StartResolved(40), 0)
     actions = partition.step(WriteFailed(0, ErrorCode.NOT_COORDINATOR), 0)
@@ -64,7 +64,7 @@ def test_impossible_state_fails_the_load(batches: list[StateBatch]) -> None:
 
 
 def test_failed_load_drops_the_share_partition() -> None:
-    partition = SharePartition(7, Settings())
+    partition = SharePartition(7, SharePartitionSettings())
     assert partition.step(LoadFailed(ErrorCode.FENCED_LEADER_EPOCH), 0).dropped is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert partition.phase is Phase.DROPPED
 
@@ -155,7 +155,7 @@ def test_lock_that_ends_at_the_limit_archives() -> None:
 def test_limit_and_duration_are_those_of_the_moment() -> None:
     bench = Bench((0, 9), settings=QUICK)
     bench.fetch()
-    bench.partition.settings = Settings(lock_duration_ms=10 * LOCK_MS, delivery_count_limit=2)
+    bench.partition.settings = SharePartitionSettings(lock_duration_ms=10 * LOCK_MS, delivery_count_limit=2)
     bench.advance(LOCK_MS)
     assert bench.fetch() == [(0, 9, 2)]
     assert bench.actions.due_at_ms == 11 * LOCK_MS
@@ -164,7 +164,9 @@ def test_limit_and_duration_are_those_of_the_moment() -> None:
 
 
 def test_locks_that_are_over_are_forgotten_in_time() -> None:
-    bench = Bench(*((offset, offset) for offset in range(1_000)), settings=Settings(max_record_locks=2_000))
+    bench = Bench(
+        *((offset, offset) for offset in range(1_000)), settings=SharePartitionSettings(max_record_locks=2_000)
+    )
     for offset in range(1_000):
         assert bench.fetch(max_records=1) == [(offset, offset, 1)]
         bench.acknowledge((offset, offset, [1]))
@@ -210,7 +212,7 @@ def test_dropped_share_partition_answers_who_waits() -> None:
 
 def at_the_limit() -> Bench:
     """Ten records whose locks have ended at the delivery limit; the write of that has not been answered."""
-    bench = Bench((0, 9), settings=Settings(delivery_count_limit=2))
+    bench = Bench((0, 9), settings=SharePartitionSettings(delivery_count_limit=2))
     for _ in range(2):
         bench.fetch()
         bench.writes_at_once = bench.partition.window.entries[0].runs[0].delivery_count < 2
@@ -261,7 +263,7 @@ def test_the_end_of_a_lock_that_could_not_be_written_goes_with_the_next_write() 
 
 
 def test_an_acceptance_wakes_only_if_the_window_was_full() -> None:
-    bench = Bench((0, 49), (50, 99), (100, 109), settings=Settings(max_record_locks=100))
+    bench = Bench((0, 49), (50, 99), (100, 109), settings=SharePartitionSettings(max_record_locks=100))
     bench.writes_at_once = False
     bench.fetch(max_records=10)
     bench.acknowledge((0, 9, [1]))

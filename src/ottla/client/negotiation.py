@@ -1,6 +1,6 @@
-"""What is said at the beginning of a connection: versions, then SASL. A conversation without a connection.
+"""The beginning of a connection, without the connection: versions, then SASL.
 
-`greet` is a generator: it yields requests with their versions, is sent the answers, and ends with what was agreed on.
+`negotiate` is a generator: it yields requests with their versions, is sent the answers, and returns what was agreed on.
 
 Versions: ApiVersions is asked in version 4. Version 5 (KIP-1242) only adds the broker's identity, which we do not
 check, and would cost a second round trip at every broker older than 4.4. A broker that does not have version 4 answers
@@ -23,7 +23,7 @@ from ottla.wire.types.api_versions import ApiVersionsRequest, ApiVersionsRespons
 from ottla.wire.types.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from ottla.wire.types.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
-__all__ = ["Greeting", "Negotiated", "VersionedRequest", "greet"]
+__all__ = ["Negotiated", "Negotiation", "VersionedRequest", "negotiate"]
 
 SOFTWARE_NAME: Final = "ottla"
 API_VERSIONS_FIRST: Final = 4
@@ -48,19 +48,19 @@ class Negotiated(NamedTuple):
     """How long the login may be used."""
 
 
-Greeting = Generator[VersionedRequest, object, Negotiated]
+Negotiation = Generator[VersionedRequest, object, Negotiated]
 
 
-def greet(peer: Peer, sasl: Sasl | None) -> Greeting:
+def negotiate(peer: Peer, sasl: Sasl | None) -> Negotiation:
     """Learn the broker's versions and log in, if there is a way to; AuthenticationError and the like say why not."""
-    versions = yield from _negotiate(peer)
+    versions = yield from _negotiate_versions(peer)
     return Negotiated(versions, None if sasl is None else (yield from _log_in(peer, sasl, versions)))
 
 
 # --- versions ---------------------------------------------------------------------------------------------------------
 
 
-def _negotiate(peer: Peer) -> Generator[VersionedRequest, object, ApiRanges]:
+def _negotiate_versions(peer: Peer) -> Generator[VersionedRequest, object, ApiRanges]:
     answer = yield from _ask_versions(API_VERSIONS_FIRST)
     if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
         answer = yield from _ask_versions(_step_down(peer, answer))

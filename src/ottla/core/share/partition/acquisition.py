@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from ottla.core.share.partition.events import Acquire, AcquiredRange, Settings
+from ottla.core.share.partition.events import Acquire, AcquiredRange, SharePartitionSettings
 from ottla.core.share.partition.states import AcquireMode, RecordState
-from ottla.core.share.partition.transactions import aborted_ranges
 from ottla.core.share.partition.window import Entry, Run, Window
+from ottla.wire.aborted import AbortedTransactions
 
 __all__ = ["acquire"]
 
@@ -28,7 +28,7 @@ _FEWEST_DELIVERIES = 2
 """A record is delivered this often before it is suspected."""
 
 
-def acquire(window: Window, request: Acquire, settings: Settings, now_ms: int) -> list[AcquiredRange]:
+def acquire(window: Window, request: Acquire, settings: SharePartitionSettings, now_ms: int) -> list[AcquiredRange]:
     """Acquire what a fetch may have of the batches that were read; gives it in the order of offsets."""
     if request.max_records <= 0 or not request.batches or request.batches[-1].last_offset < window.start:
         return []
@@ -41,7 +41,7 @@ def acquire(window: Window, request: Acquire, settings: Settings, now_ms: int) -
 
 
 class _Acquisition:
-    def __init__(self, window: Window, request: Acquire, settings: Settings, now_ms: int) -> None:
+    def __init__(self, window: Window, request: Acquire, settings: SharePartitionSettings, now_ms: int) -> None:
         self._window = window
         self._request = request
         self._limit = settings.delivery_count_limit
@@ -204,8 +204,14 @@ class _Acquisition:
 
 
 def _without_aborted(window: Window, request: Acquire, taken: list[AcquiredRange]) -> list[AcquiredRange]:
-    """Finish what belongs to aborted transactions, in memory alone: after a load it is read and finished again."""
-    for first, last in aborted_ranges(request.batches, request.aborted or ()):
+    """Finish what belongs to aborted transactions, in memory alone: after a load it is read and finished again.
+
+    Markers are no data: members answer them as gaps.
+    """
+    transactions = AbortedTransactions(request.aborted or ())
+    for first, last, producer_id, is_transactional, is_marker in request.batches:
+        if not is_transactional or not transactions.is_aborted(producer_id, last, is_marker=is_marker):
+            continue
         kept: list[AcquiredRange] = []
         for each in taken:
             low, high = max(first, each.first_offset), min(last, each.last_offset)

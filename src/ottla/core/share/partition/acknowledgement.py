@@ -12,7 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ottla.core.share.partition.events import Acknowledge, Acknowledgement, DeadLetters, Settings, StateBatch
+from ottla.core.share.partition.events import (
+    Acknowledge,
+    Acknowledgement,
+    DeadLetters,
+    SharePartitionSettings,
+    StateBatch,
+)
 from ottla.core.share.partition.states import TARGETS, AcknowledgeType, Cause, RecordState
 from ottla.core.share.partition.window import Entry, Run, Window
 from ottla.wire.errors import ErrorCode
@@ -105,7 +111,7 @@ class Transition:
 
 
 def acknowledge(
-    window: Window, request: Acknowledge, settings: Settings, lock_at_ms: int, transition: Transition
+    window: Window, request: Acknowledge, settings: SharePartitionSettings, lock_at_ms: int, transition: Transition
 ) -> None:
     """Begin the transitions that a member asks for. If one is refused, all are undone and Reject is raised."""
     try:
@@ -122,7 +128,7 @@ def _apply(
     window: Window,
     member_id: str,
     batch: Acknowledgement,
-    settings: Settings,
+    settings: SharePartitionSettings,
     lock_at_ms: int,
     transition: Transition,
 ) -> None:
@@ -182,7 +188,7 @@ def _parts(batch: Acknowledgement, first: int, last: int) -> list[tuple[int, int
     return parts
 
 
-def _target(kind: int, run: Run, settings: Settings) -> tuple[RecordState, Cause]:
+def _target(kind: int, run: Run, settings: SharePartitionSettings) -> tuple[RecordState, Cause]:
     """What an acquired run becomes by an acknowledgement, and why it might be a dead letter."""
     if kind == AcknowledgeType.RELEASE:
         return state_after_release(run, settings), Cause.DELIVERY_LIMIT
@@ -191,12 +197,12 @@ def _target(kind: int, run: Run, settings: Settings) -> tuple[RecordState, Cause
     return TARGETS[kind], Cause.REJECTED
 
 
-def state_after_release(run: Run, settings: Settings) -> RecordState:
+def state_after_release(run: Run, settings: SharePartitionSettings) -> RecordState:
     """What an acquired run becomes when nobody holds it any more."""
     if run.delivery_count >= settings.delivery_count_limit:
         return _given_up(settings)
     return RecordState.AVAILABLE
 
 
-def _given_up(settings: Settings) -> RecordState:
+def _given_up(settings: SharePartitionSettings) -> RecordState:
     return RecordState.ARCHIVING if settings.has_dead_letters else RecordState.ARCHIVED
