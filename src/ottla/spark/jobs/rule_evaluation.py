@@ -13,7 +13,9 @@ import msgspec
 from ottla.health import Engine, Finding, Unseen
 from ottla.health.facts import FACTS, Configs, Fact, Failed, ShareState, StateBatch, fact_of
 from ottla.health.samples import UNREACHABLE
-from ottla.spark.jobs.share_state_json import STATE_TYPES, read_state, read_state_key
+from ottla.spark.jobs.record_json import json_reader
+from ottla.spark.jobs.share_state_json import STATE_TYPES, read_state, read_state_key, start_of
+from ottla.wire.types.cluster_metadata import ConfigRecord
 
 __all__ = ["CONFIG_RECORD", "RuleEvaluator", "finding_row"]
 
@@ -21,14 +23,7 @@ CONFIG_RECORD: Final = "ConfigRecord"
 _RESOURCES: Final = {2: "topic", 4: "broker", 32: "group"}
 
 
-class _Config(msgspec.Struct, rename="camel"):
-    resource_type: int
-    resource_name: str
-    name: str
-    value: str | None = None
-
-
-_CONFIG: Final = msgspec.json.Decoder(_Config)
+_read_config: Final = json_reader(ConfigRecord, only="resource_type resource_name name value")
 _BODY: Final = msgspec.json.Decoder()
 
 
@@ -96,15 +91,15 @@ class RuleEvaluator:
             topic_id=place.topic_id,
             partition=place.partition,
             record=kind,
-            start=state.start,
+            start=start_of(state),
             batches=tuple(batches),
             written_ms=ts,
-            delivery_complete=state.delivery_complete_count,
+            delivery_complete=None if state.delivery_complete_count < 0 else state.delivery_complete_count,
         )
 
     def _config(self, value: str) -> Configs | None:
         """A record holds one config; the fact holds all configs of the resource that are known."""
-        told = _CONFIG.decode(value)
+        told = _read_config(value)
         resource = _RESOURCES.get(told.resource_type)
         if resource is None:
             return None

@@ -15,11 +15,12 @@ import msgspec
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from ottla.health.facts import ShareOffsets, ShareState
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.jobs.frames import as_table, written_ms
 from ottla.spark.jobs.params import Params
 from ottla.spark.jobs.share_fold import Batch, ShareFold, ShareLimits, StateRecord
-from ottla.spark.jobs.share_state_json import STATE_TYPES, read_state
+from ottla.spark.jobs.share_state_json import STATE_TYPES, read_state, start_of
 from ottla.spark.jobs.tables import SHARE_DELIVERY
 from ottla.spark.records.types import arrow_schema, ddl
 
@@ -163,26 +164,8 @@ def _take(fold: ShareFold, step: Mapping[str, Any]) -> None:
             fold.deleted()
 
 
-class _SampledBatch(msgspec.Struct):
-    first: int
-    last: int
-    state: int
-    count: int
-
-
-class _SampledState(msgspec.Struct):
-    record: str = STATE_TYPES[1]
-    start: int | None = None
-    batches: tuple[_SampledBatch, ...] = ()
-
-
-class _Offsets(msgspec.Struct):
-    start: int | None = None
-    lag: int | None = None
-
-
-_SAMPLED_BODY: Final = msgspec.json.Decoder(_SampledState)
-_OFFSETS_BODY: Final = msgspec.json.Decoder(_Offsets)
+_SAMPLED_BODY: Final = msgspec.json.Decoder(ShareState)
+_OFFSETS_BODY: Final = msgspec.json.Decoder(ShareOffsets)
 
 
 def _record(kind: str, value: str) -> StateRecord:
@@ -191,7 +174,7 @@ def _record(kind: str, value: str) -> StateRecord:
         Batch(each.first_offset, each.last_offset, each.delivery_state, each.delivery_count)
         for each in state.state_batches
     )
-    return StateRecord(kind == STATE_TYPES[0], state.start, batches, state.state_epoch)
+    return StateRecord(kind == STATE_TYPES[0], start_of(state), batches, state.state_epoch)
 
 
 # --- what brokers counted ---------------------------------------------------------------------------------------------

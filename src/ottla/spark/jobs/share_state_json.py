@@ -2,41 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-import msgspec
+from ottla.spark.jobs.record_json import json_reader
+from ottla.wire.types.share_state import ShareSnapshotKey, ShareSnapshotValue, ShareUpdateValue
 
-__all__ = ["STATE_TYPES", "State", "StateKey", "read_state", "read_state_key"]
+__all__ = ["STATE_TYPES", "read_state", "read_state_key", "start_of"]
 
 STATE_TYPES: Final = ("ShareSnapshot", "ShareUpdate")
 
-
-class Batch(msgspec.Struct, rename="camel", gc=False):
-    first_offset: int
-    last_offset: int
-    delivery_state: int
-    delivery_count: int
+read_state: Final = json_reader(
+    ShareSnapshotValue, ShareUpdateValue, only="start_offset state_epoch delivery_complete_count state_batches"
+)
+read_state_key: Final = json_reader(ShareSnapshotKey, only="group_id topic_id partition")
 
 
-class State(msgspec.Struct, rename="camel", gc=False):
-    """The value of a snapshot or of an update, which has no state epoch."""
-
-    start_offset: int = -1
-    state_epoch: int | None = None
-    delivery_complete_count: int | None = None
-    state_batches: tuple[Batch, ...] = ()
-
-    @property
-    def start(self) -> int | None:
-        """The start offset; None if an update does not change it."""
-        return None if self.start_offset < 0 else self.start_offset
-
-
-class StateKey(msgspec.Struct, rename="camel", gc=False):
-    group_id: str
-    topic_id: str
-    partition: int
-
-
-read_state: Final = msgspec.json.Decoder(State).decode
-read_state_key: Final = msgspec.json.Decoder(StateKey).decode
+def start_of(state: Any) -> int | None:
+    """The start offset; None if an update does not change it."""
+    return None if state.start_offset < 0 else state.start_offset

@@ -3,39 +3,21 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from typing import Final
-
-import msgspec
+from typing import Any, Final
 
 from ottla.spark.jobs.folds.state import NOBODY, NOTHING, TrackedMember
 from ottla.spark.jobs.folds.tracker import GroupTracker
+from ottla.spark.jobs.record_json import json_reader
 from ottla.wire import WireError
 from ottla.wire.keyed import decode_versioned
+from ottla.wire.types.group_classic import GroupMetadataValue
 
 __all__ = ["follow_classic"]
 
 _CONSUMER: Final = "consumer"
 
 
-class _ClassicMember(msgspec.Struct, rename="camel", gc=False):
-    member_id: str
-    group_instance_id: str | None = None
-    client_id: str = ""
-    client_host: str = ""
-    rebalance_timeout: int | None = None
-    subscription: str = ""
-    assignment: str = ""
-
-
-class _Generation(msgspec.Struct, rename="camel", gc=False):
-    protocol_type: str = ""
-    generation: int = 0
-    protocol: str | None = None
-    current_state_timestamp: int = -1
-    members: list[_ClassicMember] = []
-
-
-_read: Final = msgspec.json.Decoder(_Generation).decode
+_read: Final = json_reader(GroupMetadataValue, only="protocol_type generation protocol current_state_timestamp members")
 
 
 def follow_classic(group: GroupTracker, _: str, value: str | None) -> None:
@@ -58,7 +40,7 @@ def follow_classic(group: GroupTracker, _: str, value: str | None) -> None:
         _give(group, state.members[each.member_id], each.assignment, found)
 
 
-def _membership(group: GroupTracker, found: _Generation) -> None:
+def _membership(group: GroupTracker, found: Any) -> None:
     here = {each.member_id for each in found.members}
     for gone in [each for each in group.state.members if each not in here]:
         group.leave(gone)
@@ -67,7 +49,8 @@ def _membership(group: GroupTracker, found: _Generation) -> None:
         member = group.state.members.get(each.member_id)
         if member is None:
             member = TrackedMember(each.member_id, group.state.ts, each.client_id, each.client_host)
-            member.instance, member.rebalance_timeout_ms = each.group_instance_id, each.rebalance_timeout
+            member.instance = each.group_instance_id
+            member.rebalance_timeout_ms = each.rebalance_timeout if each.rebalance_timeout >= 0 else None
             member.subscribed = subscribed
             group.join(member)
         else:
@@ -82,7 +65,7 @@ def _subscribed(subscription: str) -> str:
     return ",".join(sorted(found.topics))
 
 
-def _give(group: GroupTracker, member: TrackedMember, assignment: str, found: _Generation) -> None:
+def _give(group: GroupTracker, member: TrackedMember, assignment: str, found: Any) -> None:
     held = member.active
     if assignment != member.assignment:
         held = _partitions(assignment) if found.protocol_type == _CONSUMER else NOTHING

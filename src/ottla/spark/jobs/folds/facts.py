@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import Final
 
-import msgspec
-
 from ottla.health.facts import Gone, Group, GroupMember, Subtopology, Tasks, TopicPartitions
 from ottla.spark.jobs.folds.fold import RecordRow
-from ottla.spark.jobs.folds.records import TargetPartitions, TargetTasks, follow_record, tasks_of
+from ottla.spark.jobs.folds.records import follow_record, read_target_partitions, read_target_tasks, tasks_of
 from ottla.spark.jobs.folds.state import NOBODY, NOTHING, State, TrackedMember
 from ottla.spark.jobs.folds.tracker import GroupTracker
 from ottla.spark.jobs.folds.windows import Limits
 from ottla.spark.jobs.params import Params
+from ottla.spark.jobs.record_json import json_reader
+from ottla.wire.types.group_streams import StreamsGroupTopologyValue
 
 __all__ = ["EVERY_MS", "group_fact", "group_facts"]
 
@@ -31,24 +31,7 @@ NameOf = Callable[[str], str]
 """Topic id -> name."""
 
 
-class _Named(msgspec.Struct, gc=False):
-    name: str
-
-
-class _SubtopologyRecord(msgspec.Struct, rename="camel", gc=False):
-    subtopology_id: str
-    source_topics: list[str] = []
-    repartition_source_topics: list[_Named] = []
-    state_changelog_topics: list[_Named] = []
-
-
-class _TopologyRecord(msgspec.Struct, gc=False):
-    subtopologies: list[_SubtopologyRecord] = []
-
-
-_read_topology: Final = msgspec.json.Decoder(_TopologyRecord).decode
-_read_partitions: Final = msgspec.json.Decoder(TargetPartitions).decode
-_read_tasks: Final = msgspec.json.Decoder(TargetTasks).decode
+_read_topology: Final = json_reader(StreamsGroupTopologyValue, only="subtopologies")
 
 
 def group_facts(
@@ -144,7 +127,7 @@ def _partitions(held: frozenset[str], named: NameOf) -> tuple[TopicPartitions, .
 def _target(state: State, member: TrackedMember, named: NameOf) -> tuple[TopicPartitions, ...]:
     if state.type == "classic":
         return _partitions(member.active, named)
-    found = _read_partitions(member.target or "{}").topic_partitions
+    found = read_target_partitions(member.target or "{}").topic_partitions
     return tuple(
         TopicPartitions(topic=named(each.topic_id), partitions=tuple(each.partitions), topic_id=each.topic_id)
         for each in found
@@ -158,7 +141,7 @@ def _tasks(member: TrackedMember) -> Tasks:
 
 
 def _target_tasks(member: TrackedMember) -> Tasks:
-    found = _read_tasks(member.target or "{}")
+    found = read_target_tasks(member.target or "{}")
     active, standby, warmup = map(tasks_of, (found.active_tasks, found.standby_tasks, found.warmup_tasks))
     return Tasks(active=_sorted(active), standby=_sorted(standby), warmup=_sorted(warmup))
 

@@ -6,9 +6,9 @@ cannot be read is reported and skipped.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 from zlib import crc32
 
 import msgspec
@@ -16,100 +16,66 @@ import msgspec
 from ottla.spark.jobs.folds.classic import follow_classic
 from ottla.spark.jobs.folds.state import NOBODY, NOTHING, TrackedMember
 from ottla.spark.jobs.folds.tracker import GroupTracker
+from ottla.spark.jobs.record_json import json_reader
 from ottla.wire import WireError
+from ottla.wire.types.group_consumer import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
+from ottla.wire.types.group_share import (
+    ShareGroupCurrentMemberAssignmentValue,
+    ShareGroupMemberMetadataValue,
+    ShareGroupStatePartitionMetadataValue,
+)
+from ottla.wire.types.group_streams import (
+    StreamsGroupCurrentMemberAssignmentValue,
+    StreamsGroupMemberMetadataValue,
+    StreamsGroupMetadataValue,
+    StreamsGroupTargetAssignmentMemberValue,
+    StreamsGroupTopologyValue,
+)
 
-__all__ = ["GROUP_RECORDS", "TargetPartitions", "TargetTasks", "follow_record", "tasks_of"]
+__all__ = ["GROUP_RECORDS", "follow_record", "read_target_partitions", "read_target_tasks", "tasks_of"]
 
 _UNREADABLE: Final = (msgspec.MsgspecError, WireError, ValueError)
 
 
-class _Record(msgspec.Struct, rename="camel", gc=False):
-    pass
-
-
-class _Key(_Record):
-    member_id: str = ""
-    regular_expression: str = ""
-
-
-class _TopicPartitions(_Record):
-    topic_id: str
-    partitions: list[int]
-
-
-class _TaskIds(_Record):
-    subtopology_id: str
-    partitions: list[int]
-
-
-class _Epoch(_Record):
-    epoch: int
-    metadata_hash: int = 0
-    validated_topology_epoch: int = NOBODY
-    last_assignment_configs: msgspec.Raw = msgspec.Raw(b"[]")
-    failed_description_topology_epoch: int = NOBODY
-
-
-class _TargetEpoch(_Record):
-    assignment_epoch: int
-
-
-class _MemberMetadata(_Record):
-    client_id: str = ""
-    client_host: str = ""
-    rack_id: str | None = None
-    instance_id: str | None = None
-    subscribed_topic_names: list[str] | None = None
-    subscribed_topic_regex: str | None = None
-    rebalance_timeout_ms: int | None = None
-    server_assignor: str | None = None
-    topology_epoch: int | None = None
-    process_id: str | None = None
-
-
-class _Current(_Record):
-    member_epoch: int
-    state: int = 0
-    assigned_partitions: list[_TopicPartitions] = []
-    partitions_pending_revocation: list[_TopicPartitions] = []
-
-
-class _CurrentTasks(_Record):
-    member_epoch: int
-    state: int = 1
-    active_tasks: list[_TaskIds] = []
-    standby_tasks: list[_TaskIds] = []
-    warmup_tasks: list[_TaskIds] = []
-    active_tasks_pending_revocation: list[_TaskIds] = []
-
-
-class TargetPartitions(_Record):
-    topic_partitions: list[_TopicPartitions] = []
-
-
-class TargetTasks(_Record):
-    active_tasks: list[_TaskIds] = []
-    standby_tasks: list[_TaskIds] = []
-    warmup_tasks: list[_TaskIds] = []
-
-
-class _Topology(_Record):
-    epoch: int
-
-
-class _Initialized(_Record):
-    initialized_topics: msgspec.Raw = msgspec.Raw(b"[]")
-
-
-_read_key: Final = msgspec.json.Decoder(_Key).decode
-_read_epoch: Final = msgspec.json.Decoder(_Epoch).decode
-_read_target_epoch: Final = msgspec.json.Decoder(_TargetEpoch).decode
-_read_metadata: Final = msgspec.json.Decoder(_MemberMetadata).decode
-_read_current: Final = msgspec.json.Decoder(_Current).decode
-_read_current_tasks: Final = msgspec.json.Decoder(_CurrentTasks).decode
-_read_target_tasks: Final = msgspec.json.Decoder(TargetTasks).decode
-_read_topology: Final = msgspec.json.Decoder(_Topology).decode
-_read_initialized: Final = msgspec.json.Decoder(_Initialized).decode
+_read_member_key: Final = json_reader(ConsumerGroupMemberMetadataKey, only="member_id")
+_read_regex_key: Final = json_reader(ConsumerGroupRegularExpressionKey, only="regular_expression")
+_read_epoch: Final = json_reader(
+    StreamsGroupMetadataValue,  # which has all that those of other groups have
+    only="epoch metadata_hash validated_topology_epoch last_assignment_configs failed_description_topology_epoch",
+    last_assignment_configs=msgspec.Raw,
+)
+_read_target_epoch: Final = json_reader(ConsumerGroupTargetAssignmentMetadataValue, only="assignment_epoch")
+_read_metadata: Final = json_reader(
+    ConsumerGroupMemberMetadataValue,
+    StreamsGroupMemberMetadataValue,
+    ShareGroupMemberMetadataValue,
+    only="client_id client_host rack_id instance_id subscribed_topic_names subscribed_topic_regex rebalance_timeout_ms "
+    "server_assignor topology_epoch process_id",
+)
+_read_current: Final = json_reader(
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ShareGroupCurrentMemberAssignmentValue,
+    only="member_epoch state assigned_partitions partitions_pending_revocation",
+)
+_TASKS: Final = "active_tasks standby_tasks warmup_tasks"
+_read_current_tasks: Final = json_reader(
+    StreamsGroupCurrentMemberAssignmentValue, only=f"member_epoch state active_tasks_pending_revocation {_TASKS}"
+)
+read_target_partitions: Final = json_reader(ConsumerGroupTargetAssignmentMemberValue, only="topic_partitions")
+read_target_tasks: Final = json_reader(StreamsGroupTargetAssignmentMemberValue, only=_TASKS)
+_read_regex: Final = json_reader(ConsumerGroupRegularExpressionValue, only="topics")
+_read_topology: Final = json_reader(StreamsGroupTopologyValue, only="epoch")
+_read_initialized: Final = json_reader(
+    ShareGroupStatePartitionMetadataValue, only="initialized_topics", initialized_topics=msgspec.Raw
+)
 
 
 def follow_record(group: GroupTracker, record_type: str, key: str | None, value: str | None) -> None:
@@ -144,12 +110,12 @@ def _epoch(group: GroupTracker, _: str, value: str | None) -> None:
     group.bump_epoch(found.epoch)
 
 
-def _note_settings(group: GroupTracker, found: _Epoch) -> None:
+def _note_settings(group: GroupTracker, found: Any) -> None:
     state = group.state
     state.validated_topology_epoch = found.validated_topology_epoch
     failed = found.failed_description_topology_epoch
     state.failed_topology_epoch = None if failed == NOBODY else failed
-    old, state.configs = state.configs, bytes(found.last_assignment_configs).decode()
+    old, state.configs = state.configs, bytes(found.last_assignment_configs or b"[]").decode()
     if old is not None and old != state.configs:
         group.cause("config_changed")
 
@@ -166,12 +132,11 @@ def _topology(group: GroupTracker, _: str, value: str | None) -> None:
 
 
 def _regex(group: GroupTracker, key: str, value: str | None) -> None:
-    regexes, regex = group.state.regexes, _read_key(key).regular_expression
+    regexes, regex = group.state.regexes, _read_regex_key(key).regular_expression
     if value is None:
         regexes.pop(regex, None)
         return
-    topics = msgspec.json.decode(value).get("topics")
-    text = ",".join(sorted(topics or ()))
+    text = ",".join(sorted(_read_regex(value).topics or ()))
     if regexes.get(regex) != text:
         regexes[regex] = text
         group.cause("regex_changed")
@@ -182,7 +147,7 @@ def _initialized(group: GroupTracker, _: str, value: str | None) -> None:
     if value is None:
         return
     old, state = group.state.initialized, group.state
-    state.initialized = crc32(_read_initialized(value).initialized_topics)
+    state.initialized = crc32(_read_initialized(value).initialized_topics or b"[]")
     if old is not None and old != state.initialized:
         group.cause("partitions_initialized")
 
@@ -191,7 +156,7 @@ def _initialized(group: GroupTracker, _: str, value: str | None) -> None:
 
 
 def _metadata(group: GroupTracker, key: str, value: str | None) -> None:
-    member_id = _read_key(key).member_id
+    member_id = _read_member_key(key).member_id
     if value is None:
         group.leave(member_id)
         return
@@ -211,13 +176,13 @@ def _metadata(group: GroupTracker, key: str, value: str | None) -> None:
     _take_metadata(member, found)
 
 
-def _take_metadata(member: TrackedMember, found: _MemberMetadata) -> None:
+def _take_metadata(member: TrackedMember, found: Any) -> None:
     member.client, member.host, member.rack = found.client_id, found.client_host, found.rack_id
     member.instance, member.process = found.instance_id, found.process_id
     member.assignor, member.rebalance_timeout_ms = found.server_assignor, found.rebalance_timeout_ms
 
 
-def _subscribed(found: _MemberMetadata) -> str:
+def _subscribed(found: Any) -> str:
     names = ",".join(sorted(found.subscribed_topic_names or ()))
     if not found.subscribed_topic_regex:
         return names
@@ -226,7 +191,7 @@ def _subscribed(found: _MemberMetadata) -> str:
 
 def _member(group: GroupTracker, key: str) -> TrackedMember:
     """The member that a record is about. If its first record is lost, it joined before the history began."""
-    member_id = _read_key(key).member_id
+    member_id = _read_member_key(key).member_id
     member = group.state.members.get(member_id)
     if member is None:
         member = TrackedMember(member_id, NOBODY)
@@ -245,14 +210,14 @@ def _target_tasks(group: GroupTracker, key: str, value: str | None) -> None:
     member, state = _member(group, key), group.state
     if value == member.target:
         return
-    old = _placements(_read_target_tasks(member.target or "{}"))
-    new = _placements(_read_target_tasks(value))
+    old = _placements(read_target_tasks(member.target or "{}"))
+    new = _placements(read_target_tasks(value))
     member.target = value
     state.target_tasks_changed.update(task for task, _ in old ^ new)
     state.target_tasks_warming.update(task for task, role in old | new if role == "warmup")
 
 
-def _placements(found: TargetTasks) -> set[tuple[str, str]]:
+def _placements(found: Any) -> set[tuple[str, str]]:
     roles = (("active", found.active_tasks), ("standby", found.standby_tasks), ("warmup", found.warmup_tasks))
     return {(task, role) for role, ids in roles for task in tasks_of(ids)}
 
@@ -286,11 +251,11 @@ def _current_tasks(group: GroupTracker, key: str, value: str | None) -> None:
     )
 
 
-def _partitions(found: list[_TopicPartitions]) -> frozenset[str]:
+def _partitions(found: Iterable[Any]) -> frozenset[str]:
     return frozenset([_name(each.topic_id, "-", partition) for each in found for partition in each.partitions])
 
 
-def tasks_of(found: list[_TaskIds]) -> frozenset[str]:
+def tasks_of(found: Sequence[Any]) -> frozenset[str]:
     if not found:
         return NOTHING
     return frozenset([_name(each.subtopology_id, "_", number) for each in found for number in each.partitions])
