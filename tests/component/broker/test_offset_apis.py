@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.broker.handlers import offset_commit, offset_fetch
-from ottla.core.coordinator.placing import partition_for
+from ottla.core.coordinator.partitioner import partition_for
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import (
     DeleteTopicsRequest,

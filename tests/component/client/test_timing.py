@@ -2,7 +2,7 @@
 
 import asyncio
 
-from ottla.client.timing import Backoff, Deadline
+from ottla.client.backoff import Backoff, Deadline
 
 
 def test_no_pause_is_begun_that_would_end_too_late():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ottla.broker.coordinators.shard import Shard
-from ottla.core.coordinator.placing import partition_for
+from ottla.core.coordinator.partitioner import partition_for
 from ottla.wire.errors import ErrorCode
 from tests.component.broker.coordinators.conftest import HEARTBEAT, VERSION
 from tests.component.broker.raw_client import Connection, RunningNode

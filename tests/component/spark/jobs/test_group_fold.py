@@ -13,7 +13,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ottla.health.facts import Group, Member, TopicPartitions
+from ottla.health.facts import Group, GroupMember, TopicPartitions
 from ottla.spark.jobs.folds.fold import fold
 from ottla.spark.jobs.group_fold import folded
 from ottla.spark.jobs.params import Params
@@ -153,7 +153,7 @@ def write(path: Path, rows: list[tuple[Any, ...]], number: int) -> None:
 
 def test_where_there_are_records_samples_are_not_used(spark: Any) -> None:
     def sample(group: str, second: int, epoch: int) -> tuple[Any, ...]:
-        member = Member(member="A", epoch=epoch, assigned=(TopicPartitions(topic="t", partitions=(0,)),))
+        member = GroupMember(member="A", epoch=epoch, assigned=(TopicPartitions(topic="t", partitions=(0,)),))
         fact = Group(group=group, type="consumer", state="Stable", group_epoch=epoch, assignment_epoch=epoch,
                      members=(member,))  # fmt: skip
         body = msgspec.json.encode(fact).decode()
