@@ -8,6 +8,7 @@ from benchmarks.groups.connections import Connection, frame_of, in_turn, pipelin
 from benchmarks.groups.members import (
     LONG_SESSION_MS,
     RETRY,
+    SETTLE_S,
     ClassicMember,
     ConsumerMember,
     Crew,
@@ -217,18 +218,21 @@ def rebalances(port: int, shape: Rebalancing, times: int) -> Iterator[tuple[str,
         crew.run(0.2)
         heard_at = newcomer.heard_at
         crew.remove(newcomer)
+        before = crew_rounds(crew)
         crew.run(heard_at + session_s - time.perf_counter() - 0.05)
-        yield "crash", crew_settled_without(crew) - heard_at - session_s
+        yield "crash", crew_settled_without(crew, before) - heard_at - session_s
     crew.close()
 
 
-def crew_settled_without(crew: Crew) -> float:
-    """When a crew has settled anew after a crash that it has not noticed yet."""
-    before = {_round_of(each) for each in crew.members}
-    while {_round_of(each) for each in crew.members} & before:
+def crew_settled_without(crew: Crew, before: set[int]) -> float:
+    """When a crew has settled anew after a crash; `before` are its rounds at that time."""
+    deadline = time.perf_counter() + SETTLE_S
+    while crew_rounds(crew) & before:
+        assert time.perf_counter() < deadline, "the crash is not noticed"
         crew.run(0.001)
     return crew.settle()
 
 
-def _round_of(member: Any) -> int:  # noqa: ANN401
-    return int(getattr(member, "generation", 0) or getattr(member, "epoch", 0))
+def crew_rounds(crew: Crew) -> set[int]:
+    """The generations or epochs that the members are in."""
+    return {int(getattr(each, "generation", 0) or getattr(each, "epoch", 0)) for each in crew.members}

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import Consumer, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
+from tests.component.watermarks import watermarks
 from tests.interop.apache import ApacheKafka
 from tests.interop.serving import OttlaServe
 
@@ -104,7 +105,7 @@ def read_all(servers: str) -> list[Placed]:
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "none", "enable.auto.commit": False})
     ends: dict[tuple[str, int], int] = {}
     for topic, partition in partitions():
-        low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), TIME_LIMIT_S)
+        low, high = watermarks(consumer, topic, partition)
         assert low == 0
         ends[topic, partition] = high
     consumer.assign([TopicPartition(topic, partition, 0) for topic, partition in ends])

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +42,21 @@ def judge(exchanges: list[Exchange], release: str) -> None:
         assert apis >= STREAMS_APIS
 
 
+@pytest.fixture(scope="module")
+def own_kafka(apache_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
+    """A node that only these tests use: others leave groups behind whose metadata is nonsense on purpose."""
+    with ApacheKafka(tmp_path_factory.mktemp("captured")) as kafka:
+        yield kafka
+
+
 @pytest.mark.parametrize("release", JARS)
-def test_through_the_proxy(release: str, apache_kafka: ApacheKafka, tmp_path: Path):
+def test_through_the_proxy(release: str, own_kafka: ApacheKafka, tmp_path: Path):
     saved = tmp_path / "saved.pcap"
     # By another name than the broker's own, so that clients find the node behind a port of its own.
-    with Proxy(f"localhost:{apache_kafka.port}", tmp_path, "--json", "-v", "--save", str(saved)) as proxy:
+    with Proxy(f"localhost:{own_kafka.port}", tmp_path, "--json", "-v", "--save", str(saved)) as proxy:
         run_all(release, proxy.bootstrap_servers)
         sums = proxy.stop()
-    assert f"node 1 ({apache_kafka.bootstrap_servers}) is found at 127.0.0.1:" in sums
+    assert f"node 1 ({own_kafka.bootstrap_servers}) is found at 127.0.0.1:" in sums
     assert "could not be read" not in sums
     judge(exchanges_of(saved), release)
     live = [json.loads(line) for line in proxy.out_path.read_text().splitlines()]
@@ -57,11 +65,11 @@ def test_through_the_proxy(release: str, apache_kafka: ApacheKafka, tmp_path: Pa
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of kafka-python
 @pytest.mark.parametrize("client", CLIENTS)
-def test_clients_of_others_through_the_proxy(client: str, apache_kafka: ApacheKafka, tmp_path: Path):
+def test_clients_of_others_through_the_proxy(client: str, own_kafka: ApacheKafka, tmp_path: Path):
     saved = tmp_path / "saved.pcap"
     topic = f"through-the-proxy-{client}"
-    apache_kafka.create_topic(topic)
-    with Proxy(f"localhost:{apache_kafka.port}", tmp_path, "--save", str(saved)) as proxy:
+    own_kafka.create_topic(topic)
+    with Proxy(f"localhost:{own_kafka.port}", tmp_path, "--save", str(saved)) as proxy:
         assert CLIENTS[client](proxy.bootstrap_servers, topic) == VALUES
         sums = proxy.stop()
     assert "could not be read" not in sums
@@ -71,10 +79,10 @@ def test_clients_of_others_through_the_proxy(client: str, apache_kafka: ApacheKa
 
 
 @pytest.mark.parametrize("release", JARS)
-def test_as_tcpdump_saw_it(release: str, apache_kafka: ApacheKafka, tmp_path: Path):
+def test_as_tcpdump_saw_it(release: str, own_kafka: ApacheKafka, tmp_path: Path):
     try:
-        with Tcpdump(tmp_path / "dumped.pcap", apache_kafka.port) as dump:
-            run_all(release, apache_kafka.bootstrap_servers)
+        with Tcpdump(tmp_path / "dumped.pcap", own_kafka.port) as dump:
+            run_all(release, own_kafka.bootstrap_servers)
     except NotPermitted as refusal:
         pytest.skip(str(refusal))
     judge(exchanges_of(dump.path), release)

@@ -5,14 +5,14 @@ import re
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic
 
+from tests.component.watermarks import watermarks as watermarks_of
 from tests.interop.apache import ApacheKafka, dump_log
 from tests.interop.handing_over import TIME_LIMIT_S, Ledger, Node, partitions, read_all
 from tests.interop.process import ProgramFailed
@@ -53,16 +53,8 @@ def names(node: Node) -> set[str]:
 
 
 def watermarks(node: Node, topic: str, partition: int) -> tuple[int, int]:
-    """Where a partition starts and ends, as soon as it has a leader: Apache Kafka elects some only after its start."""
     consumer = Consumer({"bootstrap.servers": node.bootstrap_servers, "group.id": "none"})
-    until = time.monotonic() + TIME_LIMIT_S
-    while True:
-        try:
-            found: tuple[int, int] = consumer.get_watermark_offsets(TopicPartition(topic, partition), TIME_LIMIT_S)
-            break
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION or time.monotonic() > until:
-                raise
+    found = watermarks_of(consumer, topic, partition)
     consumer.close()
     return found
 

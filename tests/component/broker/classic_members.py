@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ottla.wire.errors import ErrorCode
 from ottla.wire.types import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -12,7 +13,7 @@ from ottla.wire.types import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
-from tests.component.broker.raw_client import Connection, RawClient
+from tests.component.broker.raw_client import READY_ATTEMPTS, Connection, RawClient
 
 
 class Member:
@@ -66,6 +67,13 @@ class Member:
     def heartbeat(self) -> int:
         code: int = self.connection.ask(HeartbeatRequest(self.group, self.generation, self.member_id), 4).error_code
         return code
+
+    def hear_of_rebalance(self) -> None:
+        """Heartbeat until the broker says that a rebalance is in progress."""
+        for _ in range(READY_ATTEMPTS):
+            if self.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS:
+                return
+        raise AssertionError(f"no rebalance in {READY_ATTEMPTS} heartbeats")
 
     def leave(self) -> None:
         self.connection.ask(LeaveGroupRequest(self.group, self.member_id), 1)

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.component.watermarks import watermarks
+
 TOPIC = "load"
 PARTITIONS = 3
 TIME_LIMIT_S = 60
@@ -114,7 +116,7 @@ def read_log(bootstrap_servers: str) -> list[Placed]:
     consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "none", "enable.auto.commit": False})
     records: list[Placed] = []
     for partition in range(PARTITIONS):
-        low, high = consumer.get_watermark_offsets(TopicPartition(TOPIC, partition), TIME_LIMIT_S)
+        low, high = watermarks(consumer, TOPIC, partition)
         consumer.assign([TopicPartition(TOPIC, partition, low)])
         while low < high:
             messages = consumer.consume(min(high - low, 10_000), 10)

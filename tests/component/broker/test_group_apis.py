@@ -159,8 +159,7 @@ def two_members(client: RawClient) -> tuple[Member, Member]:
     follower = Member(client, leader.group)
     follower.join()
     number = follower.send_join()
-    while leader.heartbeat() != ErrorCode.REBALANCE_IN_PROGRESS:
-        pass
+    leader.hear_of_rebalance()
     answer = leader.join()
     assert answer.leader == leader.member_id
     assert {each.member_id for each in answer.members} == {leader.member_id, follower.member_id}
@@ -177,8 +176,7 @@ def test_a_parked_join_holds_up_its_own_connection_only(client: RawClient) -> No
     join_number, heartbeat_number = other.connection.send_together(
         (other.join_request(), 9), (HeartbeatRequest(leader.group, 2, other.member_id), 4)
     )
-    while leader.heartbeat() != ErrorCode.REBALANCE_IN_PROGRESS:
-        pass
+    leader.hear_of_rebalance()
     assert other.connection.is_silent(0.05)
     leader.join()
     assert other.receive_join(join_number).generation_id == 2
@@ -203,9 +201,8 @@ def test_sync(client: RawClient, version: int) -> None:
 
 def test_a_follower_waits_for_the_leader(client: RawClient) -> None:
     leader, follower = two_members(client)
-    number = follower.send_join(protocols=protocols(range=b"changed"))
-    while leader.heartbeat() != ErrorCode.REBALANCE_IN_PROGRESS:
-        pass
+    number = follower.send_join(protocols=protocols(range=b"c"))
+    leader.hear_of_rebalance()
     leader.join()
     follower.receive_join(number)
     number = follower.connection.send(follower.sync_request(), 5)
@@ -378,9 +375,8 @@ def test_describe(client: RawClient, version: int) -> None:
 def test_describe_during_a_rebalance(client: RawClient) -> None:
     """Assignments of the last generation are still shown; metadata and protocol are not."""
     leader, follower = two_members(client)
-    number = follower.send_join(protocols=protocols(range=b"changed"))
-    while leader.heartbeat() != ErrorCode.REBALANCE_IN_PROGRESS:
-        pass
+    number = follower.send_join(protocols=protocols(range=b"c"))
+    leader.hear_of_rebalance()
     (shown,) = client.ask(DescribeGroupsRequest((leader.group,)), 6).groups
     assert (shown.group_state, shown.protocol_data) == ("PreparingRebalance", "")
     assert {(each.member_metadata, each.member_assignment) for each in shown.members} == {(b"", b"one"), (b"", b"two")}
