@@ -429,13 +429,13 @@ def test_every_version_of_changes(node: SettingsNode, api: Api, is_low: bool) ->
 
 @pytest.mark.parametrize("api", [DESCRIBE_CONFIGS, ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS])
 def test_one_error_for_everything(api: Api) -> None:
-    kinds: dict[Any, Any] = {
-        DESCRIBE_CONFIGS: DescribeConfigsRequest.DescribeConfigsResource,
-        ALTER_CONFIGS: AlterConfigsRequest.AlterConfigsResource,
-        INCREMENTAL_ALTER_CONFIGS: IncrementalAlterConfigsRequest.AlterConfigsResource,
-    }
-    body = SimpleNamespace(resources=(kinds[api](TOPIC, "a"), kinds[api](GROUP, "b")))
-    request: Any = SimpleNamespace(api_key=api.key, body=body)
+    kind: Any = {
+        DESCRIBE_CONFIGS: DescribeConfigsRequest,
+        ALTER_CONFIGS: AlterConfigsRequest,
+        INCREMENTAL_ALTER_CONFIGS: IncrementalAlterConfigsRequest,
+    }[api]
+    resource = kind.DescribeConfigsResource if api is DESCRIBE_CONFIGS else kind.AlterConfigsResource
+    request: Any = SimpleNamespace(api_key=api.key, body=kind(resources=(resource(TOPIC, "a"), resource(GROUP, "b"))))
     answer = api.refuse(request, -1, "why")
     entries = answer.results if api is DESCRIBE_CONFIGS else answer.responses
     assert [(each.error_code, each.error_message, each.resource_name) for each in entries] == [
