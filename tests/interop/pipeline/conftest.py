@@ -21,6 +21,7 @@ from ottla.spark.jobs.tables import TABLES
 from ottla.spark.pipeline.tables import dataset_of, table_path
 from tests.interop.spark.conftest import Broker, new_broker
 from tests.interop.spark.group_history import LONG_SESSIONS, let_go, make_history
+from tests.interop.spark.sessions import plain_environment
 from tests.interop.spark.share_groups import ShareGroup
 from tests.interop.spark.topics import Topics
 
@@ -69,7 +70,9 @@ class Output(NamedTuple):
 
 def ottla(*words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "ottla", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=False)
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=False, env=plain_environment()
+    )
 
 
 def run_pipeline(out: Path, *words: str) -> Output:

@@ -20,7 +20,7 @@ from ottla.spark.jobs.tables import TABLES
 from tests.interop import process
 from tests.interop.pipeline.conftest import FILES, NETWORK, POISON, RECORDS, WORK, Cluster, Output, ottla, run_pipeline
 from tests.interop.spark.group_history import CLASSIC, SIMPLE
-from tests.interop.spark.sessions import standalone_cluster
+from tests.interop.spark.sessions import plain_environment, standalone_cluster
 
 WAIT_S = 600
 POLL_S = 0.5
@@ -108,7 +108,9 @@ def test_a_stream_that_was_killed_goes_on_and_gives_the_same_tables(cluster: Clu
 def _killed_when(path: Path, words: list[str]) -> None:
     """Starts the command and kills it, with all that it has started, as soon as something is at a path."""
     command = [sys.executable, "-m", "ottla", *words]
-    started = subprocess.Popen(process.tied(command), start_new_session=True, stderr=subprocess.DEVNULL)
+    started = subprocess.Popen(
+        process.tied(command), start_new_session=True, stderr=subprocess.DEVNULL, env=plain_environment()
+    )
     try:
         deadline = time.monotonic() + WAIT_S
         while not any(path.rglob("*.parquet")):

@@ -43,6 +43,9 @@ def jars() -> str:
     return ",".join(str(path) for path in sorted(libraries(SPARK_KAFKA).glob("*.jar")))
 
 
+CONNECT_VARIABLES = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE", "SPARK_LOCAL_REMOTE")
+
+
 class Sessions:
     """Gives the session of a surrounding and ends the one before it."""
 
@@ -65,7 +68,7 @@ class Sessions:
             self._spark.stop()
         if self._around is not None:
             self._around.__exit__(None, None, None)
-        for name in ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE", "SPARK_LOCAL_REMOTE"):
+        for name in CONNECT_VARIABLES:
             os.environ.pop(name, None)
         self._kind, self._spark, self._around = "", None, None
 
@@ -89,6 +92,11 @@ class Sessions:
         spark = SparkSession.builder.remote(address).create()
         register(spark)
         return spark
+
+
+def plain_environment() -> dict[str, str]:
+    """The environment of this process without what a session of Spark Connect has left there for its children."""
+    return {name: value for name, value in os.environ.items() if name not in CONNECT_VARIABLES}
 
 
 # --- processes --------------------------------------------------------------------------------------------------------
