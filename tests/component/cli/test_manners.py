@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import resource
 import signal
@@ -98,11 +99,16 @@ def test_an_interrupt_ends_what_goes_on_for_ever(ottla: Live, words: tuple[str, 
     ottla("topics", "produce", "orders", "one")
     place = ("--from", "beginning") if "--follow" in words else ()
     command = [sys.executable, "-m", "ottla", *words, *place, "--bootstrap", ottla.bootstrap]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline()
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+    # Whoever runs the tests in the background lets them ignore interrupts; the command must not inherit that.
+    heeding = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=heeding) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=30)
+        finally:
+            process.kill()
     assert (process.returncode, err) == (130, b"")
 
 
