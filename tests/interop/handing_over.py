@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import Consumer, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
-from tests.component.watermarks import watermarks
+from tests.component.when_ready import watermarks
 from tests.interop.apache import ApacheKafka
 from tests.interop.serving import OttlaServe
 

@@ -12,7 +12,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic
 
-from tests.component.watermarks import watermarks as watermarks_of
+from tests.component.when_ready import watermarks as watermarks_of
+from tests.component.when_ready import when_ready
 from tests.interop.apache import ApacheKafka, dump_log
 from tests.interop.handing_over import TIME_LIMIT_S, Ledger, Node, partitions, read_all
 from tests.interop.process import ProgramFailed
@@ -265,7 +266,8 @@ def test_offsets_of_groups_wait_for_their_broker(apache: ApacheKafka, ottla: Ott
     ottla.stop()
     apache.start()
     consumer = Consumer({"bootstrap.servers": apache.bootstrap_servers, "group.id": "billing"})
-    found = consumer.committed([TopicPartition("orders", partition) for partition in range(3)], TIME_LIMIT_S)
+    wanted = [TopicPartition("orders", partition) for partition in range(3)]
+    found = when_ready(lambda: consumer.committed(wanted, TIME_LIMIT_S))
     consumer.close()
     assert [each.offset for each in found] == [10, 11, 12]
     ledger.check(apache.bootstrap_servers)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.component.watermarks import watermarks
+from tests.component.when_ready import watermarks
 
 TOPIC = "load"
 PARTITIONS = 3
