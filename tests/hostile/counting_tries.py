@@ -58,7 +58,7 @@ def the_longest_silent_client_is_forgotten(_directory: Path, patch: pytest.Monke
 
 def kept(names: int, clients: int) -> tuple[int, int]:
     """Series that are kept and dropped of so many clients with so many names each."""
-    telemetry = Telemetry(*(SimpleNamespace() for _ in range(3)))  # type: ignore[arg-type]
+    telemetry = Telemetry(*(SimpleNamespace() for _ in range(4)))  # type: ignore[arg-type]
     for client in range(clients):
         series = telemetry._series.setdefault(client.to_bytes(16, "big"), {})
         for number in range(names):

@@ -234,13 +234,13 @@ def test_a_soup_of_records(soup: list[Any], cut: int):
     live, resumed = MetadataImage(), MetadataImage()
     for offset, record in enumerate(soup):
         before = None if isinstance(record, log.EndTransactionRecord) else {**live.state(), "position": None}
-        held = live.view()
+        held = live.fork()
         if not apply(live, record, offset) and before is not None:
             assert {**live.state(), "position": None} == before
         assert held.state()["position"] == (offset - 1, -1 if offset == 0 else 1)
         if offset == cut:
             live_then = through_snapshot(live)
-            resumed = live_then if live_then is not None else live.view()
+            resumed = live_then if live_then is not None else live.fork()
         elif offset > cut:
             apply(resumed, record, offset)
     if cut < len(soup):
@@ -258,7 +258,7 @@ def test_a_view_never_moves(first: list[Any], then: list[Any]):
     for offset, record in enumerate(first):
         apply(image, record, offset)
         apply(same, record, offset)
-    held = image.view()
+    held = image.fork()
     for offset, record in enumerate(then, len(first)):
         apply(image, record, offset)
     assert held == same

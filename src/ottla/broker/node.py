@@ -15,19 +15,22 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from ottla.broker.config.node_config import NodeConfig, StartError
 from ottla.broker.config.settings import Settings
+from ottla.broker.controller.active_controller import ActiveController
 from ottla.broker.controller.broker_lifecycle import BrokerLifecycle
+from ottla.broker.controller.channel import ControllerChannel
 from ottla.broker.controller.deleted_topics import DeletedTopics
 from ottla.broker.controller.encoded_topics import EncodedTopics
 from ottla.broker.controller.metadata_chores import MetadataChores
-from ottla.broker.controller.metadata_log import LoadedMetadata, MetadataLog
+from ottla.broker.controller.metadata_load import LoadedMetadata
 from ottla.broker.controller.producer_ids import ProducerIds
+from ottla.broker.controller.publisher import MetadataPublisher
+from ottla.broker.controller.raft_log import RaftLog
 from ottla.broker.controller.startup import controller_settings, first_records, own_voter, read_metadata
 from ottla.broker.coordinators import Coordinators
 from ottla.broker.coordinators.edge import Perform
@@ -39,31 +42,30 @@ from ottla.broker.loop.housekeeping import Housekeeping, Period
 from ottla.broker.loop.offload import Offload
 from ottla.broker.loop.preload import Preload
 from ottla.broker.loop.purgatory import Purgatory
+from ottla.broker.loop.randomness import Randomness
 from ottla.broker.network.closed_connections import ClosedConnections
 from ottla.broker.network.connection import Connection, ConnectionLimits
 from ottla.broker.network.dispatch import Dispatch, Observer
 from ottla.broker.network.file_limit import current_limit, shares_of
-from ottla.broker.network.listener import ConnectionCount, Listener, ListenerLimits, address_limits
+from ottla.broker.network.listener import ConnectionCount, Listener, ListenerLimits, address_limits, bind
 from ottla.broker.network.memory_pool import MemoryPool
 from ottla.broker.network.quotas.charges import Meter
 from ottla.broker.network.quotas.quotas import Quotas
 from ottla.broker.network.quotas.rates import Windows
 from ottla.broker.network.request import DelayedResponse, Request
-from ottla.broker.network.sockets import Sockets, open_web_server
+from ottla.broker.network.sockets import Bind, Sockets, open_web_server
 from ottla.broker.replicas.fetch_sessions import FetchSessions
-from ottla.broker.replicas.formatter import random_uuid
 from ottla.broker.replicas.log_chores import LogChores
 from ottla.broker.replicas.log_dir_moves import LogDirMoves
 from ottla.broker.replicas.partition_loader import PartitionLoader
-from ottla.broker.replicas.replicas import Replica, Replicas
+from ottla.broker.replicas.replicas import Replicas, log_end_key
 from ottla.broker.replicas.storage import NodeStorage, lock_directories, release
 from ottla.broker.replicas.unit_of_work import UnitOfWork
 from ottla.broker.telemetry.loggers import Loggers
 from ottla.broker.telemetry.metrics import Metrics, Sample
 from ottla.core.metadata.config_rules import Rules
 from ottla.core.metadata.context import unlimited
-from ottla.core.metadata.controller import Controller
-from ottla.core.metadata.image import BROKER, Changes
+from ottla.core.metadata.image import BROKER, Changes, MetadataImage
 from ottla.log.directory import LogDirectory
 from ottla.log.disk import Disk, OsDisk
 from ottla.log.names import TopicPartition
@@ -90,6 +92,7 @@ _FREEZE_EVERY: Final = 1000
 
 
 Authorizer = Callable[[Request, Operation, ResourceType, str], bool]
+MakeOffload = Callable[[asyncio.AbstractEventLoop], Offload]
 MakeDispatch = Callable[..., Dispatch]
 """`Dispatch`, or what stands in for it in tests; called as it is."""
 
@@ -116,7 +119,9 @@ class Node:
         config: NodeConfig,
         *,
         clock: Clock,
+        randomness: Randomness,
         disk: Disk,
+        offload: MakeOffload,
         sockets: Sockets,
         pages: WebServers,
         storage: NodeStorage,
@@ -130,6 +135,7 @@ class Node:
         self.config = config
         self.clock = clock
         self.monotonic_ms = clock.monotonic_ms
+        self.randomness = randomness
         self.disk = disk
         self.storage = storage
         self.is_serving = False
@@ -140,45 +146,48 @@ class Node:
         self._telemetry: Telemetry | None = None
 
         self.loop = asyncio.get_running_loop()
-        self.offload = Offload(self.loop)
-        self.cooperative_tasks = CooperativeTasks(self.loop)
+        self.offload = offload(self.loop)
+        self.cooperative_tasks = CooperativeTasks(self.loop, clock)
         self.purgatory = Purgatory(self.loop, clock)
 
         rules = Rules(config.static)
         self.image = loaded.image
         self.settings = Settings(config, rules, self.image)
-        self.encoded_topics = EncodedTopics(self.cooperative_tasks)
+        self.encoded_topics = EncodedTopics(self.cooperative_tasks, clock)
         self.deleted_topics = DeletedTopics(clock)
 
         self.replicas = Replicas(
             self.node_id,
             storage.directories,
             self.settings,
+            self.image,
             clock,
             wake=self._partition_moved,
+            appended=lambda key: self.purgatory.wake(log_end_key(*key)),
             offload=self.offload,
-            new_uuid=random_uuid,
+            new_uuid=randomness.uuid,
             went_offline=self._went_offline,
         )
         self.unit_of_work = UnitOfWork(self.loop, clock, self.replicas)
         self.fetch_sessions = FetchSessions(
-            config["max.incremental.fetch.session.cache.slots"], SESSION_EVICTION_MS, random_positive
+            config["max.incremental.fetch.session.cache.slots"], SESSION_EVICTION_MS, lambda: randomness.below(1 << 31)
         )
         self.log_dir_moves = LogDirMoves(self)
 
         self.advertised = sockets.advertised()
-        self.metadata = MetadataLog(
-            loaded,
-            own_voter(config, storage.metadata, self.advertised.values()),
-            Controller(self.image, rules, controller_settings(config, self.cluster_id)),
-            clock,
-            new_uuid=random_uuid,
-            applied=self._apply,
-            failed=self.fail,
-            offload=self.offload,
+        voter = own_voter(config, storage.metadata, self.advertised.values())
+        self.raft = RaftLog(loaded, voter, clock, self.offload)
+        self.publisher = MetadataPublisher(self.image, self.cooperative_tasks, self)
+        self.controller = ActiveController(
+            self.raft, self.publisher, rules, controller_settings(config, self.cluster_id), clock, randomness.uuid
         )
-        self.broker_lifecycle = BrokerLifecycle(self.settings, storage, self.metadata, random_uuid)
-        self.producer_ids = ProducerIds(self.metadata, self.broker_lifecycle)
+        self.controller_channel = ControllerChannel(self.loop, self.controller, self.publisher)
+        self._active: asyncio.Future[None] = self.loop.create_future()
+        """Done when this node has become the active controller."""
+        self.broker_lifecycle = BrokerLifecycle(
+            self.settings, storage, self.image, self.controller_channel, randomness.uuid
+        )
+        self.producer_ids = ProducerIds(self.controller_channel, self.broker_lifecycle)
 
         self.descriptions = self._load_descriptions()
         """The plugin that keeps topology descriptions, if there is one."""
@@ -197,7 +206,7 @@ class Node:
         self.share_state = self.coordinators.share_state
 
         self.quotas = Quotas(_windows(config, "quota"), _windows(config, "controller.quota"))
-        self._started_at = time.time()
+        self._started_at = clock.wall_ms() / 1000
         self.metrics = Metrics(clock, self._samples)
         self.dispatch = dispatch(
             self, load_api, (self.metrics, *observers), is_unstable=config["unstable.api.versions.enable"]
@@ -281,7 +290,7 @@ class Node:
         if self._telemetry is None:
             from ottla.broker.telemetry.clients.telemetry import Telemetry
 
-            self._telemetry = Telemetry(self.settings, self.image, self.clock)
+            self._telemetry = Telemetry(self.settings, self.image, self.clock, self.randomness)
         return self._telemetry
 
     def _load_descriptions(self) -> DescriptionPlugin | None:
@@ -319,26 +328,31 @@ class Node:
         config: NodeConfig,
         *,
         clock: Clock | None = None,
+        randomness: Randomness | None = None,
         disk: Disk | None = None,
+        offload: MakeOffload = Offload,
+        bind: Bind = bind,
         observers: Sequence[Observer] = (),
         on_fatal: Callable[[str], None] | None = None,
         authorizer: Authorizer | None = None,
         dispatch: MakeDispatch = Dispatch,
     ) -> Self:
         """A node that serves. Raises an exception with a clear text if that is not possible; nothing is left open."""
-        clock, disk = clock or SystemClock(), disk or OsDisk()
+        clock, randomness, disk = clock or SystemClock(), randomness or Randomness(), disk or OsDisk()
         with ExitStack() as opened:
-            sockets = Sockets(config)
+            sockets = Sockets(config, bind)
             opened.callback(sockets.close)
             pages = await _open_pages(config)
             opened.callback(pages.close)
             controller_port = sockets.advertised()[config.controller_listener].port
-            storage = _open_storage(config, disk, clock.wall_ms(), controller_port)
+            storage = _open_storage(config, disk, clock.wall_ms(), controller_port, randomness)
             opened.callback(storage.release, remove=False)
             node = cls(
                 config,
                 clock=clock,
+                randomness=randomness,
                 disk=disk,
+                offload=offload,
                 sockets=sockets,
                 pages=pages,
                 storage=storage,
@@ -358,23 +372,23 @@ class Node:
         for directory in self.storage.all:
             if not directory.is_offline:
                 directory.begin()
-        first = first_records(self.config, self.disk, self.storage.metadata)
-        self.metadata.lead(first, own_broker_id=self.node_id)
+        await self._lead()
         names = self.config["controller.listener.names"]
-        self.broker_lifecycle.register_controller([each for each in self.advertised.values() if each.name in names])
-        self.broker_lifecycle.register_broker([each for each in self.advertised.values() if each.name not in names])
-        self.broker_lifecycle.heartbeat(want_fence=True)
+        await self.broker_lifecycle.register(
+            [each for each in self.advertised.values() if each.name in names],
+            [each for each in self.advertised.values() if each.name not in names],
+        )
+        await self.broker_lifecycle.heartbeat(want_fence=True)
         await self._load_partitions()
         self._assign_directories()
-        self.broker_lifecycle.heartbeat()
-        self.metadata.sync()
+        await self.broker_lifecycle.heartbeat()
         await self.coordinators.start()
         if self.descriptions is not None:
             await self.descriptions.start()
 
     async def _load_partitions(self) -> None:
         loading = PartitionLoader(
-            self.storage.directories, self.image, self.replicas, self.settings, self.clock, random_uuid
+            self.storage.directories, self.image, self.replicas, self.settings, self.clock, self.randomness.uuid
         )
         for key, (directory, copy) in (await loading.run()).items():
             self.log_dir_moves.resume(self.replicas.by_key[key], directory, copy)
@@ -470,7 +484,7 @@ class Node:
             return self.authorize(request, operation, resource_type, name)
 
         charge = unlimited if request.charge is None else request.charge.take_mutations
-        self.metadata.submit(
+        self.controller_channel.send(
             request.body if body is None else body, request.version, later.complete, authorize=authorize, charge=charge
         )
         return later
@@ -513,7 +527,7 @@ class Node:
         if self.storage.metadata.is_offline or all(each.is_offline for each in self.storage.directories):
             self.fail(f"{directory.path} has failed, and without it the node cannot go on: {directory.storage.failure}")
         else:
-            self.loop.call_soon(self.broker_lifecycle.heartbeat)
+            self.loop.call_soon(self.broker_lifecycle.stay)
 
     def _samples(self) -> Iterator[Sample]:
         """What the metrics page shows beside the request counts."""
@@ -522,7 +536,7 @@ class Node:
 
         yield from samples.traffic_samples(self.replicas)
         yield from samples.partition_samples(self.replicas)
-        yield from samples.cluster_samples(self.image, self.metadata.quorum)
+        yield from samples.cluster_samples(self.image, self.raft.quorum)
         yield from samples.coordinator_samples(self.coordinators)
         if self._share is not None:
             yield from self._share.samples()
@@ -535,9 +549,42 @@ class Node:
         yield from samples.connection_samples(self.listeners, self.closed_connections, len(self.purgatory))
         yield from samples.process_samples(self._started_at)
 
+    # --- the quorum ---------------------------------------------------------------------------------------------------
+
+    async def _lead(self) -> None:
+        """Become leader of the quorum and active controller."""
+        self.raft.start(self)
+        await self._active
+
+    def committed(self, end_offset: int) -> None:
+        """Records of the metadata log are committed: publish them, then reply to those who wait for them."""
+        self.publisher.committed(end_offset, self.raft.quorum.epoch)
+        if not self.controller.is_active and self.raft.is_leader:
+            first = first_records(self.config, self.disk, self.storage.metadata)
+            self.controller.activate(first, own_broker_id=self.node_id)
+            if not self._active.done():
+                self._active.set_result(None)
+            self.controller_channel.controller_changed()
+        self.controller.committed(end_offset)
+
+    def resigned(self) -> None:
+        """This node no longer leads the quorum."""
+        self.controller.resign()
+
+    def failed(self, reason: str) -> None:
+        """The metadata log cannot be written."""
+        if not self._active.done():
+            self._active.set_exception(StartError(reason))
+        self.fail(reason)
+
     # --- following the metadata log -----------------------------------------------------------------------------------
 
-    def _apply(self, changes: Changes) -> None:
+    def follow_partitions(self, image: MetadataImage, changes: Changes) -> Generator[None, None, None]:
+        """Follow what has changed in the partitions, a few at a time."""
+        return self.replicas.apply_steps(image, changes)
+
+    def follow_image(self, changes: Changes) -> None:
+        """Follow what else has changed in the committed image."""
         if any(resource_type == BROKER for resource_type, _ in changes.configs):
             self.settings.forget()
             self.replicas.reconfigure_all()
@@ -549,7 +596,7 @@ class Node:
             self._follow_quotas()
         self.deleted_topics.follow(changes)
         self.encoded_topics.follow(changes, self.image)
-        self.replicas.apply(self.image, changes)
+        self.replicas.reconfigure(self.image, changes)
         self.log_dir_moves.follow()
         self.coordinators.follow(changes)
         if self._share is not None:
@@ -565,23 +612,20 @@ class Node:
         """Apply changed quotas; without any, requests are not measured."""
         self.quotas.follow(self.image.quotas)
         self.dispatch.meter = (
-            Meter(self.quotas, self.monotonic_ms, time.perf_counter_ns) if self.quotas.has_client_limits else None
+            Meter(self.quotas, self.monotonic_ms, self.clock.precise_ns) if self.quotas.has_client_limits else None
         )
         for listener in self.listeners.values():
             listener.connection_rates = self.quotas.connections or None
 
     def _assign_directories(self) -> None:
         """Tell the controller the directories of replicas that the node has placed itself."""
-        if self.replicas.misplaced:
-            self.assign_replicas([(replica, replica.directory) for replica in self.replicas.misplaced], wait=False)
-
-    def assign_replicas(self, placed: Iterable[tuple[Replica, LogDirectory]], *, wait: bool) -> None:
-        """Tell the controller in which directories replicas are; with `wait`, return when that is on the disk."""
-        self.broker_lifecycle.assign(placed)
-        if wait:
-            self.metadata.sync()
-        else:
-            self.metadata.sync_soon()
+        placed = [
+            (replica, replica.directory)
+            for replica in self.replicas.misplaced
+            if not self.log_dir_moves.is_arriving(replica)
+        ]
+        if placed:
+            self.broker_lifecycle.assign(placed, lambda: None)
 
     # --- stopping -----------------------------------------------------------------------------------------------------
 
@@ -591,15 +635,16 @@ class Node:
         await self._drain()
         if self.descriptions is not None:
             await self.descriptions.close()
+        self.housekeeping.stop()
+        if not self.storage.metadata.is_offline:
+            await self.broker_lifecycle.leave()
         self._end_background()
         self.offload.finish_all()
         if self.storage.metadata.is_offline:
             self.storage.release(remove=False)  # nothing more can be noted: the next start recovers
             return
-        self.broker_lifecycle.leave()
-        self.metadata.sync()
         self._close_logs()
-        self.metadata.close()
+        self.raft.close()
         for directory in self.storage.all:
             if not directory.is_offline:
                 directory.end(self.broker_lifecycle.broker_epoch)
@@ -616,6 +661,7 @@ class Node:
         if self._share is not None:
             self._share.close()
         self.cooperative_tasks.close()
+        self.controller_channel.close()
         self._pages.close()
 
     async def _drain(self) -> None:
@@ -674,13 +720,15 @@ async def _open_pages(config: NodeConfig) -> WebServers:
     return WebServers(metrics, metrics_port, inspect, inspect_port)
 
 
-def _open_storage(config: NodeConfig, disk: Disk, now_ms: int, controller_port: int) -> NodeStorage:
+def _open_storage(
+    config: NodeConfig, disk: Disk, now_ms: int, controller_port: int, randomness: Randomness
+) -> NodeStorage:
     """Lock the directories, format them if they are new, and read what they say of themselves."""
     failed: dict[str, OSError] = {}
     locks = lock_directories(disk, config.all_dirs, failed, config.metadata_dir)
     try:
         open_files_max = shares_of(current_limit(), config["ottla.open.files.max"]).logs
-        storage = NodeStorage(config, disk, locks, open_files_max, failed)
+        storage = NodeStorage(config, disk, locks, open_files_max, failed, randomness)
         storage.format_if_new(now_ms, controller_port)
         storage.open()
     except BaseException:
@@ -694,8 +742,3 @@ def _open_storage(config: NodeConfig, disk: Disk, now_ms: int, controller_port: 
 
 def _windows(config: NodeConfig, prefix: str) -> Windows:
     return Windows(config[f"{prefix}.window.num"], config[f"{prefix}.window.size.seconds"] * 1000)
-
-
-def random_positive() -> int:
-    """A random int32 above 0 or 0."""
-    return int.from_bytes(random_uuid()[:4], "big") & 0x7FFFFFFF

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any, TextIO
 
 from ottla.broker.config.node_config import ConfigError, NodeConfig
-from ottla.broker.controller.metadata_log import MetadataLogError
+from ottla.broker.controller.metadata_replay import MetadataLogError
 from ottla.broker.network.file_limit import raise_limit
 from ottla.broker.node import Node, StartError
 from ottla.broker.replicas.storage import StorageProblem

@@ -19,11 +19,14 @@ import os
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
+from ottla.log.lock import DirectoryLock
+
 __all__ = [
     "Buffer",
     "Disk",
     "DiskEntry",
     "File",
+    "Lock",
     "OsDisk",
     "OsFile",
     "ReadableFile",
@@ -74,6 +77,13 @@ class File(ReadableFile, Protocol):
         """The number by which the operating system knows the file, for sendfile."""
 
 
+class Lock(Protocol):
+    """The lock of a directory."""
+
+    def release(self, *, remove: bool) -> None:
+        """Let go; `remove` after a clean stop."""
+
+
 class Disk(Protocol):
     def open(self, path: str, *, create: bool = False) -> File:
         """Open for reading and writing. FileNotFoundError if it does not exist and shall not be created."""
@@ -101,6 +111,9 @@ class Disk(Protocol):
 
     def make_read_only(self, path: str) -> None:
         """Guard a file against changes by mistake. The log does not rely on it."""
+
+    def lock_directory(self, path: str) -> Lock:
+        """Take the lock of a log directory. LockedError if another broker has it."""
 
 
 _CLOSED: Final = -1
@@ -199,6 +212,9 @@ class OsDisk:
 
     def remove_directory(self, path: str) -> None:
         os.rmdir(path)
+
+    def lock_directory(self, path: str) -> DirectoryLock:
+        return DirectoryLock(path)
 
     def sync_directory(self, path: str) -> None:
         if not self._durable or os.name == "nt":  # Windows has no such thing

@@ -23,6 +23,12 @@ class VirtualClock:
     def wall_ms(self) -> int:
         return self._now_ms + self._wall_offset_ms
 
+    def precise_ns(self) -> int:
+        return self._now_ms * 1_000_000
+
+    def precise_s(self) -> float:
+        return self._now_ms / 1000
+
     def advance_to(self, at_ms: int) -> None:
         self._now_ms = max(self._now_ms, at_ms)
 

@@ -20,7 +20,7 @@ import random
 from collections.abc import Sequence
 from typing import Final
 
-from ottla.log.disk import Buffer, DiskEntry
+from ottla.log.disk import Buffer, DiskEntry, Lock
 
 __all__ = ["Crash", "VirtualDisk", "VirtualFile"]
 
@@ -98,6 +98,11 @@ class VirtualFile:
 
     def fileno(self) -> int:
         raise OSError(errno.EBADF, "a file in memory has no number")
+
+
+class _NoLock:
+    def release(self, *, remove: bool) -> None:
+        pass
 
 
 class VirtualDisk:
@@ -287,6 +292,10 @@ class VirtualDisk:
         while path not in self._directories:
             self._directories.add(path)
             path = _parent(path)
+
+    def lock_directory(self, path: str) -> Lock:
+        """Nobody else can have it: the disk is this test's own."""
+        return _NoLock()
 
     def remove_directory(self, path: str) -> None:
         if any(_parent(name) == path for name in self._files):

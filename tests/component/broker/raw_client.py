@@ -19,9 +19,11 @@ from typing import Any, NamedTuple
 from ottla.broker.config.node_config import NodeConfig
 from ottla.broker.loop.clock import Clock, ManualClock
 from ottla.broker.node import Authorizer, Node
+from ottla.core.metadata.context import Result
 from ottla.log.disk import OsDisk
 from ottla.wire import frames
 from ottla.wire.batch import AnyBatch, Record, build_batch, split_batches
+from ottla.wire.keyed import Versioned
 from ottla.wire.types import (
     CreateTopicsRequest,
     FetchRequest,
@@ -314,6 +316,25 @@ class RunningNode:
         self._loop.call_soon_threadsafe(run)
         assert done.wait(TIMEOUT_S)
 
+    def commit(self, *records: object) -> None:
+        """Write records to the metadata log, as the controller would, and wait until the broker follows them."""
+        done = threading.Event()
+
+        def append() -> None:
+            end_offset = self.node.controller.append(Result(tuple(Versioned(each, 0) for each in records), None))
+            self.node.publisher.when_at(end_offset, done.set)
+
+        self._loop.call_soon_threadsafe(append)
+        assert done.wait(TIMEOUT_S)
+
+    def until(self, condition: Callable[[], object]) -> None:
+        """Let the node work until something is so."""
+        for _ in range(READY_ATTEMPTS):
+            self.change(lambda: None)
+            if condition():
+                return
+        raise AssertionError("it does not come about")
+
     def advance(self, ms: int) -> None:
         """Let time go by, on a clock that stands still otherwise, and do what is due then."""
         assert isinstance(self.clock, ManualClock)
@@ -324,7 +345,7 @@ class RunningNode:
         """Write a snapshot of the metadata log as it is now."""
 
         def snapshot() -> None:
-            self.node.metadata.bytes_since_snapshot = 1 << 30
+            self.node.raft.bytes_since_snapshot = 1 << 30
             self.node.metadata_chores.snapshot()
             self.node.cooperative_tasks.run_for(10)
 

@@ -16,7 +16,7 @@ def test_a_broker_that_was_unregistered_while_it_lives_registers_again(tmp_path:
         topic = client.topic()
         first_epoch = node.broker_lifecycle.broker_epoch
         assert client.ask(UnregisterBrokerRequest(node.node_id), 0).error_code == 0
-        assert client.produce(topic, batch(b"v")).error_code == 0
+        running.until(lambda: client.produce(topic, batch(b"v")).error_code == 0)
         assert node.broker_lifecycle.broker_epoch > first_epoch
 
 

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from ottla.broker.loop.clock import ShiftedClock
-from ottla.core.metadata.context import Result
 from ottla.log.checkpoint import parse_offsets
-from ottla.wire.keyed import Versioned
 from ottla.wire.types import DeleteRecordsRequest, DeleteTopicsRequest
 from ottla.wire.types.cluster_metadata import ConfigRecord
 from tests.component.broker.raw_client import RunningNode, Topic, batch, batches, running_node
@@ -191,19 +189,15 @@ def test_old_snapshots_go_with_the_log_below_the_next_one(tmp_path: Path):
         timed = Timed(running, clock, tmp_path)
         value = "x" * 30_000
 
-        def grow() -> None:
-            records = tuple(Versioned(ConfigRecord(4, "", f"k{number}", value), 0) for number in range(100))
-            running.node.metadata.append(Result(records, None))
-
+        records = [ConfigRecord(4, "", f"k{number}", value) for number in range(100)]
         for _ in range(4):
-            running.change(grow)
-            running.change(grow)
-            running.change(grow)
+            for _ in range(3):
+                running.commit(*records)
             timed.later(HOUR_MS + 1_000)
         kept = snapshots(timed)
         assert len(kept) == 1, "one always stays"
-        assert running.node.metadata.partition.log_start_offset == kept[0]
-        assert running.node.metadata.partition.segments[0].base_offset > 0
+        assert running.node.raft.partition.log_start_offset == kept[0]
+        assert running.node.raft.partition.segments[0].base_offset > 0
     with running_node(tmp_path) as running:
         assert running.node.image.configs(4, "")["k99"] == value
 

@@ -208,7 +208,7 @@ def test_snapshots_stand_for_the_log_before_them(tmp_path: Path):
     with running_node(tmp_path) as running:
         make_topic(running.client, "orders", 3)
         running.snapshot_metadata()
-        newest = running.node.metadata.snapshots.newest
+        newest = running.node.raft.snapshots.newest
         assert newest is not None
         make_topic(running.client, "later")
     (file,) = (tmp_path / "__cluster_metadata-0").glob("*-0000000001.checkpoint")

@@ -189,7 +189,7 @@ def test_a_failed_directory_takes_its_partitions_offline_and_the_others_go_on(ma
     assert running.client.produce(topic, batch(b"y"), partition=lost).error_code == ErrorCode.KAFKA_STORAGE_ERROR
     kept = min(set(range(4)) - there)
     assert running.client.produce(topic, batch(b"y"), partition=kept).base_offset == 1
-    assert {number for number, leader in leaders(running.client, topic).items() if leader == -1} == there
+    running.until(lambda: {each for each, leader in leaders(running.client, topic).items() if leader == -1} == there)
     for partition in there:
         assert running.client.fetch(topic, partition=partition).error_code != 0
     assert running.reasons == []

@@ -26,7 +26,7 @@ def test_users_added_after_the_last_one_was_deleted_are_kept(
                 _do(running, step)
                 if step == snapshot_after:
                     running.snapshot_metadata()
-                    assert running.node.metadata.snapshots.newest is not None
+                    assert running.node.raft.snapshots.newest is not None
     with running_node(tmp_path) as last:
         users = {"bob": (0, [(SHA_256, 4096), (SHA_512, 5000)]), "cid": (0, [(SHA_512, 4096)])}
         assert describe(last.client, of_all=True) == users

@@ -11,24 +11,16 @@ from typing import Any
 
 import pytest
 
+from ottla.broker.loop.clock import SystemClock
 from ottla.broker.loop.cooperative_tasks import REST_FACTOR, SLICE_SECONDS, URGENT_REST_FACTOR, CooperativeTasks
 from ottla.broker.loop.offload import Offload
-
-# --- checkpoints and syncs --------------------------------------------------------------------------------------------
-
-
-# --- retention, removal and compaction --------------------------------------------------------------------------------
-
-
-# --- the metadata -----------------------------------------------------------------------------------------------------
-
 
 # --- tasks -----------------------------------------------------------------------------------------------------------
 
 
 def test_long_work_leaves_most_of_the_time_to_others():
     async def life() -> tuple[int, int]:
-        tasks = CooperativeTasks(asyncio.get_running_loop())
+        tasks = CooperativeTasks(asyncio.get_running_loop(), SystemClock())
         turns = steps = 0
 
         def work() -> Generator[None, None, None]:
@@ -65,7 +57,7 @@ def test_work_that_fails_does_not_stop_the_rest(caplog: pytest.LogCaptureFixture
         raise RuntimeError("oh")
 
     async def life() -> None:
-        tasks = CooperativeTasks(asyncio.get_running_loop())
+        tasks = CooperativeTasks(asyncio.get_running_loop(), SystemClock())
         tasks.add("bad", bad())
         tasks.add("good", good())
         tasks.run_for(1)
@@ -88,7 +80,7 @@ def test_work_that_is_given_up_is_closed():
             ended.append("closed")
 
     async def life() -> None:
-        tasks = CooperativeTasks(asyncio.get_running_loop())
+        tasks = CooperativeTasks(asyncio.get_running_loop(), SystemClock())
         tasks.add("work", work())
         tasks.run_for(0)
         tasks.close()
@@ -175,7 +167,7 @@ def test_what_requests_wait_for_goes_first():
 
     async def run() -> None:
         nonlocal tasks
-        tasks = CooperativeTasks(asyncio.get_running_loop())
+        tasks = CooperativeTasks(asyncio.get_running_loop(), SystemClock())
         tasks.add("long", work("long"))
         tasks.run_for(0)
         tasks.add("urgent", work("urgent", "more"), is_urgent=True)
@@ -189,9 +181,7 @@ def test_what_requests_wait_for_goes_first():
 
 
 @pytest.mark.parametrize(("is_urgent", "factor"), [(False, REST_FACTOR), (True, URGENT_REST_FACTOR)])
-def test_work_rests_for_so_many_times_as_long_as_it_ran(
-    monkeypatch: pytest.MonkeyPatch, is_urgent: bool, factor: int
-) -> None:
+def test_work_rests_for_so_many_times_as_long_as_it_ran(is_urgent: bool, factor: int) -> None:
     now = 100.0
 
     def work() -> Generator[None, None, None]:
@@ -209,6 +199,6 @@ def test_work_rests_for_so_many_times_as_long_as_it_ran(
         def call_later(self, seconds: float, call: Any) -> Any:
             rests.append(seconds)
 
-    monkeypatch.setattr("ottla.broker.loop.cooperative_tasks.time", SimpleNamespace(monotonic=lambda: now))
-    CooperativeTasks(Loop()).add("work", work(), is_urgent=is_urgent)  # type: ignore[arg-type]
+    clock = SimpleNamespace(precise_s=lambda: now)
+    CooperativeTasks(Loop(), clock).add("work", work(), is_urgent=is_urgent)  # type: ignore[arg-type]
     assert rests == [pytest.approx(SLICE_SECONDS * factor)]

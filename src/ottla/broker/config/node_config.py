@@ -10,7 +10,6 @@ support is accepted, and named in one warning. Values can come from config provi
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -268,7 +267,7 @@ class NodeConfig:
     def other_controllers(self) -> list[str]:
         """Controllers that the configuration names and that are not this node."""
         own = {(each.host, each.port) for each in self.listeners if each.name == self.controller_listener}
-        own |= {(host, port) for _, port in own for host in ("localhost", LOOPBACK, "::1", socket.gethostname())}
+        own |= {(host, port) for _, port in own for host in ("localhost", LOOPBACK, "::1", _host_name())}
         advertised = self.advertised[self.controller_listener]
         own.add((advertised.host, advertised.port))
         servers = [text for text in self["controller.quorum.bootstrap.servers"] if _address(text) not in own]
@@ -294,8 +293,14 @@ def _check_names(listeners: Iterable[ListenerConfig]) -> None:
         names.add(listener.name)
 
 
+def _host_name() -> str:
+    import platform  # seldom needed, and worth milliseconds of a start
+
+    return platform.node()
+
+
 def _reachable(listener: ListenerConfig) -> ListenerConfig:
-    return listener._replace(host=socket.gethostname()) if listener.host in _WILDCARDS else listener
+    return listener._replace(host=_host_name()) if listener.host in _WILDCARDS else listener
 
 
 def _address(text: str) -> tuple[str, int]:

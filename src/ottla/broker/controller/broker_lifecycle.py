@@ -1,7 +1,6 @@
 """The life cycle of this broker in its cluster: registration, heartbeats, controlled shutdown.
 
-The node is broker and controller in one, so its registrations and heartbeats go straight to its metadata log, as the
-same requests that a broker in another process would send.
+Registrations and heartbeats go through the controller channel, whichever node the controller is on.
 """
 
 from __future__ import annotations
@@ -11,15 +10,17 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ottla.broker.config.node_config import ListenerConfig
 from ottla.broker.config.settings import Settings
-from ottla.broker.controller.metadata_log import MetadataLog, MetadataLogError
+from ottla.broker.controller.channel import ControllerChannel
+from ottla.broker.controller.metadata_replay import MetadataLogError
 from ottla.broker.replicas.replicas import Replica
 from ottla.broker.replicas.storage import NodeStorage, cordoned
 from ottla.core.metadata.features import supported
+from ottla.core.metadata.image import MetadataImage
 from ottla.log.directory import LogDirectory
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from ottla.wire.types.broker_registration import BrokerRegistrationRequest
+from ottla.wire.types.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from ottla.wire.types.controller_registration import ControllerRegistrationRequest
 
 __all__ = ["BrokerLifecycle"]
@@ -38,77 +39,99 @@ class BrokerLifecycle:
         self,
         settings: Settings,
         storage: NodeStorage,
-        metadata: MetadataLog,
+        image: MetadataImage,
+        channel: ControllerChannel,
         new_uuid: Callable[[], bytes],
     ) -> None:
-        config = settings.config
         self._settings = settings
-        self._config = config
+        self._config = settings.config
         self._storage = storage
-        self._metadata = metadata
+        self._image = image
+        self._channel = channel
         self._new_uuid = new_uuid
-        self.broker_id = config.node_id
+        self.broker_id = self._config.node_id
         self.broker_epoch = -1
         self._listeners: tuple[ListenerConfig, ...] = ()
+        self._is_under_way = False
+        """A registration or heartbeat of `stay` waits for its reply."""
 
-    def register_controller(self, listeners: Sequence[ListenerConfig]) -> None:
+    async def register(
+        self, controller_listeners: Sequence[ListenerConfig], broker_listeners: Sequence[ListenerConfig]
+    ) -> None:
+        """Register the node as controller and as broker. Raises MetadataLogError if it is refused."""
+        self._listeners = tuple(broker_listeners)
+        reply = await self._channel.call(self._controller_registration(controller_listeners), 0)
+        _check(reply.error_code, "controller")
+        reply = await self._channel.call(self._broker_registration(), _REGISTRATION_VERSION)
+        _check(reply.error_code, "broker")
+        self.broker_epoch = reply.broker_epoch
+
+    def _controller_registration(self, listeners: Sequence[ListenerConfig]) -> ControllerRegistrationRequest:
         kind = ControllerRegistrationRequest
-        request = kind(
-            controller_id=self._config.node_id,
+        return kind(
+            controller_id=self.broker_id,
             incarnation_id=self._new_uuid(),
             listeners=tuple(kind.Listener(*each) for each in listeners),
             features=tuple(kind.Feature(name, low, high) for name, (low, high) in self._features()),
         )
-        self._check(self._metadata.handle_now(request, 0).error_code, "controller")
 
-    def register_broker(self, listeners: Sequence[ListenerConfig]) -> None:
-        self._listeners = tuple(listeners)
+    def _broker_registration(self) -> BrokerRegistrationRequest:
         kind = BrokerRegistrationRequest
-        request = kind(
-            broker_id=self._config.node_id,
+        return kind(
+            broker_id=self.broker_id,
             cluster_id=self._storage.cluster_id,
             incarnation_id=self._new_uuid(),
-            listeners=tuple(kind.Listener(*each) for each in listeners),
+            listeners=tuple(kind.Listener(*each) for each in self._listeners),
             features=tuple(kind.Feature(name, low, high) for name, (low, high) in self._features()),
             rack=self._config["broker.rack"],
             log_dirs=tuple(self._storage.directory_ids()),
             previous_broker_epoch=self._storage.previous_broker_epoch,
         )
-        reply = self._metadata.handle_now(request, _REGISTRATION_VERSION)
-        self._check(reply.error_code, "broker")
-        self.broker_epoch = reply.broker_epoch
-
-    def stay(self) -> None:
-        """Send a heartbeat. A broker that was unregistered while it runs registers again."""
-        if self.broker_id not in self._metadata.image.brokers:
-            log.warning("broker %d was unregistered while it lives, and registers again", self.broker_id)
-            self.register_broker(self._listeners)
-        self.heartbeat()
 
     def _features(self) -> list[tuple[str, tuple[int, int]]]:
         return sorted(supported(is_unstable=self._config["unstable.feature.versions.enable"]).items())
 
-    def _check(self, code: int, role: str) -> None:
-        if code:
-            raise MetadataLogError(f"the {role} cannot be registered: {ErrorCode(code).name}")
+    def stay(self) -> None:
+        """Send a heartbeat. A broker that was unregistered while it runs registers again."""
+        if self._is_under_way:
+            return
+        self._is_under_way = True
+        if self.broker_id in self._image.brokers:
+            self._channel.send(self._heartbeat(), _HEARTBEAT_VERSION, self._replied)
+        else:
+            log.warning("broker %d was unregistered while it lives, and registers again", self.broker_id)
+            self._channel.send(self._broker_registration(), _REGISTRATION_VERSION, self._registered_again)
 
-    def heartbeat(self, *, want_fence: bool = False, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
-        """Send a heartbeat, with the log directories that have failed."""
+    def _replied(self, reply: BrokerHeartbeatResponse) -> None:
+        self._is_under_way = False
+
+    def _registered_again(self, reply: BrokerRegistrationResponse) -> None:
+        self._is_under_way = False
+        if not reply.error_code:
+            self.broker_epoch = reply.broker_epoch
+            self.stay()
+
+    async def heartbeat(self, *, want_fence: bool = False, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
+        """Send a heartbeat and wait for the reply."""
+        request = self._heartbeat(want_fence=want_fence, want_shut_down=want_shut_down)
+        reply: BrokerHeartbeatResponse = await self._channel.call(request, _HEARTBEAT_VERSION)
+        return reply
+
+    def _heartbeat(self, *, want_fence: bool = False, want_shut_down: bool = False) -> BrokerHeartbeatRequest:
+        """A heartbeat, with the log directories that have failed."""
         offline = [directory for directory in self._storage.directories if directory.is_offline]
-        request = BrokerHeartbeatRequest(
-            broker_id=self._config.node_id,
+        return BrokerHeartbeatRequest(
+            broker_id=self.broker_id,
             broker_epoch=self.broker_epoch,
-            current_metadata_offset=self._metadata.image.last_offset,
+            current_metadata_offset=self._image.last_offset,
             want_fence=want_fence,
             want_shut_down=want_shut_down,
             offline_log_dirs=_ids(offline),
             cordoned_log_dirs=_ids(cordoned(self._settings, self._storage.directories)),
         )
-        reply: BrokerHeartbeatResponse = self._metadata.handle_now(request, _HEARTBEAT_VERSION)
-        return reply
 
-    def assign(self, placed: Iterable[tuple[Replica, LogDirectory]]) -> None:
-        """Tell the controller which directories hold replicas."""
+    def assign(self, placed: Iterable[tuple[Replica, LogDirectory]], done: Callable[[], None]) -> None:
+        """Tell the controller which directories hold replicas; `done` is called when it knows, or has refused."""
         kind = AssignReplicasToDirsRequest
         by_directory: dict[bytes, dict[bytes, list[int]]] = {}
         for replica, directory in placed:
@@ -125,14 +148,19 @@ class BrokerLifecycle:
             )
             for directory_id, topics in by_directory.items()
         )
-        self._metadata.handle_now(kind(self.broker_id, self.broker_epoch, directories), 0)
+        self._channel.send(kind(self.broker_id, self.broker_epoch, directories), 0, lambda _: done())
 
-    def leave(self) -> None:
+    async def leave(self) -> None:
         """Give up leadership and be fenced: a controlled shutdown."""
         for _ in range(_SHUTDOWN_STEPS_MAX):
-            reply = self.heartbeat(want_shut_down=True)
+            reply = await self.heartbeat(want_shut_down=True)
             if reply.should_shut_down or reply.error_code:
                 return
+
+
+def _check(code: int, role: str) -> None:
+    if code:
+        raise MetadataLogError(f"the {role} cannot be registered: {ErrorCode(code).name}")
 
 
 def _ids(directories: Iterable[LogDirectory]) -> tuple[bytes, ...]:

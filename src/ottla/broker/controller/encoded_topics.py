@@ -7,7 +7,6 @@ the cache. A topic that changes leaves the cache; when a broker changes, all top
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +18,7 @@ from ottla.wire.trace import uvarint
 from ottla.wire.types.metadata import MetadataResponse, MetadataResponseMetadataResponseTopic
 
 if TYPE_CHECKING:
+    from ottla.broker.loop.clock import Clock
     from ottla.broker.loop.cooperative_tasks import CooperativeTasks
 
 __all__ = ["FORMS_MAX", "EncodedTopics"]
@@ -36,7 +36,8 @@ Form = tuple[int, str]
 
 
 class EncodedTopics:
-    def __init__(self, cooperative_tasks: CooperativeTasks) -> None:
+    def __init__(self, cooperative_tasks: CooperativeTasks, clock: Clock) -> None:
+        self._clock = clock
         self._tasks = cooperative_tasks
         self._forms: dict[Form, dict[str, bytes]] = {}
         self._serial = 0
@@ -60,9 +61,9 @@ class EncodedTopics:
         frame = _Frame(form[0])
         pieces: list[bytes] = []
         work = self._gather(self._known(form), list(topics), describe, frame, pieces)
-        until = time.monotonic() + AT_ONCE_SECONDS
+        until = self._clock.precise_s() + AT_ONCE_SECONDS
         for _ in work:
-            if time.monotonic() > until:
+            if self._clock.precise_s() > until:
                 break
         else:
             return frame.complete(finish(), pieces)

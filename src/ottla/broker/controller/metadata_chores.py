@@ -14,10 +14,12 @@ from ottla.wire.types.cluster_metadata import NoOpRecord
 
 if TYPE_CHECKING:
     from ottla.broker.config.settings import Settings
+    from ottla.broker.controller.active_controller import ActiveController
     from ottla.broker.controller.broker_lifecycle import BrokerLifecycle
-    from ottla.broker.controller.metadata_log import MetadataLog
+    from ottla.broker.controller.raft_log import RaftLog
     from ottla.broker.loop.clock import Clock
     from ottla.broker.loop.cooperative_tasks import CooperativeTasks
+    from ottla.core.metadata.image import MetadataImage
 
 __all__ = ["MetadataChorePorts", "MetadataChores"]
 
@@ -30,7 +32,9 @@ class MetadataChorePorts(Protocol):
     clock: Clock
     cooperative_tasks: CooperativeTasks
     settings: Settings
-    metadata: MetadataLog
+    image: MetadataImage
+    raft: RaftLog
+    controller: ActiveController
     broker_lifecycle: BrokerLifecycle
 
     def fail(self, reason: str) -> None:
@@ -46,15 +50,11 @@ class MetadataChores:
 
     def heartbeat(self) -> None:
         """Send the broker's heartbeat, and fence brokers whose sessions have timed out."""
-        node = self._node
-        node.broker_lifecycle.stay()
-        while (result := node.metadata.controller.expire(node.clock.monotonic_ms())) is not None:
-            node.metadata.append(result)
-        node.metadata.sync_soon()
+        self._node.broker_lifecycle.stay()
+        self._node.controller.expire_sessions()
 
     def append_no_op(self) -> None:
-        self._node.metadata.append(Result((Versioned(NoOpRecord(), 0),), None))
-        self._node.metadata.sync_soon()
+        self._node.controller.append(Result((Versioned(NoOpRecord(), 0),), None))
 
     # --- snapshots ----------------------------------------------------------------------------------------------------
 
@@ -65,26 +65,25 @@ class MetadataChores:
 
     def _is_due(self) -> bool:
         node = self._node
-        metadata = node.metadata
-        newest = metadata.snapshots.newest
-        has_new = newest is None or metadata.image.last_offset >= newest.end_offset
-        if not has_new or metadata.image.in_transaction:
+        newest = node.raft.snapshots.newest
+        has_new = newest is None or node.image.last_offset >= newest.end_offset
+        if not has_new or node.image.in_transaction:
             return False
-        if metadata.bytes_since_snapshot >= node.settings["metadata.log.max.record.bytes.between.snapshots"]:
+        if node.raft.bytes_since_snapshot >= node.settings["metadata.log.max.record.bytes.between.snapshots"]:
             return True
         interval_ms: int = node.settings["metadata.log.max.snapshot.interval.ms"]
         return interval_ms > 0 and node.clock.wall_ms() - self._snapshot_at_ms >= interval_ms
 
     def _write(self) -> Generator[None, None, None]:
         node = self._node
-        metadata = node.metadata
+        raft = node.raft
         self._snapshot_at_ms = node.clock.wall_ms()
-        metadata.bytes_since_snapshot = 0
-        control = metadata.quorum.control
-        steps = metadata.snapshots.write_steps(
-            metadata.image.view(),
+        raft.bytes_since_snapshot = 0
+        control = raft.quorum.control
+        steps = raft.snapshots.write_steps(
+            node.image.fork(),
             now_ms=node.clock.wall_ms(),
-            last_timestamp_ms=metadata.last_timestamp_ms,
+            last_timestamp_ms=raft.last_timestamp_ms,
             kraft_version=control.kraft_version,
             voters=voters_record(control.voters) if control.kraft_version >= 1 else None,
         )
@@ -98,17 +97,17 @@ class MetadataChores:
     def _clean(self) -> None:
         """Delete the oldest snapshots, and the log below the first that stays, as far as retention allows."""
         node = self._node
-        snapshots = node.metadata.snapshots
+        snapshots = node.raft.snapshots
         while len(snapshots.ids) > 1 and self._is_expendable():
             kept = snapshots.ids[1].end_offset
-            node.metadata.drop_below(kept)
+            node.raft.drop_below(kept)
             snapshots.remove_below(kept)
 
     def _is_expendable(self) -> bool:
         """Whether the oldest snapshot is too old, or all of it takes too much room."""
         node = self._node
-        snapshots = node.metadata.snapshots
-        size_bytes = node.metadata.partition.size_bytes + snapshots.size_bytes
+        snapshots = node.raft.snapshots
+        size_bytes = node.raft.partition.size_bytes + snapshots.size_bytes
         if size_bytes > node.settings["metadata.max.retention.bytes"] >= 0:
             return True
         age_ms = node.clock.wall_ms() - snapshots.timestamp_ms(snapshots.ids[0])

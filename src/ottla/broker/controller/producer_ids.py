@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ottla.broker.controller.broker_lifecycle import BrokerLifecycle
-from ottla.broker.controller.metadata_log import MetadataLog
+from ottla.broker.controller.channel import ControllerChannel
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
@@ -26,8 +26,8 @@ Taker = Callable[[int | ErrorCode], None]
 class ProducerIds:
     """The producer ids that this broker may hand out."""
 
-    def __init__(self, metadata: MetadataLog, broker_lifecycle: BrokerLifecycle) -> None:
-        self._metadata = metadata
+    def __init__(self, channel: ControllerChannel, broker_lifecycle: BrokerLifecycle) -> None:
+        self._channel = channel
         self._broker_lifecycle = broker_lifecycle
         self._next = 0
         self._end = 0
@@ -59,7 +59,7 @@ class ProducerIds:
     def _ask(self) -> None:
         self._is_asking = True
         broker_id, epoch = self._broker_lifecycle.broker_id, self._broker_lifecycle.broker_epoch
-        self._metadata.submit(AllocateProducerIdsRequest(broker_id, epoch), 0, self._given)
+        self._channel.send(AllocateProducerIdsRequest(broker_id, epoch), 0, self._given)
 
     def _given(self, reply: AllocateProducerIdsResponse) -> None:
         self._is_asking = False

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ottla.broker.config.node_config import ListenerConfig, NodeConfig, StartError
-from ottla.broker.controller.metadata_log import LoadedMetadata, load_metadata
+from ottla.broker.controller.metadata_load import LoadedMetadata, load_metadata
 from ottla.broker.replicas.partition_loader import tell
 from ottla.core.metadata.bootstrap import bootstrap_records
 from ottla.core.metadata.context import ControllerSettings

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from ottla.broker.controller.metadata_log import read_quorum_state
+from ottla.broker.controller.metadata_load import read_quorum_state
 from ottla.broker.controller.metadata_replay import MetadataLogError, MetadataReplay, refuse_loss
 from ottla.broker.controller.metadata_snapshots import SnapshotFiles
 from ottla.core.metadata.fault import MetadataFault

@@ -25,7 +25,7 @@ class Coordinators:
         self.internal_topics = InternalTopics(node)
         self.topics = TopicsView(node.image)
         self.group_values = GroupValues(node.settings, node.image)
-        self.world = make_world(node.settings, node.image, self.topics, self.group_values)
+        self.world = make_world(node.settings, node.image, self.topics, self.group_values, node.randomness)
         self.groups = self._runtime(GROUPS)
         self.transactions = self._runtime(TRANSACTIONS)
         self.share_state = self._runtime(SHARE_STATE)

@@ -90,7 +90,7 @@ class InternalTopics:
         waiting = self._waiting.setdefault(topic.name, [])
         waiting.append(done)
         if len(waiting) == 1:
-            self._node.metadata.submit(self._request(topic), _CREATE_VERSION, self._created)
+            self._node.controller_channel.send(self._request(topic), _CREATE_VERSION, self._created)
 
     def _request(self, topic: InternalTopic) -> CreateTopicsRequest:
         node, kind = self._node, CreateTopicsRequest

@@ -10,8 +10,10 @@ if TYPE_CHECKING:
     import asyncio
 
     from ottla.broker.config.settings import Settings
-    from ottla.broker.controller.metadata_log import MetadataLog
+    from ottla.broker.controller.channel import ControllerChannel
+    from ottla.broker.loop.clock import Clock
     from ottla.broker.loop.cooperative_tasks import CooperativeTasks
+    from ottla.broker.loop.randomness import Randomness
     from ottla.broker.replicas.replicas import Replicas
     from ottla.broker.replicas.unit_of_work import UnitOfWork
     from ottla.core.metadata.image import MetadataImage
@@ -24,13 +26,15 @@ class TopicCreation(Access, Protocol):
 
     image: MetadataImage
     settings: Settings
-    metadata: MetadataLog
+    controller_channel: ControllerChannel
 
 
 class CoordinatorPorts(TopicCreation, Protocol):
     """What a coordinator needs: the loop, the logs, authorization."""
 
     loop: asyncio.AbstractEventLoop
+    clock: Clock
+    randomness: Randomness
     cooperative_tasks: CooperativeTasks
     replicas: Replicas
     unit_of_work: UnitOfWork

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from typing import Any, Final
@@ -250,10 +249,11 @@ class Runtime:
         """Load all partitions that this node leads, before the node listens."""
         self._is_started = True
         self._count_partitions()
-        began = paused = told = time.monotonic()
+        clock = self._node.clock
+        began = paused = told = clock.precise_s()
         for partition in range(self.partition_count):
             for _ in self._load(partition):
-                now = time.monotonic()
+                now = clock.precise_s()
                 if now - told >= _PROGRESS_SECONDS:
                     told = now
                     log.info(
@@ -265,7 +265,7 @@ class Runtime:
                     )
                 if now - paused >= _SLICE_SECONDS:
                     await asyncio.sleep(0)
-                    paused = time.monotonic()
+                    paused = clock.precise_s()
 
     def follow(self, partitions: set[int]) -> None:
         """The cluster has changed partitions of the topic: who leads them, or whether they are there."""

@@ -31,7 +31,7 @@ def _create(node: TopicCreation, effect: CreateInternalTopics, done: Callable[[O
     def created(reply: CreateTopicsResponse) -> None:
         done(Outcome(value=_errors(reply)))
 
-    node.metadata.submit(_request(effect.topics), _VERSION, created, authorize=authorize)
+    node.controller_channel.send(_request(effect.topics), _VERSION, created, authorize=authorize)
 
 
 def _request(topics: Iterable[InternalTopic]) -> CreateTopicsRequest:

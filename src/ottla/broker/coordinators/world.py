@@ -6,7 +6,7 @@ from typing import Any
 
 from ottla.broker.config.settings import Settings
 from ottla.broker.coordinators.topics import TopicsView
-from ottla.broker.replicas.formatter import random_uuid
+from ottla.broker.loop.randomness import Randomness
 from ottla.core.coordinator.contract import World
 from ottla.core.metadata.config_defs import group_defs
 from ottla.core.metadata.image import GROUP, MetadataImage
@@ -46,18 +46,14 @@ class GroupValues:
         self._own.clear()
 
 
-def make_world(settings: Settings, image: MetadataImage, topics: TopicsView, group_setting: GroupValues) -> World:
-    features = image.features
+def make_world(
+    settings: Settings, image: MetadataImage, topics: TopicsView, group_setting: GroupValues, randomness: Randomness
+) -> World:
     return World(
         settings=settings,
         group_setting=group_setting,
         topics=topics,
-        feature=lambda name: features.get(name, 0),
-        new_uuid=random_uuid,
-        draw=_draw,
+        feature=lambda name: image.features.get(name, 0),
+        new_uuid=randomness.uuid,
+        draw=randomness.fraction,
     )
-
-
-def _draw() -> float:
-    # The module `random` is worth some milliseconds of a start, and jitter is drawn seldom.
-    return int.from_bytes(random_uuid()[:6], "big") / (1 << 48)

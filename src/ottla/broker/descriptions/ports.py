@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from ottla.broker.config.node_config import NodeConfig
-    from ottla.broker.controller.metadata_log import MetadataLog
+    from ottla.broker.controller.channel import ControllerChannel
     from ottla.broker.coordinators.runtime import Runtime
     from ottla.broker.loop.clock import Clock
     from ottla.broker.loop.purgatory import Purgatory
@@ -29,7 +29,7 @@ class PluginCallPorts(Protocol):
 class TopicTablePorts(PluginCallPorts, Protocol):
     """Needed to keep a table in a topic."""
 
-    metadata: MetadataLog
+    controller_channel: ControllerChannel
     replicas: Replicas
     unit_of_work: UnitOfWork
 

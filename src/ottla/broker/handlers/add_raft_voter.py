@@ -23,7 +23,7 @@ VERSIONS: Final = (0, 1)
 
 def handle(node: Cluster, request: Request) -> AddRaftVoterResponse:
     check_cluster(node, request, Operation.ALTER)
-    return add_voter(node.metadata.quorum, request.body, node.cluster_id)
+    return add_voter(node.raft.quorum, request.body, node.cluster_id)
 
 
 def refuse(request: Request, code: int, message: str | None) -> AddRaftVoterResponse:

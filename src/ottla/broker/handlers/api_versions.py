@@ -96,5 +96,5 @@ def _supported(node: Cluster, version: int) -> tuple[ApiVersionsResponseSupporte
 
 def _finalized(node: Cluster) -> tuple[ApiVersionsResponseFinalizedFeatureKey, ...]:
     kind = ApiVersionsResponseFinalizedFeatureKey
-    levels = {**node.image.features, KRAFT_VERSION: node.metadata.quorum.control.kraft_version}
+    levels = {**node.image.features, KRAFT_VERSION: node.raft.quorum.control.kraft_version}
     return tuple(kind(name, level, level) for name, level in levels.items() if level)

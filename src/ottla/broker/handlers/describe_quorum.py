@@ -21,7 +21,7 @@ VERSIONS: Final = (0, 2)
 
 def handle(node: Cluster, request: Request) -> DescribeQuorumResponse:
     check_cluster(node, request, Operation.DESCRIBE)
-    return node.metadata.quorum.describe(request.body, request.version, node.clock.wall_ms())
+    return node.raft.quorum.describe(request.body, request.version, node.clock.wall_ms())
 
 
 def refuse(request: Request, code: int, message: str | None) -> DescribeQuorumResponse:

@@ -12,6 +12,7 @@ and followers are not supported yet: there is never a preferred replica.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -20,7 +21,7 @@ from ottla.broker.network.request import Answer, DelayedResponse, Request
 from ottla.broker.network.send_queue import FileSpan
 from ottla.broker.replicas.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSession, WantedPartition
 from ottla.broker.replicas.lookup import check_access, endpoints_of, leader_of, led_replica, topic_name
-from ottla.broker.replicas.replicas import Replica
+from ottla.broker.replicas.replicas import Replica, log_end_key
 from ottla.core.metadata.fault import Reject
 from ottla.log.errors import LogError, OffsetOutOfRangeError
 from ottla.log.names import TopicPartition
@@ -207,7 +208,8 @@ class _Fetch:
         if self._is_enough(found):
             return self.respond(found)
         self.later = DelayedResponse()
-        keys = {TopicPartition(one.topic_name, one.wanted.partition) for one in found if one.topic_name is not None}
+        key_of: Callable[[str, int], Hashable] = log_end_key if self.is_follower else TopicPartition
+        keys = {key_of(one.topic_name, one.wanted.partition) for one in found if one.topic_name is not None}
         delayed = DelayedOperation(self._attempt, keys, self.node.clock.monotonic_ms() + self.request.body.max_wait_ms)
         self.later.on_cancel = lambda: self.node.purgatory.remove(delayed)
         if not self.node.purgatory.park(delayed):

@@ -213,7 +213,7 @@ def _create(node: Cluster, request: Request, names: list[str], missing: list[str
     kind = CreateTopicsRequest
     wanted = tuple(kind.CreatableTopic(name, num_partitions=-1, replication_factor=-1) for name in missing)
     charge = unlimited if request.charge is None else request.charge.take_mutations
-    node.metadata.submit(kind(topics=wanted), _CREATE_VERSION, created, charge=charge)
+    node.controller_channel.send(kind(topics=wanted), _CREATE_VERSION, created, charge=charge)
     return later
 
 

@@ -9,10 +9,11 @@ from ottla.broker.network.authorization import Access
 if TYPE_CHECKING:
     from ottla.broker.config.node_config import NodeConfig
     from ottla.broker.config.settings import Settings
+    from ottla.broker.controller.channel import ControllerChannel
     from ottla.broker.controller.deleted_topics import DeletedTopics
     from ottla.broker.controller.encoded_topics import EncodedTopics
-    from ottla.broker.controller.metadata_log import MetadataLog
     from ottla.broker.controller.producer_ids import ProducerIds
+    from ottla.broker.controller.raft_log import RaftLog
     from ottla.broker.coordinators.internal_topics import InternalTopics
     from ottla.broker.coordinators.runtime import Runtime
     from ottla.broker.loop.clock import Clock
@@ -102,7 +103,8 @@ class Cluster(Access, Protocol):
     settings: Settings
     clock: Clock
     image: MetadataImage
-    metadata: MetadataLog
+    controller_channel: ControllerChannel
+    raft: RaftLog
     encoded_topics: EncodedTopics
     deleted_topics: DeletedTopics
     internal_topics: InternalTopics

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.loop.delayed_operations import DelayedOperation
 from ottla.broker.network.request import AfterWrite, Answer, Close, CloseCause, DelayedResponse, Request
-from ottla.broker.replicas.lookup import check_access, check_isr, endpoints_of, leader_of, topic_name
+from ottla.broker.replicas.lookup import check_access, check_isr, endpoints_of, has_enough_isr, leader_of, topic_name
 from ottla.broker.replicas.replicas import Replica
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.topic_names import INTERNAL_TOPICS
@@ -69,12 +69,13 @@ _Topic = ProduceResponseTopicProduceResponse
 class _Staged:
     """A batch that waits to be written and acknowledged, and the position of its result."""
 
-    __slots__ = ("index", "info", "replica")
+    __slots__ = ("index", "info", "leader_epoch", "replica")
 
     def __init__(self, index: int, replica: Replica, info: AppendInfo) -> None:
         self.index = index
         self.replica = replica
         self.info = info
+        self.leader_epoch = replica.leader_epoch
 
 
 class _Produce:
@@ -164,12 +165,14 @@ class _Produce:
         waiting: list[_Staged] = []
         for one in self.staged:
             try:
-                if one.replica.is_acknowledged(one.info.last_offset + 1, self.acks):
-                    continue
-                if expired:
-                    self._fail(one, ErrorCode.REQUEST_TIMED_OUT, None)
-                elif not one.replica.is_leader:
+                if not one.replica.is_leader or one.replica.leader_epoch != one.leader_epoch:
+                    # The records may be gone: what a later epoch has acknowledged says nothing of them.
                     self._fail(one, ErrorCode.NOT_LEADER_OR_FOLLOWER, None)
+                elif one.replica.is_acknowledged(one.info.last_offset + 1, self.acks):
+                    if self.acks == _ALL and not has_enough_isr(self.node.settings, one.replica):
+                        self._fail(one, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, None)
+                elif expired:
+                    self._fail(one, ErrorCode.REQUEST_TIMED_OUT, None)
                 else:
                     waiting.append(one)
             except LogError as error:

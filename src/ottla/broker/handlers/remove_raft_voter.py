@@ -22,7 +22,7 @@ VERSIONS: Final = (0, 0)
 
 def handle(node: Cluster, request: Request) -> RemoveRaftVoterResponse:
     check_cluster(node, request, Operation.ALTER)
-    return remove_voter(node.metadata.quorum, request.body, node.cluster_id)
+    return remove_voter(node.raft.quorum, request.body, node.cluster_id)
 
 
 def refuse(request: Request, code: int, message: str | None) -> RemoveRaftVoterResponse:

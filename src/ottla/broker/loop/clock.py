@@ -18,6 +18,12 @@ class Clock(Protocol):
     def wall_ms(self) -> int:
         """Milliseconds since 1970, for records and retention."""
 
+    def precise_ns(self) -> int:
+        """Nanoseconds, to measure how long a piece of work took."""
+
+    def precise_s(self) -> float:
+        """The same in seconds."""
+
 
 class SystemClock:
     def monotonic_ms(self) -> int:
@@ -25,6 +31,12 @@ class SystemClock:
 
     def wall_ms(self) -> int:
         return time.time_ns() // 1_000_000
+
+    def precise_ns(self) -> int:
+        return time.perf_counter_ns()
+
+    def precise_s(self) -> float:
+        return time.perf_counter()
 
 
 class ShiftedClock(SystemClock):
@@ -52,6 +64,12 @@ class ManualClock:
 
     def wall_ms(self) -> int:
         return self._wall_ms
+
+    def precise_ns(self) -> int:
+        return time.perf_counter_ns()
+
+    def precise_s(self) -> float:
+        return time.perf_counter()
 
     def advance(self, ms: int) -> None:
         self._monotonic_ms += ms

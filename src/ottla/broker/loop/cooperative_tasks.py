@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import deque
 from collections.abc import Generator
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from ottla.broker.loop.clock import Clock
 
 __all__ = ["CooperativeTasks"]
 
@@ -36,8 +38,9 @@ class CooperativeTasks:
     Urgent tasks, for which requests wait, go before all others, even before one that has begun.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
         self._loop = loop
+        self._clock = clock
         self._works: deque[_Entry] = deque()
         self._timer: asyncio.Handle | None = None
 
@@ -62,9 +65,9 @@ class CooperativeTasks:
         return True
 
     def _run(self) -> None:
-        began = time.monotonic()
+        began = self._clock.precise_s()
         self.run_for(SLICE_SECONDS)
-        took = time.monotonic() - began
+        took = self._clock.precise_s() - began
         self._timer = self._loop.call_later(took * self._rest_factor(), self._run) if self._works else None
 
     def _rest_factor(self) -> int:
@@ -72,7 +75,7 @@ class CooperativeTasks:
 
     def run_for(self, seconds: float) -> None:
         """Run tasks for a while."""
-        until = time.monotonic() + seconds
+        until = self._clock.precise_s() + seconds
         while self._works:
             entry = self._works[0]
             try:
@@ -82,7 +85,7 @@ class CooperativeTasks:
             except Exception:
                 log.exception("%s failed", entry.name)
                 self._works.remove(entry)
-            if time.monotonic() >= until:
+            if self._clock.precise_s() >= until:
                 return
 
     def close(self) -> None:

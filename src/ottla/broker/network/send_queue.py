@@ -21,6 +21,7 @@ __all__ = ["FileSpan", "Part", "SendQueue"]
 SENDFILE_MIN_BYTES: Final = 32 * 1024
 # Windows has no sendfile; spans are read in pieces there.
 _SENDFILE: Final = hasattr(os, "sendfile")
+_NEVER_BYTES: Final = 1 << 62
 _MORE_FOLLOWS: Final = getattr(socket, "MSG_MORE", 0)
 # What is joined into one send at most. More than the socket's buffer would be cut off again.
 JOINED_MAX_BYTES: Final = 256 * 1024
@@ -88,13 +89,15 @@ class SendQueue:
     def send(self, sock: socket.socket) -> None:
         """Send until all is gone or the socket takes no more; raises OSError when the peer is gone, Close when a
         file has not what it should."""
+        # A simulated node has sockets and files in memory.
+        sendfile_min_bytes = SENDFILE_MIN_BYTES if _SENDFILE and isinstance(sock, socket.socket) else _NEVER_BYTES
         while self._parts:
             first = self._parts[0]
             try:
-                if _SENDFILE and isinstance(first, FileSpan) and first.length >= SENDFILE_MIN_BYTES:
+                if isinstance(first, FileSpan) and first.length >= sendfile_min_bytes:
                     sent = self._send_span(sock, first)
                 else:
-                    sent = self._send_joined(sock)
+                    sent = self._send_joined(sock, sendfile_min_bytes)
             except (BlockingIOError, InterruptedError):
                 return
             self.size_bytes -= sent
@@ -108,9 +111,9 @@ class SendQueue:
             self._parts.popleft()
         return sent
 
-    def _send_joined(self, sock: socket.socket) -> int:
+    def _send_joined(self, sock: socket.socket, sendfile_min_bytes: int) -> int:
         """Send bytes and short spans together; what the socket did not take stays first."""
-        data = self._take_joined()
+        data = self._take_joined(sendfile_min_bytes)
         try:
             # MSG_MORE: the head of an answer waits for the span behind it instead of going in a packet of its own.
             sent = sock.send(data, _MORE_FOLLOWS) if self._parts else sock.send(data)
@@ -121,7 +124,7 @@ class SendQueue:
             self._parts.appendleft(memoryview(data)[sent:])
         return sent
 
-    def _take_joined(self) -> bytes | bytearray | memoryview:
+    def _take_joined(self, sendfile_min_bytes: int) -> bytes | bytearray | memoryview:
         parts = self._parts
         taken: list[bytes | bytearray | memoryview] = []
         size = 0
@@ -129,7 +132,7 @@ class SendQueue:
             piece = parts[0]
             if isinstance(piece, FileSpan):
                 span = piece
-                if _SENDFILE and span.length >= SENDFILE_MIN_BYTES:
+                if span.length >= sendfile_min_bytes:
                     break
                 piece = span.read(JOINED_MAX_BYTES)
                 if not span.length:

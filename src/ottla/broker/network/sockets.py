@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from ottla.broker.config.node_config import ListenerConfig, NodeConfig, StartError
@@ -12,15 +12,20 @@ from ottla.broker.network.listener import bind
 if TYPE_CHECKING:
     from ottla.broker.network.web_server import WebServer
 
-__all__ = ["Sockets", "open_web_server"]
+__all__ = ["Bind", "Sockets", "open_web_server"]
+
+
+Bind = Callable[[str, int, int], socket.socket]
+"""Host, port and backlog -> a listening socket. Raises OSError."""
 
 
 class Sockets:
     """One socket for each listener of the configuration."""
 
-    def __init__(self, config: NodeConfig) -> None:
+    def __init__(self, config: NodeConfig, bind: Bind = bind) -> None:
         """Raises StartError; then none is open."""
         self._config = config
+        self._make = bind
         self.by_listener: dict[str, socket.socket] = {}
         for listener in config.listeners:
             self.by_listener[listener.name] = self._bind(listener)
@@ -28,10 +33,10 @@ class Sockets:
     def _bind(self, listener: ListenerConfig) -> socket.socket:
         config, backlog = self._config, self._config["socket.listen.backlog.size"]
         try:
-            return bind(listener.host, listener.port, backlog)
+            return self._make(listener.host, listener.port, backlog)
         except OSError as error:
             if config.may_move_controller and listener.name == config.controller_listener:
-                return bind(listener.host, 0, backlog)  # nobody asked for this very port
+                return self._make(listener.host, 0, backlog)  # nobody asked for this very port
             self.close()
             raise StartError(str(error.strerror or error)) from None
 

@@ -5,10 +5,10 @@ A directory counts as formatted once it has meta.properties, which is written la
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 
 from ottla.broker.config.node_config import NodeConfig
+from ottla.broker.loop.randomness import Randomness
 from ottla.core.metadata import features
 from ottla.core.metadata.format import METADATA_DIR, format_files, standalone_voters
 from ottla.core.metadata.uuids import draw
@@ -18,17 +18,9 @@ from ottla.wire.keyed import Versioned
 from ottla.wire.properties import META_PROPERTIES_FILE, MetaProperties
 from ottla.wire.types.control_records import VotersRecord
 
-__all__ = ["format_directories", "is_empty", "is_formatted", "random_uuid"]
+__all__ = ["format_directories", "is_empty", "is_formatted"]
 
 _OWN_FILES = frozenset((".lock", "lost+found"))
-
-
-def random_uuid() -> bytes:
-    """16 random bytes, marked as a random UUID (version 4)."""
-    raw = bytearray(os.urandom(16))
-    raw[6] = raw[6] & 0x0F | 0x40
-    raw[8] = raw[8] & 0x3F | 0x80
-    return bytes(raw)
 
 
 def is_formatted(disk: Disk, path: str) -> bool:
@@ -49,19 +41,20 @@ def format_directories(
     levels: Mapping[str, int] | None = None,
     controller_port: int | None = None,
     credentials: Sequence[Versioned] = (),
+    randomness: Randomness = Randomness(),  # noqa: B008 - it has no state
 ) -> str:
     """Format all directories of a node that are not yet; gives the cluster's id.
 
     `levels` come from `features.levels_for_format`. `controller_port` is given where the configuration says 0.
     `credentials` are records of SCRAM users.
     """
-    cluster_id = cluster_id or uuid_text(draw(random_uuid))
+    cluster_id = cluster_id or uuid_text(draw(randomness.uuid))
     is_dynamic = not config.voters
     levels = features.levels_for_format(is_dynamic_quorum=is_dynamic) if levels is None else levels
     for path in config.all_dirs:
         if is_formatted(disk, path):
             continue
-        directory_id = draw(random_uuid)
+        directory_id = draw(randomness.uuid)
         has_voters = path == config.metadata_dir and is_dynamic
         voters = _voters(config, directory_id, controller_port) if has_voters else None
         meta = MetaProperties(cluster_id, config.node_id, directory_id)

@@ -2,26 +2,24 @@
 
 A move begins with an empty log in the new directory, under a name that ends in `-future`. What the
 partition holds is copied there batch by batch, in a cooperative task, as a follower would copy it; what is written
-meanwhile follows. Threads sync the copy as it grows. When next to nothing is missing, this happens in one step
-of the loop, and so between two appends:
+meanwhile follows. Threads sync the copy as it grows. When next to nothing is missing, the controller is told that the
+replica is in the new directory. When that is committed, this happens in one step of the loop, and so between two
+appends:
 
 1. the last batches are copied;
-2. the metadata log notes that the replica is in the new directory;
-3. the old log leaves: its directory's name ends in `-delete` from now on;
-4. the copy gets the partition's own name.
+2. the old log leaves: its directory's name ends in `-delete` from now on;
+3. the copy gets the partition's own name.
 
 Files that keep what recovery has cut (`ottla.log.cuts`) are copied with the first sync of a copy, in the same thread.
 
-So a copy that the metadata log speaks of is whole, and no two directories hold the partition under its own name. After
-a crash before 3 the next start goes on copying. Between 3 and 4 only the copy is there: the next start, of this broker
-or of Apache Kafka, takes it for the partition.
+No two directories hold the partition under its own name. After a crash before 2 the next start goes on copying. Between
+2 and 3 only the copy is there: the next start, of this broker or of Apache Kafka, takes it for the partition.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-import time
 from collections.abc import Generator, Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Final
@@ -29,7 +27,6 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from ottla.broker.loop.offload import Job
-from ottla.broker.replicas.formatter import random_uuid
 from ottla.broker.replicas.replicas import Replica
 from ottla.log.cuts import copy_files
 from ottla.log.directory import LogDirectory
@@ -66,12 +63,17 @@ class _Stage(Enum):
     COPYING = "batches are copied"
     SYNCING = "the copy is synced"
     SYNCED = "the copy was synced, and little can be missing"
+    ASSIGNING = "the controller is told"
+
+
+_WAITING_STAGES: Final = (_Stage.SYNCING, _Stage.ASSIGNING)
+"""A move in one of these goes on when it is told to."""
 
 
 class LogDirMove:
     """The move of one partition."""
 
-    __slots__ = ("directory", "job", "log", "piece_bytes", "replica", "stage", "unsynced_bytes")
+    __slots__ = ("directory", "is_assigned", "job", "log", "piece_bytes", "replica", "stage", "unsynced_bytes")
 
     def __init__(self, replica: Replica, directory: LogDirectory, log: Partition | None = None) -> None:
         self.replica = replica
@@ -83,6 +85,8 @@ class LogDirMove:
         self.unsynced_bytes = 0
         self.job: Job | None = None
         """The sync that is under way."""
+        self.is_assigned = False
+        """The controller knows that the replica is in the new directory."""
 
     @property
     def copy(self) -> Partition:
@@ -131,14 +135,14 @@ class LogDirMoves:
             return
         if not replica.has_log:
             replica.directory = directory
-            self._node.assign_replicas([(replica, directory)], wait=False)
+            self._node.broker_lifecycle.assign([(replica, directory)], lambda: None)
             return
         self.by_key[replica.topic_partition] = LogDirMove(replica, directory)
         self._go_on()
 
     def _begin(self, move: LogDirMove) -> None:
         replica, directory, key = move.replica, move.directory, move.replica.topic_partition
-        name = marked_directory_name(key, random_uuid().hex(), FUTURE_SUFFIX)
+        name = marked_directory_name(key, self._node.randomness.uuid().hex(), FUTURE_SUFFIX)
         path = f"{directory.path}/{name}"
         self._node.replicas.make_directory(directory, path, replica.topic_id)
         request = LoadRequest(path, key, replica.log.config, is_clean=True)
@@ -164,7 +168,7 @@ class LogDirMoves:
         if move.log is None or move.directory.is_offline:
             return
         try:
-            move.directory.remove_partition(move.log, random_uuid().hex())
+            move.directory.remove_partition(move.log, self._node.randomness.uuid().hex())
         except StorageError as error:
             self._node.replicas.directory_failed(move.directory, error)
 
@@ -186,19 +190,19 @@ class LogDirMoves:
 
     def _turn(self) -> Generator[None, None, None]:
         """Bring every copy forward for a while."""
-        until = time.monotonic() + _TURN_SECONDS
+        until = self._node.clock.precise_s() + _TURN_SECONDS
         is_busy = True
-        while is_busy and self._wait_seconds() <= 0 and time.monotonic() < until:
+        while is_busy and self._wait_seconds() <= 0 and self._node.clock.precise_s() < until:
             is_busy = False
             for move in list(self.by_key.values()):
                 is_busy = self._step(move) or is_busy
                 yield
-        if any(move.stage is not _Stage.SYNCING for move in self.by_key.values()):
+        if any(move.stage not in _WAITING_STAGES for move in self.by_key.values()):
             self._node.loop.call_later(max(self._wait_seconds(), 0.001), self._go_on)
 
     def _wait_seconds(self) -> float:
         """How long the rate that is allowed makes copying pause."""
-        now = time.monotonic()
+        now = self._node.clock.precise_s()
         if now - self._window_began >= 1:
             self._window_began, self._copied_bytes = now, 0
         return 0 if self._copied_bytes < self._rate() else self._window_began + 1 - now
@@ -213,7 +217,7 @@ class LogDirMoves:
         if move.replica.is_offline or move.directory.is_offline:
             self.by_key.pop(move.replica.topic_partition, None)  # the next start decides
             return False
-        if move.stage is _Stage.SYNCING or self.by_key.get(move.replica.topic_partition) is not move:
+        if move.stage in _WAITING_STAGES or self.by_key.get(move.replica.topic_partition) is not move:
             return False
         try:
             return self._advance(move)
@@ -228,6 +232,8 @@ class LogDirMoves:
         self.cancel(move)
 
     def _advance(self, move: LogDirMove) -> bool:
+        if move.stage is _Stage.SYNCED and not move.is_assigned:
+            return self._assign(move)
         if move.stage is _Stage.SYNCED:
             return self._complete(move)
         if move.stage is _Stage.WAITING:
@@ -240,9 +246,9 @@ class LogDirMoves:
         return True
 
     def _copy_piece(self, move: LogDirMove) -> None:
-        began = time.monotonic()
+        began = self._node.clock.precise_s()
         size_bytes = copy_piece(move.replica.log, move.copy, move.piece_bytes, self._node.clock.wall_ms())
-        took = time.monotonic() - began
+        took = self._node.clock.precise_s() - began
         self._copied_bytes += size_bytes
         move.unsynced_bytes += size_bytes
         if took > _PIECE_SECONDS:
@@ -284,6 +290,20 @@ class LogDirMoves:
 
     # --- arriving -----------------------------------------------------------------------------------------------------
 
+    def is_arriving(self, replica: Replica) -> bool:
+        """Whether the controller was told of the new directory of a replica that is still in the old one."""
+        move = self.by_key.get(replica.topic_partition)
+        return move is not None and (move.is_assigned or move.stage is _Stage.ASSIGNING)
+
+    def _assign(self, move: LogDirMove) -> bool:
+        move.stage = _Stage.ASSIGNING
+        self._node.broker_lifecycle.assign([(move.replica, move.directory)], lambda: self._assigned(move))
+        return False
+
+    def _assigned(self, move: LogDirMove) -> None:
+        move.stage, move.is_assigned = _Stage.SYNCED, True
+        self._go_on()
+
     def _complete(self, move: LogDirMove) -> bool:
         """The last step, as the module says; False when the partition has arrived."""
         replica, node = move.replica, self._node
@@ -298,10 +318,8 @@ class LogDirMoves:
             return True
         move.copy.stand_in_for(replica.log)
         source = replica.directory
-        is_durable = node.replicas.waits_for_disk  # then what is acknowledged outlives a power cut
-        if is_durable:
+        if node.replicas.waits_for_disk:  # what is acknowledged outlives a power cut
             move.copy.flush()
-        node.assign_replicas([(replica, move.directory)], wait=is_durable)
         del self.by_key[replica.topic_partition]
         dirty_offset = source.cleaner_offsets().get(replica.topic_partition)
         node.replicas.replace_log(replica, move.directory, move.copy)

@@ -66,11 +66,16 @@ def check_epoch(replica: Replica, current_leader_epoch: int) -> None:
 
 def check_isr(settings: Settings, replica: Replica) -> None:
     """Reject a write with acks=all while fewer replicas are in sync than min.insync.replicas asks for."""
-    if len(replica.isr) >= len(replica.replicas):
-        return
-    wanted: int = settings.topic_value(replica.topic_partition.topic, "min.insync.replicas")
-    if len(replica.isr) < min(wanted, len(replica.replicas)):
+    if not has_enough_isr(settings, replica):
         raise Reject(ErrorCode.NOT_ENOUGH_REPLICAS)
+
+
+def has_enough_isr(settings: Settings, replica: Replica) -> bool:
+    """Whether as many replicas are in sync as min.insync.replicas asks for."""
+    if len(replica.isr) >= len(replica.replicas):
+        return True
+    wanted: int = settings.topic_value(replica.topic_partition.topic, "min.insync.replicas")
+    return len(replica.isr) >= min(wanted, len(replica.replicas))
 
 
 def leader_of(image: MetadataImage, topic: str, partition: int) -> Leader:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
@@ -73,10 +72,9 @@ class PartitionLoader:
         ]
         _check_single(found)
         await self._load_all([each for each in found if self._belongs(*each)])
-        topics = self._image.partitions()
-        self._replicas.apply(
-            self._image, Changes(partitions={(topic.topic_id, each.partition_id) for topic, each in topics})
-        )
+        partitions = {(topic.topic_id, each.partition_id) for topic, each in self._image.partitions()}
+        for _ in self._replicas.apply_steps(self._image, Changes(partitions=partitions)):
+            pass
         moving = [
             (directory, key)
             for directory in self._directories
@@ -110,16 +108,16 @@ class PartitionLoader:
         return True
 
     async def _load_all(self, found: list[_Found]) -> None:
-        began = paused = told = time.monotonic()
+        began = paused = told = self._clock.precise_s()
         for number, (directory, key) in enumerate(found):
             for _ in self._load(directory, key):
-                now = time.monotonic()
+                now = self._clock.precise_s()
                 if now - told >= _PROGRESS_SECONDS:
                     told = now
                     log.info("loading partitions done=%d of=%d seconds=%.1f", number, len(found), now - began)
                 if now - paused >= _SLICE_SECONDS:
                     await asyncio.sleep(0)
-                    paused = time.monotonic()
+                    paused = self._clock.precise_s()
 
     def _load(self, directory: LogDirectory, key: TopicPartition) -> Iterator[None]:
         if directory.is_offline:

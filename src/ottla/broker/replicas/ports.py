@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ottla.broker.loop.clock import Clock
     from ottla.broker.loop.cooperative_tasks import CooperativeTasks
     from ottla.broker.loop.offload import Offload
+    from ottla.broker.loop.randomness import Randomness
     from ottla.broker.replicas.log_dir_moves import LogDirMoves
     from ottla.broker.replicas.replicas import Replica, Replicas
     from ottla.broker.replicas.storage import NodeStorage
@@ -32,14 +33,22 @@ class TaskPorts(Protocol):
     offload: Offload
 
 
+class DirectoryAssignment(Protocol):
+    """The way to tell the controller where replicas are."""
+
+    def assign(self, placed: Iterable[tuple[Replica, LogDirectory]], done: Callable[[], None]) -> None:
+        """Tell it; `done` is called when it knows, or has refused."""
+
+
 class LogDirMovePorts(TaskPorts, Protocol):
     """Needed to move partitions between log directories."""
 
     loop: asyncio.AbstractEventLoop
+    randomness: Randomness
     is_serving: bool
 
-    def assign_replicas(self, placed: Iterable[tuple[Replica, LogDirectory]], *, wait: bool) -> None:
-        """Tell the controller in which directories replicas are; with `wait`, return when that is on the disk."""
+    @property
+    def broker_lifecycle(self) -> DirectoryAssignment: ...
 
 
 class LogChorePorts(TaskPorts, Protocol):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from operator import add
 from typing import Final
 
@@ -38,9 +38,15 @@ from ottla.log.producer_state import Origin, Verification
 from ottla.log.recovery import LoadRequest, load
 from ottla.wire.errors import ErrorCode
 
-__all__ = ["Replica", "Replicas"]
+__all__ = ["Replica", "Replicas", "log_end_key"]
 
 log = logging.getLogger(__name__)
+
+
+def log_end_key(topic: str, partition: int) -> tuple[str, str, int]:
+    """What followers wait for: an append. Clients wait for the high watermark, under the partition's own key."""
+    return ("log end", topic, partition)
+
 
 _COUNTED: Final = ("messagesin", "bytesin", "bytesout")
 
@@ -160,9 +166,11 @@ class Replicas:
         node_id: int,
         directories: Iterable[LogDirectory],
         settings: Settings,
+        image: MetadataImage,
         clock: Clock,
         *,
         wake: Callable[[TopicPartition], None],
+        appended: Callable[[TopicPartition], None],
         offload: Offload,
         new_uuid: Callable[[], bytes],
         went_offline: Callable[[LogDirectory], None],
@@ -170,10 +178,12 @@ class Replicas:
         self.node_id = node_id
         self.directories = list(directories)
         self.settings = settings
+        self._image = image
         self.clock = clock
         self.waits_for_disk: bool = settings["ottla.fsync"]
         self.by_key: dict[tuple[str, int], Replica] = {}
         self.wake = wake
+        self._appended = appended
         self._offload = offload
         self._new_uuid = new_uuid
         self._went_offline = went_offline
@@ -204,7 +214,8 @@ class Replicas:
         """The replica, if this node leads it; else Reject with the reason."""
         replica = self.by_key.get((topic, partition))
         if replica is None:
-            raise Reject(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            is_elsewhere = self._image.partition(topic, partition) is not None
+            raise Reject(ErrorCode.NOT_LEADER_OR_FOLLOWER if is_elsewhere else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if replica.directory.is_offline:
             raise Reject(ErrorCode.KAFKA_STORAGE_ERROR)
         if replica.leader != self.node_id:
@@ -213,16 +224,21 @@ class Replicas:
 
     # --- following the image ------------------------------------------------------------------------------------------
 
-    def apply(self, image: MetadataImage, changes: Changes) -> None:
-        """Apply changes of the metadata image."""
+    def apply_steps(self, image: MetadataImage, changes: Changes) -> Generator[None, None, None]:
+        """Follow the partitions of an image, a few at a time."""
         self._counts = None
         for deleted in changes.topics_deleted.values():
             for partition_id in deleted.partitions:
                 self._remove(deleted.name, partition_id)
+                yield
         for topic_id, partition_id in sorted(changes.partitions):
             topic = image.topic_by_id(topic_id)
             if topic is not None:
                 self._update(topic, topic.partitions[partition_id])
+                yield
+
+    def reconfigure(self, image: MetadataImage, changes: Changes) -> None:
+        """Follow the settings of topics."""
         for resource_type, name in changes.configs:
             if resource_type == TOPIC:
                 self._reconfigure(image.topic(name))
@@ -444,6 +460,8 @@ class Replicas:
             replica.is_staged = False
             try:
                 replica.log.write()
+                if len(replica.replicas) > 1:
+                    self._appended(replica.topic_partition)
                 self._advance(replica, replica.log)
             except StorageError as error:
                 self.directory_failed(replica.directory, error)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 
 from ottla.broker.config.node_config import NodeConfig
 from ottla.broker.config.settings import Settings
-from ottla.broker.replicas.formatter import format_directories, is_empty, is_formatted, random_uuid
+from ottla.broker.loop.randomness import Randomness
+from ottla.broker.replicas.formatter import format_directories, is_empty, is_formatted
 from ottla.core.metadata.uuids import draw
 from ottla.log.directory import LogDirectory, directory_problems
-from ottla.log.disk import Disk, read_all
+from ottla.log.disk import Disk, Lock, read_all
 from ottla.log.files import LogStorage, OpenFiles
-from ottla.log.lock import DirectoryLock, LockedError
+from ottla.log.lock import LockedError
 from ottla.wire.properties import META_PROPERTIES_FILE, MetaProperties
 
 __all__ = ["NodeStorage", "StorageProblem", "cordoned", "lock_directories"]
@@ -24,16 +24,16 @@ class StorageProblem(Exception):
 
 def lock_directories(
     disk: Disk, paths: Iterable[str], failed: dict[str, OSError] | None = None, needed: str = ""
-) -> list[DirectoryLock]:
+) -> list[Lock]:
     """Take the locks of directories, which are made if need be; StorageProblem if one cannot be had.
 
     Where `failed` is given it gets those that cannot be used, and only the `needed` one must be usable.
     """
-    locks: list[DirectoryLock] = []
+    locks: list[Lock] = []
     for path in paths:
         try:
             disk.make_directory(path)
-            locks.append(DirectoryLock(path))
+            locks.append(disk.lock_directory(path))
         except (LockedError, OSError) as error:
             if failed is None or path == needed or isinstance(error, LockedError):
                 release(locks, remove=False)
@@ -42,7 +42,7 @@ def lock_directories(
     return locks
 
 
-def release(locks: Sequence[DirectoryLock], *, remove: bool) -> None:
+def release(locks: Sequence[Lock], *, remove: bool) -> None:
     for lock in locks:
         lock.release(remove=remove)
 
@@ -67,17 +67,21 @@ class NodeStorage:
         self,
         config: NodeConfig,
         disk: Disk,
-        locks: Sequence[DirectoryLock],
+        locks: Sequence[Lock],
         open_files_max: int,
         failed: dict[str, OSError],
+        randomness: Randomness,
     ) -> None:
         self.disk = disk
+        self._randomness = randomness
         self._locks = locks
         self._config = config
         self._failed = failed
         open_files = OpenFiles(disk, open_files_max)
         self._opened: dict[str, LogDirectory] = {}
-        self._storages = {path: LogStorage(disk, open_files=open_files, jitter=_jitter) for path in config.all_dirs}
+        self._storages = {
+            path: LogStorage(disk, open_files=open_files, jitter=randomness.below) for path in config.all_dirs
+        }
 
     def format_if_new(self, now_ms: int, controller_port: int) -> bool:
         """Format empty directories, unless the configuration names other controllers; whether it was done."""
@@ -97,7 +101,7 @@ class NodeStorage:
                 f"{config.log_dirs[0]} is not formatted, and the configuration names other controllers "
                 f"({', '.join(others)}); run `ottla storage format --cluster-id ID --data {config.log_dirs[0]}` first"
             )
-        format_directories(self.disk, config, now_ms, controller_port=controller_port)
+        format_directories(self.disk, config, now_ms, controller_port=controller_port, randomness=self._randomness)
         return True
 
     def open(self) -> None:
@@ -164,14 +168,10 @@ class NodeStorage:
     def directory_ids(self) -> list[bytes]:
         """The ids of the online data directories, in order."""
         return sorted(
-            directory.properties.directory_id or draw(random_uuid)
+            directory.properties.directory_id or draw(self._randomness.uuid)
             for directory in self.directories
             if not directory.is_offline
         )
 
     def release(self, *, remove: bool) -> None:
         release(self._locks, remove=remove)
-
-
-def _jitter(limit: int) -> int:
-    return int.from_bytes(os.urandom(8), "big") % limit if limit > 0 else 0

@@ -150,7 +150,7 @@ class _DeadLetterWrite:
             replication_factor=_DEFAULT,
             configs=tuple(kind.CreatableTopicConfig(*each) for each in configs.items()),
         )
-        self._node.metadata.submit(kind(topics=(topic,)), _CREATE_VERSION, self._created)
+        self._node.controller_channel.send(kind(topics=(topic,)), _CREATE_VERSION, self._created)
 
     def _created(self, reply: CreateTopicsResponse) -> None:
         code = ErrorCode(reply.topics[0].error_code)

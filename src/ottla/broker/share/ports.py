@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from ottla.broker.config.settings import Settings
-    from ottla.broker.controller.metadata_log import MetadataLog
+    from ottla.broker.controller.channel import ControllerChannel
     from ottla.broker.coordinators.internal_topics import InternalTopic
     from ottla.broker.coordinators.runtime import MakeRefusal
     from ottla.broker.loop.clock import Clock
@@ -67,7 +67,7 @@ class DeadLetterPorts(Protocol):
     clock: Clock
     image: MetadataImage
     settings: Settings
-    metadata: MetadataLog
+    controller_channel: ControllerChannel
     replicas: Replicas
     unit_of_work: UnitOfWork
     purgatory: Purgatory

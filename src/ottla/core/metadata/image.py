@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
+from itertools import count
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -49,7 +50,10 @@ CLUSTER_DEFAULT: Final = ""
 QuotaEntity = tuple[tuple[str, str | None], ...]
 """(entity type, name or None for the default), sorted by type."""
 
+_Key = TypeVar("_Key")
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+_GENERATIONS: Final = count(1)
+"""An image copies a topic of another generation than its own before it changes it: another image may have it, too."""
 
 
 class Changes(msgspec.Struct):
@@ -114,7 +118,7 @@ class MetadataImage:
         self._configs: dict[tuple[int, str], dict[str, str]] = {}
         self._collisions: dict[str, set[str]] = {}
         self._pending: list[tuple[Any, int]] = []
-        self._generation = 0
+        self._generation = next(_GENERATIONS)
 
     # --- reading
 
@@ -190,19 +194,25 @@ class MetadataImage:
         """Topics whose names are the same once dots and underscores are."""
         return frozenset(self._collisions.get(unified(name), ()))
 
-    def view(self) -> MetadataImage:
-        """This state, held fast while replaying goes on: what a snapshot is written from, slice by slice.
+    def fork(self) -> MetadataImage:
+        """The same state in an image of its own; from now on each changes alone.
 
-        Costs a copy of the tables, not of what is in them.
+        Costs a copy of the tables, not of what is in them. Snapshots are written from a fork, slice by slice; the
+        active controller works on one that is ahead of what is committed.
         """
-        held = MetadataImage()
+        fork = MetadataImage()
         for name in self.__slots__:
-            setattr(held, name, copy(getattr(self, name)))
-        held.changes = Changes()
-        held._collisions = {key: set(names) for key, names in self._collisions.items()}
-        self._generation += 1
-        held._generation = self._generation + 1
-        return held
+            setattr(fork, name, copy(getattr(self, name)))
+        fork.changes = Changes()
+        fork._collisions = {key: set(names) for key, names in self._collisions.items()}
+        fork._generation, self._generation = next(_GENERATIONS), next(_GENERATIONS)
+        return fork
+
+    def become(self, other: MetadataImage) -> None:
+        """Take over the state of another image, which is not used any more; `changes` tells how it differs."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(other, name))
+        self._generation = next(_GENERATIONS)
 
     def take_changes(self) -> Changes:
         """What has changed since the last call."""
@@ -482,3 +492,31 @@ _APPLY: Final[dict[type, _Apply]] = {
     log.RegisterControllerRecord: MetadataImage._register_controller,
     log.ClearElrRecord: MetadataImage._clear_elr,
 }
+
+
+def changes_between(old: MetadataImage, new: MetadataImage) -> Changes:
+    """How two images differ: what those who follow the old one must be told when the new one takes its place."""
+    before, after = old.topics_by_id, new.topics_by_id
+    return Changes(
+        topics_created={topic_id: topic for topic_id, topic in after.items() if topic_id not in before},
+        topics_deleted={topic_id: topic for topic_id, topic in before.items() if topic_id not in after},
+        partitions={
+            (topic_id, partition_id)
+            for topic_id, topic in after.items()
+            for partition_id, partition in topic.partitions.items()
+            if topic_id not in before or before[topic_id].partitions.get(partition_id) != partition
+        },
+        configs=_changed(old._configs, new._configs),
+        brokers=_changed(old.brokers, new.brokers),
+        controllers=_changed(old.controllers, new.controllers),
+        features=old.features != new.features,
+        quotas=_changed(old.quotas, new.quotas),
+        acls=old.acls != new.acls,
+        scram=_changed(old.scram, new.scram),
+        tokens=_changed(old.tokens, new.tokens),
+    )
+
+
+def _changed(old: Mapping[_Key, object], new: Mapping[_Key, object]) -> set[_Key]:
+    """The keys whose values differ, or that only one of the tables has."""
+    return {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}

@@ -89,7 +89,7 @@ def snapshot_id(image: MetadataImage) -> SnapshotId:
 
 
 def snapshot_records(image: MetadataImage) -> Iterator[Versioned]:
-    """The records that build this state from nothing. For slow readers hand in `image.view()`."""
+    """The records that build this state from nothing. For slow readers hand in `image.fork()`."""
     if image.in_transaction:
         raise MetadataFault(f"the transaction of offset {image.transaction_start_offset} is still open")
     version = image.metadata_version

@@ -49,8 +49,7 @@ class PartitionImage(msgspec.Struct, frozen=True, gc=False):
 class TopicImage:
     """One topic. `partitions` are by number, 0 to n-1.
 
-    `generation` belongs to the image: a topic of an older generation is shared with a view that a snapshot is being
-    written from, and is copied before it changes.
+    `generation` is that of the image which made it. Another image that has it, too, copies it before it changes it.
     """
 
     __slots__ = ("generation", "name", "partitions", "topic_id")

@@ -12,12 +12,10 @@ from ottla.broker.coordinators.internal_topics import GROUPS
 from ottla.broker.replicas.unit_of_work import EXPIRED_MAX, ROUNDS_MAX
 from ottla.core.coordinator.contract import Outcome, Producer
 from ottla.core.coordinator.partitioner import partition_for
-from ottla.core.metadata.context import Result
 from ottla.log.read import Isolation
 from ottla.wire.batch import AnyBatch, split_batches
 from ottla.wire.errors import ErrorCode
 from ottla.wire.fault import WireError
-from ottla.wire.keyed import Versioned
 from ottla.wire.types import (
     CreatePartitionsRequest,
     DeleteTopicsRequest,
@@ -552,7 +550,7 @@ def change_leader(running: RunningNode, name: str, leader: int) -> None:
     topic = node.image.topic(GROUPS.name)
     assert topic is not None
     change = PartitionChangeRecord(partition_id=partition_for(name, PARTITIONS), topic_id=topic.topic_id, leader=leader)
-    running.change(lambda: node.metadata.append(Result((Versioned(change, 0),), None)))
+    running.commit(change)
 
 
 def test_leadership_that_goes_and_comes_back(running: RunningNode) -> None:

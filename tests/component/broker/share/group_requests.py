@@ -84,7 +84,7 @@ def set_share_version(running: RunningNode, level: int) -> None:
     upgrade_type = UPGRADE if level else SAFE_DOWNGRADE
     body = kind(60_000, (kind.FeatureUpdateKey("share.version", level, upgrade_type=upgrade_type),))
     answers: list[Any] = []
-    running.change(lambda: running.node.metadata.submit(body, 2, answers.append))
+    running.change(lambda: running.node.controller_channel.send(body, 2, answers.append))
     while not answers:
         running.change(lambda: None)
     assert answers[0].error_code == 0, answers

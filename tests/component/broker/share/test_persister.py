@@ -28,7 +28,7 @@ def test_on_a_node(tmp_path: Path) -> None:
         assert heard == {}
         node.internal_topics.ensure = ensure  # type: ignore[method-assign]
         running.advance(1_000)
-        running.advance(0)
+        running.until(lambda: len(heard) == 2)
         assert codes(heard["first"]) == {0: 0, 1: 0, 2: 0}
         assert [each.start_offset for each in results(heard["second"]).values()] == [4, 4]
 

@@ -370,7 +370,7 @@ def test_a_topic_made_and_removed_between_two_looks_was_never_there():
 
 def test_a_view_stands_still(three: Cluster):
     three.create("t", 3, 3, retention_ms="5")
-    held = three.image.view()
+    held = three.image.fork()
     expected = through_snapshot(three.image)
     three.heartbeat(2, want_fence=True)
     three.create("u")
@@ -383,7 +383,7 @@ def test_a_view_stands_still(three: Cluster):
 
 def test_what_is_replayed_onto_a_view_stays_in_it(three: Cluster):
     topic_id = three.create("t", 1, 3)
-    held = three.image.view()
+    held = three.image.fork()
     held.replay(log.PartitionChangeRecord(0, topic_id, leader=-1), 99, 1)
     partition = three.image.partition("t", 0)
     assert partition is not None
@@ -392,7 +392,7 @@ def test_what_is_replayed_onto_a_view_stays_in_it(three: Cluster):
 
 def test_a_topic_created_before_a_view_is_reported_as_it_is_after():
     image = image_of(*topic())
-    image.view()
+    image.fork()
     image.replay(log.PartitionChangeRecord(0, TOPIC_ID, leader=2), 9, 1)
     assert image.take_changes().topics_created[TOPIC_ID].partitions[0].leader == 2
 

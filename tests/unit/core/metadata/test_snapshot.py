@@ -100,7 +100,7 @@ def test_written_slowly_from_a_view_it_shows_one_moment(three: Cluster):
     expected = through_snapshot(three.image)
     identity = snapshot_id(three.image)
     writing = write_snapshot(
-        snapshot_records(three.image.view()),
+        snapshot_records(three.image.fork()),
         epoch=1,
         timestamp_ms=0,
         last_contained_log_timestamp=0,

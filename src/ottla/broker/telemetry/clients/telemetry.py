@@ -13,8 +13,8 @@ from typing import Final
 
 from ottla.broker.config.settings import Settings
 from ottla.broker.loop.clock import Clock
+from ottla.broker.loop.randomness import Randomness
 from ottla.broker.network.request import Request
-from ottla.broker.replicas.formatter import random_uuid
 from ottla.broker.telemetry.clients import SETTING
 from ottla.broker.telemetry.clients.instances import Instance, Instances
 from ottla.broker.telemetry.clients.points import Labels, Point, PushError, points, read_push
@@ -42,7 +42,8 @@ _Series = dict[tuple[str, Labels], tuple[float, bool]]
 class Telemetry:
     """The client metrics of one node."""
 
-    def __init__(self, settings: Settings, image: MetadataImage, clock: Clock) -> None:
+    def __init__(self, settings: Settings, image: MetadataImage, clock: Clock, randomness: Randomness) -> None:
+        self._randomness = randomness
         self._settings = settings
         self._image = image
         self._clock = clock
@@ -65,7 +66,7 @@ class Telemetry:
         """Answer GetTelemetrySubscriptions: what the client is to push. Raises Reject."""
         instance_id = request.body.client_instance_id
         if not any(instance_id):
-            instance_id = draw(random_uuid)
+            instance_id = draw(self._randomness.uuid)
         instance, now_ms = self._instance(request, instance_id), self._clock.monotonic_ms()
         self._counting_throttled(lambda: self._instances.check_get(instance, now_ms))
         subscription = instance.subscription

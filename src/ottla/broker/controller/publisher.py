@@ -1,0 +1,132 @@
+"""The committed image of the cluster, and those who follow it.
+
+Records are replayed into the image when they are committed, in place: whoever holds the image never holds a stale one.
+Then those who follow it (replicas, coordinators, settings) are told what has changed. A batch with many records, or a
+snapshot, is replayed aside in slices; replicas follow it in slices, and then the image takes it over as a whole. So no
+request waits long, and none sees part of a batch.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from ottla.core.metadata.image import changes_between
+
+if TYPE_CHECKING:
+    from ottla.broker.loop.cooperative_tasks import CooperativeTasks
+    from ottla.core.metadata.image import Changes, MetadataImage
+    from ottla.wire.keyed import Versioned
+
+__all__ = ["ImageFollower", "MetadataPublisher"]
+
+SLICE_RECORDS: Final = 200
+"""How many records are replayed at once: about a millisecond."""
+
+
+class ImageFollower(Protocol):
+    """Who follows the committed image."""
+
+    def follow_partitions(self, image: MetadataImage, changes: Changes) -> Generator[None, None, None]:
+        """Follow what has changed in the partitions; `image` is the one that is to be."""
+        ...
+
+    def follow_image(self, changes: Changes) -> None:
+        """Follow everything else; the image has changed."""
+
+
+class _Batch(NamedTuple):
+    records: Sequence[Versioned]
+    base_offset: int
+    epoch: int
+
+    @property
+    def end_offset(self) -> int:
+        return self.base_offset + len(self.records)
+
+
+class MetadataPublisher:
+    """The committed image."""
+
+    def __init__(self, image: MetadataImage, tasks: CooperativeTasks, follower: ImageFollower) -> None:
+        self.image = image
+        self._tasks = tasks
+        self._follower = follower
+        self._batches: deque[_Batch] = deque()
+        self._committed = image.last_offset + 1
+        self._published = image.last_offset + 1
+        self._is_busy = False
+        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
+
+    @property
+    def end_offset(self) -> int:
+        """The offset behind the last record that those who follow the image have seen."""
+        return self._published
+
+    def expect(self, records: Sequence[Versioned], base_offset: int, epoch: int) -> None:
+        """Keep records that the leader has appended until they are committed."""
+        self._batches.append(_Batch(records, base_offset, epoch))
+
+    def forget_uncommitted(self) -> None:
+        """Drop the records that may never be committed."""
+        while self._batches and self._batches[-1].end_offset > self._committed:
+            self._batches.pop()
+
+    def committed(self, end_offset: int, epoch: int) -> None:
+        """Publish what lies below an offset."""
+        self._committed = max(self._committed, end_offset)
+        self._go_on()
+        if not self._is_busy and not self._batches and self._published < self._committed:
+            # Control records, which only move the position.
+            self.image.last_offset, self.image.last_epoch = self._committed - 1, epoch
+            self._arrive(self._committed)
+
+    def load(self, image: MetadataImage) -> None:
+        """Go over to the image of a snapshot, which is ahead of this one."""
+        image.changes = changes_between(self.image, image)
+        self._is_busy = True
+        self._tasks.add("metadata", self._take_over(image), is_urgent=True)
+
+    def when_at(self, end_offset: int, then: Callable[[], None]) -> None:
+        """Call `then` when everything below an offset is published: at once, if it is."""
+        if self._published >= end_offset:
+            then()
+        else:
+            self._waiting.append((end_offset, then))
+
+    def _go_on(self) -> None:
+        while not self._is_busy and self._batches and self._batches[0].end_offset <= self._committed:
+            batch = self._batches.popleft()
+            if len(batch.records) <= SLICE_RECORDS:
+                self.image.replay_all(batch.records, batch.base_offset, batch.epoch)
+                changes = self.image.take_changes()
+                for _ in self._follower.follow_partitions(self.image, changes):
+                    pass
+                self._follower.follow_image(changes)
+                self._arrive(batch.end_offset)
+            else:
+                self._is_busy = True
+                self._tasks.add("metadata", self._replay_aside(batch), is_urgent=True)
+
+    def _replay_aside(self, batch: _Batch) -> Generator[None, None, None]:
+        image = self.image.fork()
+        for start in range(0, len(batch.records), SLICE_RECORDS):
+            part = batch.records[start : start + SLICE_RECORDS]
+            image.replay_all(part, batch.base_offset + start, batch.epoch)
+            yield
+        yield from self._take_over(image)
+
+    def _take_over(self, image: MetadataImage) -> Generator[None, None, None]:
+        changes = image.take_changes()
+        yield from self._follower.follow_partitions(image, changes)
+        self.image.become(image)
+        self._is_busy = False
+        self._follower.follow_image(changes)
+        self._arrive(self.image.last_offset + 1)
+        self._go_on()
+
+    def _arrive(self, end_offset: int) -> None:
+        self._published = end_offset
+        while self._waiting and self._waiting[0][0] <= end_offset:
+            self._waiting.popleft()[1]()
