@@ -1,0 +1,333 @@
+"""A connection from this node to another one: requests out, responses in, in order.
+
+Theory of operation. `send` queues a request and connects if need be. A new connection first asks for the versions that
+the other end serves; then requests leave as they come, up to `IN_FLIGHT_MAX` before the first is answered, and each
+goes in the highest version that both ends know. When the connection ends, everything sent or queued on it fails, and
+the next attempt waits: 50 ms, twice as long after each failure, with jitter. Whoever wants a request repeated repeats
+it.
+
+What the node learns about the other end is told as an event: it has closed the connection, refused one, or been silent
+for longer than a request may take. Only a refusal says that its process is gone.
+
+A response is received into memory of its own size, so that records are not copied on the way.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections import deque
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, Final, NamedTuple, Protocol
+
+from ottla.broker.loop.randomness import Randomness
+from ottla.wire import WireError, frames
+from ottla.wire.errors import ErrorCode
+from ottla.wire.index import MESSAGES
+from ottla.wire.types.api_versions import ApiVersionsRequest
+
+__all__ = ["Address", "Dial", "PeerConnection", "PeerError", "PeerEvent", "dial"]
+
+IN_FLIGHT_MAX: Final = 5
+QUEUED_MAX: Final = 1000
+"""Requests that wait for a connection or for their turn; more are refused."""
+BACKOFF_SECONDS: Final = 0.05
+BACKOFF_MAX_SECONDS: Final = 1.0
+_JITTER: Final = 0.2
+_SIZE_BYTES: Final = 4
+_API_VERSIONS: Final = 18
+_API_VERSIONS_VERSION: Final = 3
+
+
+class PeerEvent(Enum):
+    """What a connection has learned about the other end."""
+
+    CLOSED = "it has closed the connection"
+    REFUSED = "nobody listens there"
+    SILENT = "it has not answered in time"
+
+
+class PeerError(Exception):
+    """A request was not answered; whether it arrived is not known."""
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
+
+
+class Loop(Protocol):
+    """What is needed of an event loop."""
+
+    def time(self) -> float: ...
+    def call_later(self, delay: float, callback: Callable[[], Any]) -> Any: ...  # noqa: ANN401
+    def add_reader(self, fd: int, callback: Callable[[], Any]) -> None: ...
+    def remove_reader(self, fd: int) -> bool: ...
+    def add_writer(self, fd: int, callback: Callable[[], Any]) -> None: ...
+    def remove_writer(self, fd: int) -> bool: ...
+
+
+Dial = Callable[[Address], socket.socket]
+"""Begins to connect without waiting. TLS comes in here: what it gives is read and written as a socket is."""
+Done = Callable[[Any], None]
+"""Takes the response, or a PeerError."""
+
+
+def dial(address: Address) -> socket.socket:
+    """Begin a TCP connection."""
+    sock = socket.socket(socket.AF_INET6 if ":" in address.host else socket.AF_INET, socket.SOCK_STREAM)
+    sock.setblocking(False)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    code = sock.connect_ex(address)
+    if code not in (0, errno.EINPROGRESS):
+        sock.close()
+        raise OSError(code, os.strerror(code))
+    return sock
+
+
+class _Exchange:
+    """A request and whom its response is for."""
+
+    __slots__ = ("done", "key", "request", "timer", "version", "versions")
+
+    def __init__(self, request: object, versions: tuple[int, int], done: Done) -> None:
+        entry = MESSAGES[type(request).__name__]
+        assert entry.key is not None
+        self.key: int = entry.key
+        self.request = request
+        self.versions = versions
+        self.version = versions[1]
+        self.done = done
+        self.timer: Any = None
+
+
+class PeerConnection:
+    """Requests to one end point of another node. It connects when there is something to send."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        address: Address,
+        client_id: str,
+        *,
+        randomness: Randomness,
+        told: Callable[[PeerEvent], None] = lambda event: None,
+        dial: Dial = dial,
+        timeout_s: float = 30.0,
+    ) -> None:
+        self._loop = loop
+        self.address = address
+        self._client_id = client_id
+        self._randomness = randomness
+        self._told = told
+        self._dial = dial
+        self._timeout_s = timeout_s
+        self._sock: socket.socket | None = None
+        self._served: dict[int, tuple[int, int]] | None = None
+        """The versions that the other end serves, once it has said so."""
+        self._queued: deque[_Exchange] = deque()
+        self._in_flight: deque[_Exchange] = deque()
+        self._unsent = bytearray()
+        self._serial = 0
+        self._size = bytearray()
+        self._frame: memoryview | None = None
+        self._received_bytes = 0
+        self._failures = 0
+        self._retry: Any = None
+        self._is_closed = False
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the other end has said which versions it serves."""
+        return self._served is not None
+
+    def send(self, request: object, versions: tuple[int, int], done: Done, *, timeout_s: float | None = None) -> None:
+        """Send a request in the highest version of a range that the other end serves.
+
+        `done` is called once, with the response or a PeerError, and never before this returns.
+        """
+        exchange = _Exchange(request, versions, done)
+        if self._is_closed or len(self._queued) >= QUEUED_MAX:
+            reason = "the connection is closed" if self._is_closed else f"{QUEUED_MAX} requests wait already"
+            self._loop.call_later(0, lambda: done(PeerError(f"{self._name}: {reason}")))
+            return
+        exchange.timer = self._loop.call_later(timeout_s or self._timeout_s, lambda: self._expire(exchange))
+        self._queued.append(exchange)
+        if self._sock is None and self._retry is None:
+            self._retry = self._loop.call_later(0, self._connect)
+        elif self.is_ready:
+            self._send_queued()
+
+    def close(self) -> None:
+        """End it; what is not answered fails."""
+        self._is_closed = True
+        self._end("this node has closed the connection")
+
+    @property
+    def _name(self) -> str:
+        return f"{self.address.host}:{self.address.port}"
+
+    # --- connecting ---------------------------------------------------------------------------------------------------
+
+    def _connect(self) -> None:
+        self._retry = None
+        if self._is_closed or not self._queued:
+            return
+        try:
+            self._sock = self._dial(self.address)
+        except OSError as error:
+            self._failed_to_connect(error)
+            return
+        self._loop.add_writer(self._sock.fileno(), self._connected)
+
+    def _connected(self) -> None:
+        assert self._sock is not None
+        self._loop.remove_writer(self._sock.fileno())
+        code = self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            self._failed_to_connect(OSError(code, os.strerror(code)))
+            return
+        self._loop.add_reader(self._sock.fileno(), self._readable)
+        greeting = _Exchange(ApiVersionsRequest("ottla", "1"), (0, _API_VERSIONS_VERSION), self._greeted)
+        greeting.timer = self._loop.call_later(self._timeout_s, lambda: self._expire(greeting))
+        self._put(greeting)
+
+    def _failed_to_connect(self, error: OSError) -> None:
+        if error.errno == errno.ECONNREFUSED:
+            self._told(PeerEvent.REFUSED)
+        self._end(f"it cannot be reached: {error.strerror or error}")
+
+    def _greeted(self, response: Any) -> None:  # noqa: ANN401
+        if isinstance(response, PeerError):
+            return
+        if response.error_code:
+            self._end(f"it refuses ApiVersions: {ErrorCode(response.error_code).name}")
+            return
+        self._failures = 0
+        self._served = {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
+        self._send_queued()
+
+    # --- sending ------------------------------------------------------------------------------------------------------
+
+    def _send_queued(self) -> None:
+        while self._served is not None and self._queued and len(self._in_flight) < IN_FLIGHT_MAX:
+            exchange = self._queued.popleft()
+            low, high = self._served.get(exchange.key, (0, -1))
+            exchange.version = min(high, exchange.versions[1])
+            if exchange.version < max(low, exchange.versions[0]):
+                name = type(exchange.request).__name__.removesuffix("Request")
+                self._finish(exchange, PeerError(f"{self._name}: it does not serve {name} {exchange.versions}"))
+                continue
+            self._put(exchange)
+
+    def _put(self, exchange: _Exchange) -> None:
+        self._serial += 1
+        self._in_flight.append(exchange)
+        self._unsent += frames.write_request(
+            exchange.request, exchange.version, correlation_id=self._serial, client_id=self._client_id
+        )
+        self._flush()
+
+    def _flush(self) -> None:
+        sock = self._sock
+        if sock is None:
+            return
+        try:
+            while self._unsent:
+                sent = sock.send(self._unsent)
+                del self._unsent[:sent]
+        except (BlockingIOError, InterruptedError):
+            self._loop.add_writer(sock.fileno(), self._flush)
+            return
+        except OSError as error:
+            self._lost(f"sending failed: {error}")
+            return
+        self._loop.remove_writer(sock.fileno())
+
+    # --- receiving ----------------------------------------------------------------------------------------------------
+
+    def _readable(self) -> None:
+        assert self._sock is not None
+        try:
+            if self._frame is None:
+                piece = self._sock.recv(_SIZE_BYTES - len(self._size))
+                self._size += piece
+                if len(self._size) == _SIZE_BYTES:
+                    self._begin_frame()
+                count = len(piece)
+            else:
+                count = self._sock.recv_into(self._frame[self._received_bytes :])
+                self._received_bytes += count
+        except (BlockingIOError, InterruptedError):
+            return
+        except (OSError, WireError) as error:
+            self._lost(f"receiving failed: {error}")
+            return
+        if not count:
+            self._lost("it has closed the connection")
+        elif self._frame is not None and self._received_bytes == len(self._frame):
+            self._end_frame()
+
+    def _begin_frame(self) -> None:
+        size = int.from_bytes(self._size, "big", signed=True)
+        if not 0 < size <= frames.FRAME_MAX_BYTES:
+            raise WireError("Size", None, f"a frame of {size} bytes")
+        self._frame, self._received_bytes = memoryview(bytearray(size)), 0
+        self._size.clear()
+
+    def _end_frame(self) -> None:
+        content, self._frame = self._frame, None
+        assert content is not None
+        exchange, expected = self._in_flight[0], self._serial - len(self._in_flight) + 1
+        try:
+            response = frames.read_response(content, exchange.key, exchange.version)  # type: ignore[arg-type]
+        except WireError as error:
+            self._lost(f"its answer cannot be read: {error}")
+            return
+        if response.header.correlation_id != expected:
+            self._lost(f"it answers request {response.header.correlation_id}, and not {expected}")
+            return
+        self._in_flight.popleft()
+        self._finish(exchange, response.body)
+        self._send_queued()
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def _finish(self, exchange: _Exchange, response: object) -> None:
+        exchange.timer.cancel()
+        exchange.done(response)
+
+    def _expire(self, exchange: _Exchange) -> None:
+        if exchange in self._queued:  # it never left
+            self._queued.remove(exchange)
+            exchange.done(PeerError(f"{self._name}: there was no connection in time"))
+        elif exchange in self._in_flight:
+            self._told(PeerEvent.SILENT)
+            self._end("it has not answered in time")
+
+    def _lost(self, reason: str) -> None:
+        self._told(PeerEvent.CLOSED)
+        self._end(reason)
+
+    def _end(self, reason: str) -> None:
+        """Drop the connection; all that waits for it fails, and the next one is tried after a pause."""
+        sock, self._sock = self._sock, None
+        if sock is not None:
+            self._loop.remove_reader(sock.fileno())
+            self._loop.remove_writer(sock.fileno())
+            sock.close()
+        self._served, self._frame = None, None
+        self._size.clear()
+        self._unsent.clear()
+        failed = [*self._in_flight, *self._queued]
+        self._in_flight.clear()
+        self._queued.clear()
+        self._failures += 1
+        if self._retry is None and not self._is_closed:
+            pause = min(BACKOFF_SECONDS * 2 ** (self._failures - 1), BACKOFF_MAX_SECONDS)
+            pause *= 1 + _JITTER * (2 * self._randomness.fraction() - 1)
+            self._retry = self._loop.call_later(pause, self._connect)
+        for exchange in failed:
+            self._finish(exchange, PeerError(f"{self._name}: {reason}"))

@@ -1,0 +1,142 @@
+"""Connections from node to node, on virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from ottla.broker.loop.randomness import Randomness
+from ottla.broker.peers.peer_connection import Address, PeerConnection, PeerError, PeerEvent
+from ottla.testing.disk import VirtualDisk
+from ottla.testing.virtual_loop import VirtualLoop, VirtualSocket
+from ottla.wire.types import DescribeClusterRequest, DescribeQuorumRequest, VoteRequest
+from tests.unit.broker.virtual_node import running
+
+
+class Peer:
+    """A connection to a node, what came back on it, and what it has told."""
+
+    def __init__(self, loop: VirtualLoop, port: int = 9093, timeout_s: float = 2.0) -> None:
+        self.events: list[PeerEvent] = []
+        self.connection = PeerConnection(
+            loop,
+            Address("127.0.0.1", port),
+            "node-2",
+            randomness=Randomness(lambda size: bytes(size)),
+            told=self.events.append,
+            dial=loop.dial,
+            timeout_s=timeout_s,
+        )
+        self._loop = loop
+
+    async def ask(self, request: object, versions: tuple[int, int]) -> Any:
+        answered: asyncio.Future[Any] = self._loop.create_future()
+        self.connection.send(request, versions, answered.set_result)
+        return await answered
+
+
+def run(scenario: Callable[[VirtualLoop], Awaitable[None]]) -> None:
+    loop = VirtualLoop()
+    try:
+        loop.run_until_complete(scenario(loop))
+    finally:
+        loop.close()
+
+
+def test_requests_go_in_the_highest_version_that_both_know() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk()):
+            peer = Peer(loop)
+            kind = DescribeQuorumRequest
+            wanted = kind((kind.TopicData("__cluster_metadata", (kind.PartitionData(0),)),))
+            answers = await asyncio.gather(*(peer.ask(wanted, (0, 99)) for _ in range(20)))
+            assert {each.topics[0].partitions[0].leader_id for each in answers} == {1}
+            assert answers[0].nodes, "version 2 has them"
+            refused = await peer.ask(DescribeClusterRequest(), (50, 60))
+            assert isinstance(refused, PeerError)
+            assert "does not serve DescribeCluster (50, 60)" in str(refused)
+            assert peer.events == []
+            peer.connection.close()
+
+    run(scenario)
+
+
+def test_a_node_that_stops_is_told_of_and_then_refuses() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        disk = VirtualDisk()
+        peer = Peer(loop)
+        async with running(loop, disk):
+            assert (await peer.ask(DescribeClusterRequest(endpoint_type=2), (1, 2))).controller_id == 1
+        await asyncio.sleep(0.01)
+        assert peer.events == [PeerEvent.CLOSED]
+        failed = await peer.ask(DescribeClusterRequest(endpoint_type=2), (1, 2))
+        assert isinstance(failed, PeerError)
+        assert peer.events[-1] is PeerEvent.REFUSED
+        async with running(loop, disk):
+            assert (await peer.ask(DescribeClusterRequest(endpoint_type=2), (1, 2))).controller_id == 1
+        peer.connection.close()
+
+    run(scenario)
+
+
+def test_attempts_to_connect_become_rarer() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        peer = Peer(loop, port=1)
+        times = []
+        for _ in range(8):
+            assert isinstance(await peer.ask(DescribeClusterRequest(), (0, 2)), PeerError)
+            times.append(loop.time())
+        pauses = [later - earlier for earlier, later in itertools.pairwise(times)]
+        assert pauses == pytest.approx([0.04, 0.08, 0.16, 0.32, 0.64, 0.8, 0.8])
+        peer.connection.close()
+
+    run(scenario)
+
+
+def silent_server(loop: VirtualLoop, port: int) -> list[VirtualSocket]:
+    """Accepts connections, and says what it is told to say only."""
+    listening = loop.bind("127.0.0.1", port)
+    accepted: list[VirtualSocket] = []
+    loop.add_reader(listening.fileno(), lambda: accepted.append(listening.accept()[0]))
+    return accepted
+
+
+def test_silence_ends_a_connection_with_all_that_waits_for_it() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        silent_server(loop, 9093)
+        peer = Peer(loop)
+        first, second = await asyncio.gather(*(peer.ask(VoteRequest(), (0, 2)) for _ in range(2)))
+        assert isinstance(first, PeerError)
+        assert isinstance(second, PeerError)
+        assert loop.time() == pytest.approx(2.0)
+        peer.connection.close()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(b"\0\0\0\x04\0\0\0\x63", id="an answer to nothing that was asked"),
+        pytest.param(b"\xff\xff\xff\xff", id="a negative size"),
+        pytest.param(b"\x7f\xff\xff\xff", id="more than a frame may have"),
+        pytest.param(b"\0\0\0\x05\0\0\0\x01\0", id="cut off"),
+    ],
+)
+def test_an_answer_that_cannot_be_read_ends_the_connection(answer: bytes) -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        accepted = silent_server(loop, 9093)
+        peer = Peer(loop)
+        asked = asyncio.ensure_future(peer.ask(VoteRequest(), (0, 2)))
+        await asyncio.sleep(0.5)
+        accepted[0].send(answer)
+        assert isinstance(await asked, PeerError)
+        assert peer.events == [PeerEvent.CLOSED]
+        assert loop.time() < 1
+        peer.connection.close()
+
+    run(scenario)
