@@ -64,28 +64,30 @@ class BatchBuilder:
     """
 
     __slots__ = (
-        "_base_timestamp",
+        "_count",
         "_delete_horizon_ms",
         "_last_offset",
         "_max_timestamp",
         "_parts",
         "_size",
         "base_offset",
+        "base_timestamp",
     )
 
     def __init__(
         self, base_offset: int = 0, *, base_timestamp: int | None = None, delete_horizon_ms: int | None = None
     ) -> None:
         self.base_offset = base_offset
-        self._base_timestamp = base_timestamp if delete_horizon_ms is None else delete_horizon_ms
+        self.base_timestamp = base_timestamp if delete_horizon_ms is None else delete_horizon_ms
         self._delete_horizon_ms = delete_horizon_ms
         self._max_timestamp = _NO_TIMESTAMP
         self._last_offset = base_offset - 1
-        self._parts: list[bytes] = []
+        self._parts: list[Buffer] = []
+        self._count = 0
         self._size = HEADER_BYTES
 
     def __len__(self) -> int:
-        return len(self._parts)
+        return self._count
 
     @property
     def size_bytes(self) -> int:
@@ -113,14 +115,25 @@ class BatchBuilder:
             raise WireError(
                 "RecordBatch.records", None, f"offset {offset} is out of reach of base offset {self.base_offset}"
             )
-        if self._base_timestamp is None:
-            self._base_timestamp = timestamp
-        part = encode_record(offset_delta, timestamp - self._base_timestamp, key, value, headers)
+        if self.base_timestamp is None:
+            self.base_timestamp = timestamp
+        part = encode_record(offset_delta, timestamp - self.base_timestamp, key, value, headers)
         self._parts.append(part)
+        self._count += 1
         self._size += len(part)
         self._last_offset = offset
         self._max_timestamp = max(self._max_timestamp, timestamp)
         return len(part)
+
+    def append_encoded(self, timestamp: int, data: Buffer, count: int) -> None:
+        """Add so many records of one timestamp that are bytes already; their offsets go on from `next_offset`."""
+        if self.base_timestamp is None:
+            self.base_timestamp = timestamp
+        self._parts.append(data)
+        self._count += count
+        self._size += len(data)
+        self._last_offset += count
+        self._max_timestamp = max(self._max_timestamp, timestamp)
 
     def build(
         self,
@@ -159,12 +172,12 @@ class BatchBuilder:
             partition_leader_epoch,
             attributes,
             max(self._last_offset - self.base_offset, 0) if last_offset_delta is None else last_offset_delta,
-            _NO_TIMESTAMP if self._base_timestamp is None else self._base_timestamp,
+            _NO_TIMESTAMP if self.base_timestamp is None else self.base_timestamp,
             self._max_timestamp if max_timestamp is None else max_timestamp,
             producer_id,
             producer_epoch,
             base_sequence,
-            len(self._parts),
+            self._count,
         )
 
 

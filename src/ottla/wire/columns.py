@@ -18,10 +18,8 @@ of the compiled engine, pyarrow by the Arrow methods. `warm_up` does it all befo
 
 from __future__ import annotations
 
-import functools
-import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.wire.batch_record import Record
 from ottla.wire.batch_view import (
@@ -37,16 +35,13 @@ from ottla.wire.batch_view import (
 from ottla.wire.columns_pure import POSITION_MAX, Joined, Options, control_type, decode_pure
 from ottla.wire.columns_table import BATCH_FIELDS, BatchColumns, Columns, HeaderColumns, read_only
 from ottla.wire.compress import DEFAULT_MAX_BYTES
+from ottla.wire.engine import Engine, is_compiled
 from ottla.wire.fault import WireError
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from ottla.wire.columns_table import Bools, Int32s, Int64s, Octets
 
 __all__ = ["BATCH_FIELDS", "BatchColumns", "Columns", "Engine", "HeaderColumns", "decode_columns", "warm_up"]
-
-Engine = Literal["auto", "numba", "pure"]
 
 
 def decode_columns(
@@ -67,13 +62,10 @@ def decode_columns(
     if len(chunk) > POSITION_MAX:
         raise ValueError(f"a chunk of {len(chunk)} bytes: columns take at most {POSITION_MAX}")
     options = Options(check_crc, include_control, keep_batches, max_decompressed_bytes)
-    kernels = None if engine == "pure" else _kernels()
-    if kernels is None:
-        if engine == "numba":
-            raise ModuleNotFoundError("numba is not installed (it comes with ottla[spark])")
+    if not is_compiled(engine):
         return decode_pure(chunk, options)
     try:
-        return _decode_compiled(kernels, chunk, options)
+        return _decode_compiled(chunk, options)
     except _GaveUpError:
         # Damage or an old format: the reference reads it, or raises the error.
         return decode_pure(chunk, options)
@@ -96,23 +88,13 @@ class _GaveUpError(Exception):
     """The compiled engine does not read this chunk."""
 
 
-@functools.cache
-def _kernels() -> ModuleType | None:
-    try:
-        from ottla.wire import columns_kernels
-    except ImportError as error:
-        if error.name is None or not error.name.startswith(("numba", "llvmlite")):
-            raise
-        warnings.warn("numba is not installed: record batches are read by slow pure Python", stacklevel=3)
-        return None
-    return columns_kernels
-
-
 # --- the compiled engine ----------------------------------------------------------------------------------------------
 
 
-def _decode_compiled(kernels: ModuleType, chunk: Buffer, options: Options) -> Columns:
+def _decode_compiled(chunk: Buffer, options: Options) -> Columns:
     import numpy as np
+
+    from ottla.wire import columns_kernels as kernels
 
     data = read_only(chunk)
     batch_count, end_position, is_odd = kernels.count_batches(data)
@@ -128,7 +110,7 @@ def _decode_compiled(kernels: ModuleType, chunk: Buffer, options: Options) -> Co
     np.cumsum(np.where(chosen, batches.field("record_count"), 0), out=batches.record_start[1:])
     picked = table if chosen.all() else np.ascontiguousarray(table[:, chosen])
     data, starts, ends = _sections(data, view, picked, options.max_decompressed_bytes)
-    return _walk_compiled(kernels, data, starts, ends, picked, batches, end_position)
+    return _walk_compiled(data, starts, ends, picked, batches, end_position)
 
 
 def _check_crcs(view: memoryview, table: Int64s) -> None:
@@ -172,7 +154,6 @@ def _sections(
 
 
 def _walk_compiled(
-    kernels: ModuleType,
     data: Octets,
     starts: Int64s,
     ends: Int64s,
@@ -181,6 +162,8 @@ def _walk_compiled(
     end_position: int,
 ) -> Columns:
     import numpy as np
+
+    from ottla.wire import columns_kernels as kernels
 
     total = kernels.count_records(picked, starts, ends)
     if total < 0:

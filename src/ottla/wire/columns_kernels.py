@@ -315,7 +315,7 @@ def walk_headers(
 
 
 @intrinsic
-def _copy(typing: Any, target: Any, target_at: Any, source: Any, source_at: Any, size: Any) -> Any:  # noqa: ANN401, ARG001, RUF100
+def copy(typing: Any, target: Any, target_at: Any, source: Any, source_at: Any, size: Any) -> Any:  # noqa: ANN401, ARG001, RUF100
     """memcpy between two arrays: a byte loop, or assigning slices, takes two to five times as long."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -341,6 +341,6 @@ def copy_runs(data: Octets, starts: Int32s, lengths: Int32s, ends: Int32s, outpu
     for row in range(len(starts)):
         length = np.int64(lengths[row])
         if length > 0:
-            _copy(output, at, data, np.int64(starts[row]), length)
+            copy(output, at, data, np.int64(starts[row]), length)
             at += length
         ends[row + 1] = at

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ottla.wire import WireError, columns
+from ottla.wire import WireError, columns, columns_kernels
 from ottla.wire.batch import (
     BatchBuilder,
     Compression,
@@ -22,6 +22,7 @@ from ottla.wire.batch import (
     split_batches,
 )
 from ottla.wire.columns import BATCH_FIELDS, BatchColumns, Columns, Engine, decode_columns
+from ottla.wire.engine import _has_numba
 from tests.unit.wire import batch_vectors as golden
 
 ENGINES: list[Engine] = ["numba", "pure"]
@@ -187,13 +188,11 @@ def test_positions_point_into_the_callers_buffer(chunk: Callable[[bytes], Any]):
 
 
 def test_each_loop_is_compiled_once():
-    kernels = columns._kernels()
-    assert kernels is not None
     batch = build_batch([Record(0, 1, b"k", b"v", (("h", b"v"),))])
     for chunk in (batch, bytearray(batch), build_batch([Record(0, 1, b"k", b"v")], compression=Compression.LZ4)):
         decode_columns(chunk, engine="numba").to_arrow()
-    for name in kernels.__all__:
-        assert len(getattr(kernels, name).signatures) == 1, name
+    for name in columns_kernels.__all__:
+        assert len(getattr(columns_kernels, name).signatures) == 1, name
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -230,12 +229,10 @@ def test_chunks_are_smaller_than_positions_reach():
 
 @pytest.fixture
 def no_numba(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    columns._kernels.cache_clear()
+    _has_numba.cache_clear()
     monkeypatch.setitem(sys.modules, "numba", None)
-    monkeypatch.delitem(sys.modules, "ottla.wire.columns_kernels", raising=False)
-    monkeypatch.delattr("ottla.wire.columns_kernels", raising=False)
     yield
-    columns._kernels.cache_clear()
+    _has_numba.cache_clear()
 
 
 @pytest.mark.usefixtures("no_numba")
@@ -261,8 +258,6 @@ def test_columns_can_be_sent_to_other_processes(engine: Engine):
 
 
 def test_loops_compile_where_nothing_can_be_kept():
-    from ottla.wire import columns_kernels
-
     namespace: dict[str, Any] = {}
     exec("def double(number):\n    return number * 2", namespace)  # no file, so numba finds no place beside it
     assert columns_kernels.compiled(namespace["double"])(21) == 42
