@@ -56,6 +56,12 @@ class Topic(NamedTuple):
     is_internal: bool
     partitions: Mapping[int, Partition]
 
+    @property
+    def available(self) -> list[int]:
+        """The partitions that have a leader; all of them while none has, for then all have to be waited for."""
+        led = [each.partition for each in self.partitions.values() if each.leader >= 0]
+        return sorted(led or self.partitions)
+
 
 class Endpoint(Protocol):
     """A broker's address, in the answers to Produce and Fetch as in Metadata's."""

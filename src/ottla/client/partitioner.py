@@ -10,9 +10,15 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from struct import unpack_from
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-__all__ = ["Sticky", "murmur2", "partition_of_key"]
+from ottla.wire.engine import Engine, is_compiled
+
+if TYPE_CHECKING:
+    from ottla.wire.columns_table import Int64s
+    from ottla.wire.row_encoder import ByteColumn
+
+__all__ = ["Sticky", "murmur2", "partition_of_key", "partitions_of_keys"]
 
 _SEED: Final = 0x9747B28C
 _M: Final = 0x5BD1E995
@@ -40,12 +46,27 @@ def partition_of_key(key: bytes | bytearray | memoryview, partition_count: int) 
     return (murmur2(key) & _WITHOUT_SIGN) % partition_count
 
 
+def partitions_of_keys(keys: ByteColumn, partition_count: int, engine: Engine = "auto") -> Int64s:
+    """`partition_of_key` for each key of a column; what it gives for a null means nothing."""
+    import numpy as np
+
+    if not is_compiled(engine):
+        found = [partition_of_key(keys.cell(row) or b"", partition_count) for row in range(len(keys.start))]
+        return np.array(found, np.int64)
+    from ottla.wire.row_kernels import hash_runs
+
+    hashes = np.empty(len(keys.start), np.int64)
+    hash_runs(*keys, hashes)
+    return (hashes & _WITHOUT_SIGN) % partition_count
+
+
 class Sticky:
     """Where records without a key go, by topic."""
 
     def __init__(self, random_below: Callable[[int], int] = random.randrange) -> None:
         self._random_below = random_below
         self._current: dict[str, int] = {}
+        self._spread_bytes: dict[str, int] = {}
 
     def current(self, topic: str, available: Sequence[int]) -> int:
         """The partition to stay with; `available` are those that have a leader, in ascending order."""
@@ -58,3 +79,15 @@ class Sticky:
         """The batch is full: the next partition in turn."""
         current = self.current(topic, available)
         self._current[topic] = available[(available.index(current) + 1) % len(available)]
+        self._spread_bytes.pop(topic, None)
+
+    def spread(self, topic: str, available: Sequence[int], sizes: Int64s, batch_bytes: int) -> Int64s:
+        """The partitions of many records of these sizes: they move on whenever a batch is full."""
+        import numpy as np
+
+        ends = np.cumsum(sizes) + self._spread_bytes.get(topic, 0)
+        turns = np.append(ends - sizes, ends[-1:]) // batch_bytes + available.index(self.current(topic, available))
+        partitions: Int64s = np.array(available)[turns % len(available)]
+        self._current[topic] = int(partitions[-1])
+        self._spread_bytes[topic] = int(ends[-1]) % batch_bytes
+        return partitions[:-1]

@@ -3,6 +3,7 @@
     producer = Producer(client, compression="zstd", idempotent=True)
     placed = await producer.send("orders", b"tea", key=b"alice")
     await producer.send_all([ProducerRecord("orders", value) for value in values])
+    await producer.send_batches(batches)              # filled by `ottla.client.row_batches` from columns
 
 Theory of operation. `send_all` sorts the records into batches, one queue for each partition, and sends rounds: each
 leader gets one request with the first batch of each of its partitions. So there is one batch of a partition on its way
@@ -22,7 +23,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 from ottla.client.backoff import Deadline
@@ -84,11 +85,11 @@ class _Identity(NamedTuple):
 
 
 class _Batch:
-    """Records for one partition, and their places in what the caller gave."""
+    """Records for one partition, and their places in what the caller gave, if the caller asks for them."""
 
-    def __init__(self, at: TopicPartition) -> None:
+    def __init__(self, at: TopicPartition, builder: BatchBuilder) -> None:
         self.at = at
-        self.builder = BatchBuilder()
+        self.builder = builder
         self.places: list[int] = []
         self.timestamps_ms: list[int] = []
         self.encoded: bytes | None = None
@@ -154,18 +155,23 @@ class Producer:
         given = list(records)
         deadline = Deadline(self._delivery_timeout_ms)
         topics = await self._client.topics({record.topic for record in given}, deadline)
-        queues = self._sorted(given, topics)
-        if not self._is_idempotent:
-            return await self._send_queues(len(given), queues, deadline)
-        async with self._one_at_a_time:
-            return await self._send_queues(len(given), queues, deadline)
+        return await self._send_queues(len(given), self._sorted(given, topics), deadline)
+
+    async def send_batches(self, batches: Mapping[TopicPartition, Iterable[BatchBuilder]]) -> None:
+        """Write batches that are filled already, those of a partition in order.
+
+        If some cannot be written, the others are, except those behind them in the same partition; then ProduceError
+        says why.
+        """
+        queues = {at: deque(_Batch(at, each) for each in some) for at, some in batches.items()}
+        await self._send_queues(0, queues, Deadline(self._delivery_timeout_ms))
 
     # --- sorting into batches -----------------------------------------------------------------------------------------
 
     def _sorted(self, records: Sequence[ProducerRecord], topics: dict[str, Topic]) -> Queues:
         queues: Queues = {}
         now_ms = time.time_ns() // 1_000_000
-        available = {name: _available(topic) for name, topic in topics.items()}
+        available = {name: topic.available for name, topic in topics.items()}
         for place, record in enumerate(records):
             at = TopicPartition(record.topic, self._partition(record, topics[record.topic], available[record.topic]))
             batch = self._open_batch(queues, at)
@@ -179,7 +185,7 @@ class Producer:
     def _open_batch(self, queues: Queues, at: TopicPartition) -> _Batch:
         queue = queues.setdefault(at, deque())
         if not queue or queue[-1].builder.size_bytes >= self._batch_bytes:
-            queue.append(_Batch(at))
+            queue.append(_Batch(at, BatchBuilder()))
         return queue[-1]
 
     def _partition(self, record: ProducerRecord, topic: Topic, available: Sequence[int]) -> int:
@@ -192,6 +198,12 @@ class Producer:
     # --- sending ------------------------------------------------------------------------------------------------------
 
     async def _send_queues(self, count: int, queues: Queues, deadline: Deadline) -> list[Delivered]:
+        if not self._is_idempotent:
+            return await self._send_rounds(count, queues, deadline)
+        async with self._one_at_a_time:
+            return await self._send_rounds(count, queues, deadline)
+
+    async def _send_rounds(self, count: int, queues: Queues, deadline: Deadline) -> list[Delivered]:
         delivered: list[Delivered | None] = [None] * count
         failure: ClientError | None = None
         while queues:
@@ -293,7 +305,7 @@ class Producer:
             when_ms = timestamp_ms if append_time_ms == _NO_APPEND_TIME else append_time_ms
             delivered[place] = Delivered(batch.at.topic, batch.at.partition, offset, when_ms)
         if self._is_idempotent:
-            self._sequences[batch.at] = increment_sequence(self._sequences.get(batch.at, 0), len(batch.places))
+            self._sequences[batch.at] = increment_sequence(self._sequences.get(batch.at, 0), len(batch.builder))
 
     # --- who we are ---------------------------------------------------------------------------------------------------
 
@@ -335,12 +347,6 @@ def _front(queues: Queues) -> dict[TopicPartition, _Batch]:
             break
         front[at] = queue[0]
     return front
-
-
-def _available(topic: Topic) -> list[int]:
-    """The partitions that have a leader; all of them while none has, for then all have to be waited for."""
-    led = [each.partition for each in topic.partitions.values() if each.leader >= 0]
-    return sorted(led or topic.partitions)
 
 
 def _explained(reply: ProduceResponsePartitionProduceResponse) -> str | None:

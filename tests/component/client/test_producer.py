@@ -12,7 +12,7 @@ from ottla.client import producer as producer_module
 from ottla.client.errors import ConfigurationError, ConnectionLostError, ProduceError, ResponseError
 from ottla.client.partitioner import partition_of_key
 from ottla.wire import frames, types
-from ottla.wire.batch import BatchView, Compression, split_batches
+from ottla.wire.batch import BatchBuilder, BatchView, Compression, split_batches
 from ottla.wire.errors import ErrorCode
 from tests.component.client.fake import DROP, HOLD, FakeCluster, topic_id
 from tests.unit.client.running import run
@@ -367,6 +367,41 @@ def test_calls_of_an_idempotent_producer_do_not_overtake_each_other():
             log.errors[ORDERS] = [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 3
             await asyncio.gather(*(producer.send("orders", b"%d" % number) for number in range(5)))
             assert [each.base_sequence for each in log.views(ORDERS)] == [0, 1, 2, 3, 4]
+
+    run(body)
+
+
+def filled(*values: bytes) -> BatchBuilder:
+    batch = BatchBuilder()
+    for value in values:
+        batch.append(7, None, value)
+    return batch
+
+
+def test_batches_that_are_filled_already_are_sent_in_order():
+    async def body() -> None:
+        cluster, log = cluster_of(2, orders=[1, 2])
+        async with cluster, cluster.client() as client:
+            other = TopicPartition("orders", 1)
+            producer = Producer(client, idempotent=True)
+            await producer.send_batches({ORDERS: [filled(b"a", b"b"), filled(b"c")], other: [filled(b"d")]})
+            await producer.send_batches({ORDERS: [filled(b"e")]})
+            assert (log.values(ORDERS), log.values(other)) == ([b"a", b"b", b"c", b"e"], [b"d"])
+            assert [(each.producer_id, each.base_sequence) for each in log.views(ORDERS)] == [(70, 0), (70, 2), (70, 3)]
+            assert len(cluster.broker(1).asked_for("Produce")) == 3
+
+    run(body)
+
+
+def test_a_filled_batch_that_cannot_be_written_is_told_like_records():
+    async def body() -> None:
+        cluster, log = cluster_of(orders=[1, 1])
+        async with cluster, cluster.client() as client:
+            log.errors[ORDERS] = [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.MESSAGE_TOO_LARGE]
+            other = TopicPartition("orders", 1)
+            with pytest.raises(ProduceError, match=r"Produce at broker 1 \S+ for orders-0: MESSAGE_TOO_LARGE"):
+                await Producer(client).send_batches({ORDERS: [filled(b"a"), filled(b"b")], other: [filled(b"c")] * 2})
+            assert (log.values(ORDERS), log.values(other)) == ([], [b"c", b"c"])
 
     run(body)
 
