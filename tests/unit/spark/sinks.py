@@ -12,7 +12,7 @@ from ottla.spark.options import read_options
 from ottla.spark.sink.columns import Columns
 from ottla.spark.sink.exactly_once import Prepared, Task, prepare
 from ottla.spark.sink.options import SinkOptions
-from ottla.spark.sink.record_writer import Records
+from ottla.spark.sink.row_writer import TaskRows
 from ottla.spark.sink.transaction_end import commit_all
 from ottla.spark.topic.batch_reader import PlainReader
 from ottla.spark.topic.options import TopicOptions
@@ -32,7 +32,7 @@ class Sink:
     def task(self, values: Sequence[str], *, batch_id: int = 0, partition_id: int = 0) -> Prepared:
         batches = [pa.RecordBatch.from_pydict({"value": list(values)})] if values else []
         task = Task(f"q-{self.topic}", batch_id, partition_id)
-        return prepare(self.client, self.options, task, Records(batches, VALUE_ONLY, self.topic))
+        return prepare(self.client, self.options, task, TaskRows(batches, VALUE_ONLY, self.topic))
 
     def commit(self, *prepared: Prepared) -> None:
         commit_all(self.client, self.options, prepared)

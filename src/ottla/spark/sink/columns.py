@@ -1,17 +1,20 @@
-"""The columns that a query must have to be written, and the records in its Arrow batches."""
+"""The columns that a query must have to be written, and the rows in its Arrow batches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.client.producer import ProducerRecord
+from ottla.client.row_batches import UNNAMED, places_by_value
 from ottla.spark.errors import OttlaSparkError
+from ottla.wire.row_encoder import ByteColumn, HeaderLists, Rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Columns", "records_of"]
+    from ottla.wire.columns_table import Int64s
+
+__all__ = ["Columns", "Piece", "piece_of"]
 
 HEADERS: Final = "array<struct<key:string,value:binary>>"
 TYPES: Final = {
@@ -50,32 +53,51 @@ class Columns(NamedTuple):
         return cls("key" in types, "topic" in types, "partition" in types, "headers" in types)
 
 
-def records_of(batch: pa.RecordBatch, columns: Columns, topic: str) -> Iterator[ProducerRecord]:
-    """The records of an Arrow batch. The option `topic` takes precedence over the column."""
-    size = batch.num_rows
-    values = _bytes(batch, "value")
-    keys = _bytes(batch, "key") if columns.key else [None] * size
-    partitions = batch.column("partition").to_pylist() if columns.partition else [None] * size
-    headers = batch.column("headers").to_pylist() if columns.headers else [None] * size
-    topics = [topic] * size if topic else batch.column("topic").to_pylist()
-    for name, value, key, listed, partition in zip(topics, values, keys, headers, partitions, strict=True):
-        if name is None:
-            raise OttlaSparkError("column topic: a row has none; give the option topic, or leave such rows out")
-        yield ProducerRecord(name, value, key, _headers(listed), partition)
+class Piece(NamedTuple):
+    """Rows that are written together."""
+
+    rows: Rows
+    topics: list[tuple[str, Int64s]]
+    """The topics that there are, and which of the rows go there."""
+    topic_names: ByteColumn
+    """Of each row; nulls if the topic is an option."""
+    partitions: Int64s | None
+    """Of each row, or `UNNAMED`."""
 
 
-def _bytes(batch: pa.RecordBatch, name: str) -> list[Any]:
+def piece_of(batch: pa.RecordBatch, columns: Columns, topic: str) -> Piece:
+    """The rows of an Arrow batch. The topic that is given as an option wins over the column."""
+    import numpy as np
+
+    count = batch.num_rows
+    rows = Rows(
+        ByteColumn.of(batch.column("key")) if columns.key else ByteColumn.nulls(count),
+        ByteColumn.of(batch.column("value")),
+        _headers(batch.column("headers")) if columns.headers else HeaderLists.none(count),
+    )
+    partitions = _partitions(batch.column("partition")) if columns.partition else None
+    if topic:
+        return Piece(rows, [(topic, np.arange(count))], ByteColumn.nulls(count), partitions)
+    names = batch.column("topic")
+    return Piece(rows, _topics(names), ByteColumn.of(names), partitions)
+
+
+def _topics(names: pa.Array) -> list[tuple[str, Int64s]]:
+    if names.null_count:
+        raise OttlaSparkError("column topic: a row has none; give the option topic, or leave such rows out")
+    encoded = names.dictionary_encode()
+    return [(encoded.dictionary[code].as_py(), places) for code, places in places_by_value(encoded.indices.to_numpy())]
+
+
+def _partitions(column: pa.Array) -> Int64s:
     import pyarrow as pa
 
-    column = batch.column(name)
-    found: list[Any] = (column.cast(pa.binary()) if pa.types.is_string(column.type) else column).to_pylist()
+    found: Int64s = column.cast(pa.int64()).fill_null(UNNAMED).to_numpy()
     return found
 
 
-def _headers(listed: list[dict[str, Any] | None] | None) -> list[tuple[str, bytes | None]]:
-    found = []
-    for each in listed or ():
-        if each is None or each["key"] is None:
-            raise OttlaSparkError("column headers: a header has no key")
-        found.append((each["key"], each["value"]))
-    return found
+def _headers(lists: pa.Array) -> HeaderLists:
+    pairs = lists.flatten()
+    if pairs.null_count or pairs.field("key").null_count:
+        raise OttlaSparkError("column headers: a header has no key")
+    return HeaderLists.of(lists)

@@ -30,8 +30,9 @@ from ottla.client.topics import NewTopic, add_partitions, create, is_unknown
 from ottla.client.transactions import Identity, Mark, begin, commit_offsets
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.notes import warn
+from ottla.spark.sink.digest import Digest
 from ottla.spark.sink.options import SinkOptions
-from ottla.spark.sink.record_writer import Digest, Records, write_all
+from ottla.spark.sink.row_writer import TaskRows, write_all
 from ottla.wire.errors import ErrorCode
 
 __all__ = ["Prepared", "Task", "marker_group", "prepare", "read_marker", "read_markers"]
@@ -68,7 +69,7 @@ def marker_group(query_id: str, options: SinkOptions) -> str:
     return f"{options.transactional_id_prefix}-sink-{query_id}-{options.sink_tag}"
 
 
-def prepare(client: BlockingClient, options: SinkOptions, task: Task, records: Records) -> Prepared:
+def prepare(client: BlockingClient, options: SinkOptions, task: Task, rows: TaskRows) -> Prepared:
     """Write a task's rows in a transaction and leave it open."""
     client.call(_ensure_marker_topic, options.marker_topic, task.partition_id + 1)
     identity = client.call(begin, task.transactional_id(options), timeout_ms=options.transaction_timeout_ms)
@@ -76,12 +77,12 @@ def prepare(client: BlockingClient, options: SinkOptions, task: Task, records: R
     if marker is None:
         _check_missing(task, read_markers(client, options, task.query_id), options)
     elif _is_written(task, marker, options):
-        _compare(task, marker, records.read_on())
-        return Prepared(task, records.digest.rows, None)
-    write_all(client, options, records, identity)
-    mark = Mark(task.batch_id + 1, json.dumps(records.digest._asdict()))
+        _compare(task, marker, rows.read_on())
+        return Prepared(task, rows.digest.rows, None)
+    write_all(client, options, rows, identity)
+    mark = Mark(task.batch_id + 1, json.dumps(rows.digest._asdict()))
     client.call(commit_offsets, identity, marker_group(task.query_id, options), {task.marker_at(options): mark})
-    return Prepared(task, records.digest.rows, identity)
+    return Prepared(task, rows.digest.rows, identity)
 
 
 def read_marker(client: BlockingClient, options: SinkOptions, task: Task) -> Committed | None:

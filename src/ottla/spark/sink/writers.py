@@ -14,7 +14,7 @@ from ottla.spark.errors import OttlaSparkError
 from ottla.spark.sink.columns import Columns
 from ottla.spark.sink.exactly_once import Prepared, Task, prepare
 from ottla.spark.sink.options import SinkOptions
-from ottla.spark.sink.record_writer import Records, write_all
+from ottla.spark.sink.row_writer import TaskRows, write_all
 from ottla.spark.sink.transaction_end import abort_all, commit_all
 
 if TYPE_CHECKING:
@@ -53,19 +53,19 @@ class _Writer:
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         with one_sentence():
-            records = Records(iterator, self._columns, self._options.topic)
+            rows = TaskRows(iterator, self._columns, self._options.topic)
             task = self._exact_task() if self._options.exactly_once else None
             try:
-                return self._write(client_for(self._options), records, task)
+                return self._write(client_for(self._options), rows, task)
             except Exception:
                 forget_client(self._options)  # it may have pending requests; the next attempt begins without any
                 raise
 
-    def _write(self, client: BlockingClient, records: Records, task: Task | None) -> Written:
+    def _write(self, client: BlockingClient, rows: TaskRows, task: Task | None) -> Written:
         if task is None:
-            write_all(client, self._options, records, None)
-            return Written(records.digest.rows)
-        prepared = prepare(client, self._options, task, records)
+            write_all(client, self._options, rows, None)
+            return Written(rows.digest.rows)
+        prepared = prepare(client, self._options, task, rows)
         return Written(prepared.rows, prepared)
 
     def _exact_task(self) -> Task:
