@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from ottla.client.metadata import Partition, Topic, TopicPartition
 from ottla.client.partitioner import partition_of_key
 from ottla.client.row_batches import UNNAMED, RowBatches, places_by_value
-from ottla.wire import row_kernels
+from ottla.wire import engine, row_kernels
 from ottla.wire.batch import BatchBuilder, BatchView, split_batches
 from ottla.wire.row_encoder import ByteColumn, HeaderLists, Rows
 
@@ -86,6 +87,17 @@ def test_values_are_found_with_their_places():
     found = {value: places.tolist() for value, places in places_by_value(np.array([5, -1, 5, 2]))}
     assert found == {-1: [1], 2: [3], 5: [0, 2]}
     assert list(places_by_value(np.array([], np.int64))) == []
+
+
+def test_without_numba_the_rows_are_the_same(monkeypatch: pytest.MonkeyPatch):
+    found = []
+    for has_numba in (True, False):
+        monkeypatch.setattr(engine, "_has_numba", lambda answer=has_numba: answer)
+        batches = RowBatches(batch_bytes=100)
+        batches.add(rows_of(numbers(40), [b"%d" % number for number in range(40)]), [(topic_of(), np.arange(40))])
+        taken = batches.take()
+        found.append(({at: [len(each) for each in some] for at, some in taken.items()}, written(taken)))
+    assert found[0] == found[1]
 
 
 def test_each_loop_is_compiled_once():
