@@ -279,11 +279,14 @@ class Client(TypedSend):
 
     async def _coordinator(self, wanted: Coordinated, deadline: Deadline) -> int:
         if wanted not in self._coordinators:
-            node_id = await self._find_coordinator(wanted, deadline)
-            if len(self._coordinators) >= COORDINATORS_HELD_MAX:
-                self._coordinators.pop(next(iter(self._coordinators)))
-            self._coordinators[wanted] = node_id
+            self.learn_coordinator(wanted, await self._find_coordinator(wanted, deadline))
         return self._coordinators[wanted]
+
+    def learn_coordinator(self, wanted: Coordinated, node_id: int) -> None:
+        """Take somebody's word for who coordinates; whoever does not, says so, and then the cluster is asked."""
+        if len(self._coordinators) >= COORDINATORS_HELD_MAX:
+            self._coordinators.pop(next(iter(self._coordinators)))
+        self._coordinators[wanted] = node_id
 
     async def _find_coordinator(self, wanted: Coordinated, deadline: Deadline) -> int:
         kind, key = wanted

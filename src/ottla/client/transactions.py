@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from ottla.client.client import Client
+from ottla.client.answers import Coordinated
+from ottla.client.client import Client, always
 from ottla.client.errors import check
 from ottla.client.features import finalized_levels
 from ottla.client.leaders import by_topic
@@ -27,7 +28,7 @@ from ottla.wire.types.add_partitions_to_txn import (
     AddPartitionsToTxnRequestAddPartitionsToTxnTopic,
 )
 from ottla.wire.types.end_txn import EndTxnRequest
-from ottla.wire.types.init_producer_id import InitProducerIdRequest
+from ottla.wire.types.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.wire.types.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestTxnOffsetCommitRequestPartition,
@@ -56,6 +57,8 @@ class Identity(NamedTuple):
     producer_epoch: int
     version: int
     """The transaction version of the cluster."""
+    coordinator: int
+    """The node that coordinates the transaction, so that another process need not look for it."""
 
     @property
     def is_implicit(self) -> bool:
@@ -72,10 +75,12 @@ class Mark(NamedTuple):
 async def begin(client: Client, transactional_id: str, *, timeout_ms: int) -> Identity:
     """Take an id over. What is under way in another's transaction is waited for."""
     request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=timeout_ms)
-    answer = await client.send(request, coordinator=("transaction", transactional_id))
-    check(None, "InitProducerId", answer.error_code, f"transactional id {transactional_id}")
-    levels = await finalized_levels(client)
-    return Identity(transactional_id, answer.producer_id, answer.producer_epoch, levels.get(FEATURE, 0))
+    answer = await client.ask("InitProducerId", always(request), coordinator=("transaction", transactional_id))
+    found = answer.of(InitProducerIdResponse)
+    check(None, "InitProducerId", found.error_code, f"transactional id {transactional_id}")
+    assert answer.peer.node_id is not None, "coordinators are found by their node ids"
+    version = (await finalized_levels(client)).get(FEATURE, 0)
+    return Identity(transactional_id, found.producer_id, found.producer_epoch, version, answer.peer.node_id)
 
 
 async def add_partitions(client: Client, identity: Identity, partitions: Iterable[TopicPartition]) -> None:
@@ -140,9 +145,11 @@ def _commit_request(identity: Identity, group_id: str, marks: Mapping[TopicParti
 
 async def end(client: Client, identity: Identity, *, commit: bool) -> None:
     """Commit or abort. ResponseError if the transaction is no longer this one's to end."""
+    coordinated: Coordinated = ("transaction", identity.transactional_id)
+    client.learn_coordinator(coordinated, identity.coordinator)
     answer = await client.send(
         EndTxnRequest(*identity[:3], commit),
-        coordinator=("transaction", identity.transactional_id),
+        coordinator=coordinated,
         max_version=None if identity.is_implicit else EXPLICIT_MAX,
     )
     check(None, "EndTxn", answer.error_code, f"transactional id {identity.transactional_id}")
