@@ -95,8 +95,9 @@ class Sessions:
 
 
 def plain_environment() -> dict[str, str]:
-    """The environment of this process without what a session of Spark Connect has left there for its children."""
-    return {name: value for name, value in os.environ.items() if name not in CONNECT_VARIABLES}
+    """For a child: without what a session of Spark Connect has left here, and with this Python for executors."""
+    kept = {name: value for name, value in os.environ.items() if name not in CONNECT_VARIABLES}
+    return kept | {"PYSPARK_PYTHON": sys.executable}
 
 
 # --- processes --------------------------------------------------------------------------------------------------------

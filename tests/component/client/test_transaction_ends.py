@@ -1,11 +1,12 @@
 """A transaction that is begun by one client and ended by another."""
 
 import pytest
-from tests.unit.client.fake import FakeCluster, run
 
 from ottla.client.transactions import begin, end
 from ottla.wire import types
 from ottla.wire.errors import ErrorCode
+from tests.component.client.fake import FakeCluster
+from tests.unit.client.running import run
 
 
 @pytest.mark.parametrize("coordinator_now", [2, 1])
