@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from ottla.broker.peers.peer_connection import Address, PeerConnection, PeerErro
 from ottla.testing.disk import VirtualDisk
 from ottla.testing.virtual_loop import VirtualLoop, VirtualSocket
 from ottla.wire.types import DescribeClusterRequest, DescribeQuorumRequest, VoteRequest
-from tests.unit.broker.virtual_node import running
+from tests.unit.broker.virtual_node import run, running
 
 
 class Peer:
@@ -37,14 +36,6 @@ class Peer:
         answered: asyncio.Future[Any] = self._loop.create_future()
         self.connection.send(request, versions, answered.set_result)
         return await answered
-
-
-def run(scenario: Callable[[VirtualLoop], Awaitable[None]]) -> None:
-    loop = VirtualLoop()
-    try:
-        loop.run_until_complete(scenario(loop))
-    finally:
-        loop.close()
 
 
 def test_requests_go_in_the_highest_version_that_both_know() -> None:

@@ -1,9 +1,9 @@
 """The committed image of the cluster, and those who follow it.
 
 Records are replayed into the image when they are committed, in place: whoever holds the image never holds a stale one.
-Then those who follow it (replicas, coordinators, settings) are told what has changed. A batch with many records, or a
-snapshot, is replayed aside in slices; replicas follow it in slices, and then the image takes it over as a whole. So no
-request waits long, and none sees part of a batch.
+Then those who follow it (replicas, coordinators, settings) are told what has changed. A batch with many records is
+replayed aside in slices; replicas follow it in slices, and then the image takes it over as a whole. So no request waits
+long, and none sees part of a batch.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
-
-from ottla.core.metadata.image import changes_between
 
 if TYPE_CHECKING:
     from ottla.broker.loop.cooperative_tasks import CooperativeTasks
@@ -59,11 +57,6 @@ class MetadataPublisher:
         self._is_busy = False
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
 
-    @property
-    def end_offset(self) -> int:
-        """The offset behind the last record that those who follow the image have seen."""
-        return self._published
-
     def expect(self, records: Sequence[Versioned], base_offset: int, epoch: int) -> None:
         """Keep records that the leader has appended until they are committed."""
         self._batches.append(_Batch(records, base_offset, epoch))
@@ -81,12 +74,6 @@ class MetadataPublisher:
             # Control records, which only move the position.
             self.image.last_offset, self.image.last_epoch = self._committed - 1, epoch
             self._arrive(self._committed)
-
-    def load(self, image: MetadataImage) -> None:
-        """Go over to the image of a snapshot, which is ahead of this one."""
-        image.changes = changes_between(self.image, image)
-        self._is_busy = True
-        self._tasks.add("metadata", self._take_over(image), is_urgent=True)
 
     def when_at(self, end_offset: int, then: Callable[[], None]) -> None:
         """Call `then` when everything below an offset is published: at once, if it is."""
@@ -115,9 +102,6 @@ class MetadataPublisher:
             part = batch.records[start : start + SLICE_RECORDS]
             image.replay_all(part, batch.base_offset + start, batch.epoch)
             yield
-        yield from self._take_over(image)
-
-    def _take_over(self, image: MetadataImage) -> Generator[None, None, None]:
         changes = image.take_changes()
         yield from self._follower.follow_partitions(image, changes)
         self.image.become(image)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from itertools import count
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 
@@ -50,7 +50,6 @@ CLUSTER_DEFAULT: Final = ""
 QuotaEntity = tuple[tuple[str, str | None], ...]
 """(entity type, name or None for the default), sorted by type."""
 
-_Key = TypeVar("_Key")
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _GENERATIONS: Final = count(1)
 """An image copies a topic of another generation than its own before it changes it: another image may have it, too."""
@@ -492,31 +491,3 @@ _APPLY: Final[dict[type, _Apply]] = {
     log.RegisterControllerRecord: MetadataImage._register_controller,
     log.ClearElrRecord: MetadataImage._clear_elr,
 }
-
-
-def changes_between(old: MetadataImage, new: MetadataImage) -> Changes:
-    """How two images differ: what those who follow the old one must be told when the new one takes its place."""
-    before, after = old.topics_by_id, new.topics_by_id
-    return Changes(
-        topics_created={topic_id: topic for topic_id, topic in after.items() if topic_id not in before},
-        topics_deleted={topic_id: topic for topic_id, topic in before.items() if topic_id not in after},
-        partitions={
-            (topic_id, partition_id)
-            for topic_id, topic in after.items()
-            for partition_id, partition in topic.partitions.items()
-            if topic_id not in before or before[topic_id].partitions.get(partition_id) != partition
-        },
-        configs=_changed(old._configs, new._configs),
-        brokers=_changed(old.brokers, new.brokers),
-        controllers=_changed(old.controllers, new.controllers),
-        features=old.features != new.features,
-        quotas=_changed(old.quotas, new.quotas),
-        acls=old.acls != new.acls,
-        scram=_changed(old.scram, new.scram),
-        tokens=_changed(old.tokens, new.tokens),
-    )
-
-
-def _changed(old: Mapping[_Key, object], new: Mapping[_Key, object]) -> set[_Key]:
-    """The keys whose values differ, or that only one of the tables has."""
-    return {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
