@@ -31,6 +31,7 @@ from ottla.broker.controller.metadata_load import LoadedMetadata
 from ottla.broker.controller.producer_ids import ProducerIds
 from ottla.broker.controller.publisher import MetadataPublisher
 from ottla.broker.controller.raft_log import RaftLog
+from ottla.broker.controller.remote_controller import RemoteController
 from ottla.broker.controller.startup import controller_settings, first_records, own_voter, read_metadata
 from ottla.broker.coordinators import Coordinators
 from ottla.broker.coordinators.edge import Perform
@@ -54,6 +55,7 @@ from ottla.broker.network.quotas.quotas import Quotas
 from ottla.broker.network.quotas.rates import Windows
 from ottla.broker.network.request import DelayedResponse, Request
 from ottla.broker.network.sockets import Bind, Sockets, open_web_server
+from ottla.broker.peers.peer_connection import Address, Dial, PeerConnection, dial
 from ottla.broker.replicas.fetch_sessions import FetchSessions
 from ottla.broker.replicas.log_chores import LogChores
 from ottla.broker.replicas.log_dir_moves import LogDirMoves
@@ -64,7 +66,6 @@ from ottla.broker.replicas.unit_of_work import UnitOfWork
 from ottla.broker.telemetry.loggers import Loggers
 from ottla.broker.telemetry.metrics import Metrics, Sample
 from ottla.core.metadata.config_rules import Rules
-from ottla.core.metadata.context import unlimited
 from ottla.core.metadata.image import BROKER, Changes, MetadataImage
 from ottla.log.directory import LogDirectory
 from ottla.log.disk import Disk, OsDisk
@@ -123,6 +124,7 @@ class Node:
         disk: Disk,
         offload: MakeOffload,
         sockets: Sockets,
+        dial: Dial,
         pages: WebServers,
         storage: NodeStorage,
         loaded: LoadedMetadata,
@@ -140,6 +142,7 @@ class Node:
         self.storage = storage
         self.is_serving = False
         self._pages = pages
+        self._dial = dial
         self._on_fatal = on_fatal
         self._authorizer = authorizer
         self._share: ShareNode | None = None
@@ -176,12 +179,15 @@ class Node:
 
         self.advertised = sockets.advertised()
         voter = own_voter(config, storage.metadata, self.advertised.values())
-        self.raft = RaftLog(loaded, voter, clock, self.offload)
+        self.raft = RaftLog(loaded, voter, self.cluster_id, clock, self.offload)
         self.publisher = MetadataPublisher(self.image, self.cooperative_tasks, self)
         self.controller = ActiveController(
             self.raft, self.publisher, rules, controller_settings(config, self.cluster_id), clock, randomness.uuid
         )
-        self.controller_channel = ControllerChannel(self.loop, self.controller, self.publisher)
+        self.remote_controller = RemoteController(self._controller_address, self._connect)
+        self.controller_channel = ControllerChannel(
+            self.loop, self.controller, self.remote_controller, self.publisher, self
+        )
         self._active: asyncio.Future[None] = self.loop.create_future()
         """Done when this node has become the active controller."""
         self.broker_lifecycle = BrokerLifecycle(
@@ -332,6 +338,7 @@ class Node:
         disk: Disk | None = None,
         offload: MakeOffload = Offload,
         bind: Bind = bind,
+        dial: Dial = dial,
         observers: Sequence[Observer] = (),
         on_fatal: Callable[[str], None] | None = None,
         authorizer: Authorizer | None = None,
@@ -354,6 +361,7 @@ class Node:
                 disk=disk,
                 offload=offload,
                 sockets=sockets,
+                dial=dial,
                 pages=pages,
                 storage=storage,
                 loaded=read_metadata(config, storage.metadata, clock.wall_ms()),
@@ -479,14 +487,9 @@ class Node:
     def submit(self, request: Request, body: object | None = None) -> DelayedResponse:
         """Pass a request (or `body` in its place) to the controller; the reply comes when its records are committed."""
         later = DelayedResponse()
-
-        def authorize(operation: Operation, resource_type: ResourceType, name: str) -> bool:
-            return self.authorize(request, operation, resource_type, name)
-
-        charge = unlimited if request.charge is None else request.charge.take_mutations
-        self.controller_channel.send(
-            request.body if body is None else body, request.version, later.complete, authorize=authorize, charge=charge
-        )
+        is_for_controllers = request.connection.peer.listener in self.config["controller.listener.names"]
+        send = self.controller_channel.serve if is_for_controllers else self.controller_channel.send
+        send(request.body if body is None else body, request.version, later.complete, client=request)
         return later
 
     def _partition_moved(self, key: TopicPartition) -> None:
@@ -566,6 +569,15 @@ class Node:
                 self._active.set_result(None)
             self.controller_channel.controller_changed()
         self.controller.committed(end_offset)
+
+    def _controller_address(self) -> Address | None:
+        """Where the active controller listens, if it is on another node."""
+        leader = self.raft.leader
+        return None if leader is None else Address(leader.host, leader.port)
+
+    def _connect(self, address: Address) -> PeerConnection:
+        """A connection to another node."""
+        return PeerConnection(self.loop, address, str(self.node_id), randomness=self.randomness, dial=self._dial)
 
     def resigned(self) -> None:
         """This node no longer leads the quorum."""

@@ -23,6 +23,9 @@ API_VERSIONS_KEY = 18
 FRAME_MAX_BYTES = 100 * 1024 * 1024
 """Kafka's default bound on one frame (socket.request.max.bytes)."""
 
+SIZE_BYTES = 4
+"""The size before a frame."""
+
 _SIZE = Struct(">i")
 _REQUEST_HEADER = Struct(">hhih")
 _CORRELATION = Struct(">i")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 from typing import Any
 
 from ottla.broker.config.node_config import NodeConfig
 from ottla.broker.loop.randomness import Randomness
-from ottla.broker.node import Node
+from ottla.broker.node import Authorizer, Node
 from ottla.testing.disk import VirtualDisk
 from ottla.testing.virtual_loop import InlineOffload, VirtualLoop, VirtualSocket
 from ottla.wire import frames
@@ -54,15 +55,22 @@ class Client:
 
 @asynccontextmanager
 async def running(
-    loop: VirtualLoop, disk: VirtualDisk, offload: Callable[..., Any] = InlineOffload
+    loop: VirtualLoop,
+    disk: VirtualDisk,
+    offload: Callable[..., Any] = InlineOffload,
+    *,
+    settings: Mapping[str, str] = MappingProxyType({}),
+    authorizer: Authorizer | None = None,
 ) -> AsyncIterator[Node]:
     node = await Node.start(
-        NodeConfig(SETTINGS, {}),
+        NodeConfig(SETTINGS | dict(settings), {}),
         clock=loop.clock,
         randomness=Randomness(random.Random(7).randbytes),
         disk=disk,
         offload=offload,
         bind=loop.bind,
+        dial=loop.dial,
+        authorizer=authorizer,
     )
     try:
         yield node

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ottla.core.metadata import controller
 from ottla.core.metadata.context import Authorize, Context, Result, allow_all, unlimited
-from ottla.core.metadata.controller import Controller, refuse
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.records import build_batches
 from ottla.log.errors import StorageError
+from ottla.wire.types.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from ottla.wire.types.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from ottla.wire.types.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 
 if TYPE_CHECKING:
     from ottla.broker.controller.publisher import MetadataPublisher
@@ -26,10 +29,26 @@ if TYPE_CHECKING:
     from ottla.core.metadata.image import MetadataImage
     from ottla.wire.keyed import Versioned
 
-__all__ = ["ActiveController", "Done"]
+__all__ = ["ActiveController", "Done", "refuse"]
 
 Done = Callable[[Any, int], None]
 """Takes a reply, and the offset behind its records; or None, if this node is not the controller (any more)."""
+
+
+_OF_THE_QUORUM: Final[dict[type, type]] = {
+    DescribeQuorumRequest: DescribeQuorumResponse,
+    AddRaftVoterRequest: AddRaftVoterResponse,
+    RemoveRaftVoterRequest: RemoveRaftVoterResponse,
+}
+"""Requests about the quorum itself, which its leader answers, and their responses."""
+
+
+def refuse(request: object, reject: Reject) -> Any:  # noqa: ANN401 - the response to any request
+    """The reply that refuses a request as a whole."""
+    response = _OF_THE_QUORUM.get(type(request))
+    if response is not None:
+        return response(error_code=reject.code, error_message=reject.message)
+    return controller.refuse(request, reject)
 
 
 class _Pending(NamedTuple):
@@ -58,7 +77,7 @@ class ActiveController:
         self._settings = settings
         self._clock = clock
         self._new_uuid = new_uuid
-        self._core: Controller | None = None
+        self._core: controller.Controller | None = None
         self._pending: deque[_Pending] = deque()
 
     @property
@@ -72,7 +91,7 @@ class ActiveController:
 
     def activate(self, bootstrap_records: Sequence[Versioned], *, own_broker_id: int) -> None:
         """Take over; the committed image holds all that earlier leaders have written."""
-        self._core = Controller(self._publisher.image.fork(), self._rules, self._settings)
+        self._core = controller.Controller(self._publisher.image.fork(), self._rules, self._settings)
         self.append(self._core.activate(bootstrap_records, self._clock.monotonic_ms(), own_broker_id=own_broker_id))
 
     def resign(self) -> None:
@@ -93,6 +112,9 @@ class ActiveController:
         charge: Callable[[int], bool] = unlimited,
     ) -> None:
         """Handle a request; `done` gets the reply when its records are committed."""
+        if type(request) in _OF_THE_QUORUM:
+            done(self._raft.answer(request, api_version), -1)
+            return
         core = self._core
         if core is None:
             done(None, -1)

@@ -56,6 +56,7 @@ class MetadataPublisher:
         self._published = image.last_offset + 1
         self._is_busy = False
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
+        self._conditions: dict[Callable[[], None], Callable[[], bool]] = {}
 
     def expect(self, records: Sequence[Versioned], base_offset: int, epoch: int) -> None:
         """Keep records that the leader has appended until they are committed."""
@@ -81,6 +82,17 @@ class MetadataPublisher:
             then()
         else:
             self._waiting.append((end_offset, then))
+
+    def when(self, is_there: Callable[[], bool], then: Callable[[], None]) -> None:
+        """Call `then` when something is in the image: at once, if it is."""
+        if is_there():
+            then()
+        else:
+            self._conditions[then] = is_there
+
+    def forget(self, then: Callable[[], None]) -> None:
+        """Do not wait any more."""
+        self._conditions.pop(then, None)
 
     def _go_on(self) -> None:
         while not self._is_busy and self._batches and self._batches[0].end_offset <= self._committed:
@@ -114,3 +126,6 @@ class MetadataPublisher:
         self._published = end_offset
         while self._waiting and self._waiting[0][0] <= end_offset:
             self._waiting.popleft()[1]()
+        for then in [then for then, is_there in self._conditions.items() if is_there()]:
+            self.forget(then)
+            then()

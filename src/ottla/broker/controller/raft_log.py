@@ -28,12 +28,16 @@ from ottla.core.quorum.quorum import (
     StoreState,
 )
 from ottla.core.quorum.stored import FILE_NAME as QUORUM_STATE
-from ottla.core.quorum.voters import Voter
+from ottla.core.quorum.voter_changes import add_voter, remove_voter
+from ottla.core.quorum.voters import Listener, Voter
 from ottla.log.disk import replace_file
 from ottla.log.errors import StorageError
 from ottla.log.flush import Flush
 from ottla.log.producer_state import Origin
 from ottla.log.retention import apply_retention
+from ottla.wire.types.add_raft_voter import AddRaftVoterRequest
+from ottla.wire.types.describe_quorum import DescribeQuorumRequest
+from ottla.wire.types.remove_raft_voter import RemoveRaftVoterRequest
 
 __all__ = ["RaftListener", "RaftLog"]
 
@@ -56,7 +60,7 @@ class RaftListener(Protocol):
 class RaftLog:
     """The metadata log of one node."""
 
-    def __init__(self, loaded: LoadedMetadata, voter: Voter, clock: Clock, offload: Offload) -> None:
+    def __init__(self, loaded: LoadedMetadata, voter: Voter, cluster_id: str, clock: Clock, offload: Offload) -> None:
         self.directory = loaded.directory
         self.partition = loaded.partition
         self.snapshots = loaded.snapshots
@@ -69,6 +73,7 @@ class RaftLog:
             log_end_offset=loaded.partition.log_end_offset,
             log_epoch=loaded.log_epoch,
         )
+        self._cluster_id = cluster_id
         self._clock = clock
         self._offload = offload
         self._listener: RaftListener | None = None
@@ -81,6 +86,15 @@ class RaftLog:
     @property
     def is_leader(self) -> bool:
         return self.quorum.is_leader
+
+    @property
+    def leader(self) -> Listener | None:
+        """Where the leader listens, if it is another node and known."""
+        if self.is_leader:
+            return None
+        voters = {each.voter_id: each for each in self.quorum.control.voters.voters}
+        leader = voters.get(self.quorum.leader_id)
+        return leader.listeners[0] if leader is not None and leader.listeners else None
 
     @property
     def high_watermark(self) -> int:
@@ -97,6 +111,15 @@ class RaftLog:
             self._append(batch)
         self.sync_soon()
         return self.end_offset
+
+    def answer(self, request: object, api_version: int) -> object:
+        """Answer a request about the quorum itself."""
+        if isinstance(request, AddRaftVoterRequest):
+            return add_voter(self.quorum, request, self._cluster_id)
+        if isinstance(request, RemoveRaftVoterRequest):
+            return remove_voter(self.quorum, request, self._cluster_id)
+        assert isinstance(request, DescribeQuorumRequest)
+        return self.quorum.describe(request, api_version, self._clock.wall_ms())
 
     def drop_below(self, offset: int) -> None:
         """Raise the log start to an offset that a snapshot covers; delete segments below it."""

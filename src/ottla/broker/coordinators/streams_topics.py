@@ -9,7 +9,6 @@ from ottla.broker.coordinators.edge import Perform
 from ottla.broker.coordinators.ports import TopicCreation
 from ottla.core.coordinator.contract import Outcome
 from ottla.core.groups.streams.effects import CreateInternalTopics, InternalTopic
-from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
@@ -25,13 +24,10 @@ def performers(node: TopicCreation) -> dict[type, Perform]:
 
 
 def _create(node: TopicCreation, effect: CreateInternalTopics, done: Callable[[Outcome], None]) -> None:
-    def authorize(operation: Operation, resource_type: ResourceType, name: str) -> bool:
-        return node.authorize(effect.token.request, operation, resource_type, name)
-
     def created(reply: CreateTopicsResponse) -> None:
         done(Outcome(value=_errors(reply)))
 
-    node.controller_channel.send(_request(effect.topics), _VERSION, created, authorize=authorize)
+    node.controller_channel.send(_request(effect.topics), _VERSION, created, client=effect.token.request)
 
 
 def _request(topics: Iterable[InternalTopic]) -> CreateTopicsRequest:

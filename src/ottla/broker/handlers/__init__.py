@@ -89,6 +89,7 @@ SERVED: Final[dict[int, Served]] = {
     51: Served("controller", 0, 0),
     55: Served("describe_quorum", 0, 2),
     57: Served("controller", 0, 2),
+    58: Served("envelope", 0, 0),
     60: Served("describe_cluster", 0, 2),
     61: Served("describe_producers", 0, 0),
     64: Served("controller", 0, 0),

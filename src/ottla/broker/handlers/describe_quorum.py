@@ -8,20 +8,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.network.authorization import check_cluster
-from ottla.broker.network.request import Request
+from ottla.broker.network.request import DelayedResponse, Request
 from ottla.wire.access import Operation
 from ottla.wire.types.describe_quorum import DescribeQuorumResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.handlers.ports import Cluster
+    from ottla.broker.handlers.ports import Quorum
 
 API_KEY: Final = 55
 VERSIONS: Final = (0, 2)
 
 
-def handle(node: Cluster, request: Request) -> DescribeQuorumResponse:
+def handle(node: Quorum, request: Request) -> DelayedResponse:
     check_cluster(node, request, Operation.DESCRIBE)
-    return node.raft.quorum.describe(request.body, request.version, node.clock.wall_ms())
+    return node.submit(request)
 
 
 def refuse(request: Request, code: int, message: str | None) -> DescribeQuorumResponse:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.network.authorization import NOT_ASKED, cluster_operations, topic_operations
 from ottla.broker.network.request import Answer, DelayedResponse, Request
-from ottla.core.metadata.context import unlimited
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.topic_image import NO_LEADER, PartitionImage, TopicImage
 from ottla.core.metadata.topic_names import INTERNAL_TOPICS, check_topic_name
@@ -212,8 +211,7 @@ def _create(node: Cluster, request: Request, names: list[str], missing: list[str
 
     kind = CreateTopicsRequest
     wanted = tuple(kind.CreatableTopic(name, num_partitions=-1, replication_factor=-1) for name in missing)
-    charge = unlimited if request.charge is None else request.charge.take_mutations
-    node.controller_channel.send(kind(topics=wanted), _CREATE_VERSION, created, charge=charge)
+    node.controller_channel.send(kind(topics=wanted), _CREATE_VERSION, created, client=request)
     return later
 
 

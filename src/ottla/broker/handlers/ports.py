@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ottla.broker.coordinators.runtime import Runtime
     from ottla.broker.loop.clock import Clock
     from ottla.broker.loop.purgatory import Purgatory
+    from ottla.broker.network.dispatch import Dispatch
     from ottla.broker.network.request import DelayedResponse, Request
     from ottla.broker.replicas.fetch_sessions import FetchSessions
     from ottla.broker.replicas.log_dir_moves import LogDirMoves
@@ -34,8 +35,10 @@ __all__ = [
     "Cluster",
     "Configs",
     "Controller",
+    "Forwarded",
     "Groups",
     "LogDirectories",
+    "Quorum",
     "Records",
     "ShareGroups",
     "Transactions",
@@ -47,6 +50,17 @@ class Controller(Protocol):
 
     def submit(self, request: Request, body: object | None = None) -> DelayedResponse:
         """Pass a request, or `body` instead, to the controller; its reply comes when the change is committed."""
+
+
+class Quorum(Access, Controller, Protocol):
+    """APIs about the quorum, which its leader answers."""
+
+
+class Forwarded(Access, Protocol):
+    """Envelope: requests that a broker passes on."""
+
+    dispatch: Dispatch
+    clock: Clock
 
 
 class Records(Access, Protocol):

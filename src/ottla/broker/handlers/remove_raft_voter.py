@@ -8,21 +8,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.network.authorization import check_cluster
-from ottla.broker.network.request import Request
-from ottla.core.quorum.voter_changes import remove_voter
+from ottla.broker.network.request import DelayedResponse, Request
 from ottla.wire.access import Operation
 from ottla.wire.types.remove_raft_voter import RemoveRaftVoterResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.handlers.ports import Cluster
+    from ottla.broker.handlers.ports import Quorum
 
 API_KEY: Final = 81
 VERSIONS: Final = (0, 0)
 
 
-def handle(node: Cluster, request: Request) -> RemoveRaftVoterResponse:
+def handle(node: Quorum, request: Request) -> DelayedResponse:
     check_cluster(node, request, Operation.ALTER)
-    return remove_voter(node.raft.quorum, request.body, node.cluster_id)
+    return node.submit(request)
 
 
 def refuse(request: Request, code: int, message: str | None) -> RemoveRaftVoterResponse:

@@ -36,7 +36,6 @@ QUEUED_MAX: Final = 1000
 BACKOFF_SECONDS: Final = 0.05
 BACKOFF_MAX_SECONDS: Final = 1.0
 _JITTER: Final = 0.2
-_SIZE_BYTES: Final = 4
 _API_VERSIONS: Final = 18
 _API_VERSIONS_VERSION: Final = 3
 
@@ -252,9 +251,9 @@ class PeerConnection:
         assert self._sock is not None
         try:
             if self._frame is None:
-                piece = self._sock.recv(_SIZE_BYTES - len(self._size))
+                piece = self._sock.recv(frames.SIZE_BYTES - len(self._size))
                 self._size += piece
-                if len(self._size) == _SIZE_BYTES:
+                if len(self._size) == frames.SIZE_BYTES:
                     self._begin_frame()
                 count = len(piece)
             else:

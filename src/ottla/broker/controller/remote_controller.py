@@ -1,0 +1,81 @@
+"""The active controller on another node, and the connection to it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.broker.controller.forwarding import error_codes, pack, read_answer
+from ottla.broker.peers.peer_connection import Address, PeerConnection, PeerError
+from ottla.wire import WireError
+from ottla.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from ottla.broker.network.request import Request
+    from ottla.wire.types.envelope import EnvelopeResponse
+
+__all__ = ["RemoteController"]
+
+log = logging.getLogger(__name__)
+
+Done = Callable[[Any], None]
+"""Takes the reply; None if no controller has given one; ErrorCode if the controller does not take the envelope."""
+
+_ENVELOPE_VERSIONS: Final = (0, 0)
+
+
+class RemoteController:
+    """Sends requests to the active controller of another node."""
+
+    def __init__(self, address: Callable[[], Address | None], connect: Callable[[Address], PeerConnection]) -> None:
+        """`address` says where the active controller listens: None if it is on this node, or not known."""
+        self._address = address
+        self._connect = connect
+        self._connection: PeerConnection | None = None
+
+    def submit(
+        self, request: object, api_version: int, done: Done, *, client: Request | None, timeout_s: float
+    ) -> None:
+        """Send a request of this node, or of a client of it."""
+        address = self._address()
+        if address is None:
+            done(None)
+            return
+        connection = self._connection
+        if connection is None or connection.address != address:
+            self.close()
+            connection = self._connection = self._connect(address)
+        if client is None:
+            connection.send(request, (api_version, api_version), partial(_replied, done), timeout_s=timeout_s)
+        else:
+            opened = partial(_opened, request, api_version, done)
+            connection.send(pack(request, api_version, client), _ENVELOPE_VERSIONS, opened, timeout_s=timeout_s)
+
+    def close(self) -> None:
+        """End the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _replied(done: Done, reply: Any) -> None:  # noqa: ANN401
+    is_missing = isinstance(reply, PeerError) or ErrorCode.NOT_CONTROLLER in error_codes(reply)
+    done(None if is_missing else reply)
+
+
+def _opened(request: object, api_version: int, done: Done, reply: EnvelopeResponse | PeerError) -> None:
+    if isinstance(reply, PeerError) or reply.error_code == ErrorCode.NOT_CONTROLLER:
+        done(None)
+        return
+    code = ErrorCode(reply.error_code)
+    if not code:
+        try:
+            done(read_answer(reply.response_data or b"", request, api_version))
+        except WireError as error:
+            log.warning("the controller's answer to a forwarded request cannot be read: %s", error)
+            code = ErrorCode.UNKNOWN_SERVER_ERROR
+    if code:
+        log.warning("the controller does not take a forwarded %s: %s", type(request).__name__, code.name)
+        done(code)
