@@ -1,9 +1,9 @@
 """The committed image of the cluster, and those who follow it.
 
 Records are replayed into the image when they are committed, in place: whoever holds the image never holds a stale one.
-Then those who follow it (replicas, coordinators, settings) are told what has changed. A batch with many records is
-replayed aside in slices; replicas follow it in slices, and then the image takes it over as a whole. So no request waits
-long, and none sees part of a batch.
+Then those who follow it (replicas, coordinators, settings) are told what has changed. A batch with many records, or a
+snapshot, becomes an image of its own in slices; replicas follow it in slices, and then the image takes it over as a
+whole. So no request waits long, and none sees part of a batch.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from ottla.core.metadata.image_comparison import compare
 
 if TYPE_CHECKING:
     from ottla.broker.loop.cooperative_tasks import CooperativeTasks
@@ -44,6 +46,14 @@ class _Batch(NamedTuple):
         return self.base_offset + len(self.records)
 
 
+class _Snapshot(NamedTuple):
+    image: MetadataImage
+
+    @property
+    def end_offset(self) -> int:
+        return self.image.last_offset + 1
+
+
 class MetadataPublisher:
     """The committed image."""
 
@@ -51,7 +61,7 @@ class MetadataPublisher:
         self.image = image
         self._tasks = tasks
         self._follower = follower
-        self._batches: deque[_Batch] = deque()
+        self._steps: deque[_Batch | _Snapshot] = deque()
         self._committed = image.last_offset + 1
         self._published = image.last_offset + 1
         self._is_busy = False
@@ -60,18 +70,26 @@ class MetadataPublisher:
 
     def expect(self, records: Sequence[Versioned], base_offset: int, epoch: int) -> None:
         """Keep records that the leader has appended until they are committed."""
-        self._batches.append(_Batch(records, base_offset, epoch))
+        self._steps.append(_Batch(records, base_offset, epoch))
+
+    def load(self, image: MetadataImage) -> None:
+        """Go over to the image of a snapshot; what it already has is not replayed."""
+        snapshot = _Snapshot(image)
+        while self._steps and self._steps[-1].end_offset <= snapshot.end_offset:
+            self._steps.pop()
+        self._steps.append(snapshot)
+        self.committed(snapshot.end_offset, image.last_epoch)
 
     def forget_uncommitted(self) -> None:
         """Drop the records that may never be committed."""
-        while self._batches and self._batches[-1].end_offset > self._committed:
-            self._batches.pop()
+        while self._steps and self._steps[-1].end_offset > self._committed:
+            self._steps.pop()
 
     def committed(self, end_offset: int, epoch: int) -> None:
         """Publish what lies below an offset."""
         self._committed = max(self._committed, end_offset)
         self._go_on()
-        if not self._is_busy and not self._batches and self._published < self._committed:
+        if not self._is_busy and not self._steps and self._published < self._committed:
             # Control records, which only move the position.
             self.image.last_offset, self.image.last_epoch = self._committed - 1, epoch
             self._arrive(self._committed)
@@ -95,18 +113,28 @@ class MetadataPublisher:
         self._conditions.pop(then, None)
 
     def _go_on(self) -> None:
-        while not self._is_busy and self._batches and self._batches[0].end_offset <= self._committed:
-            batch = self._batches.popleft()
-            if len(batch.records) <= SLICE_RECORDS:
-                self.image.replay_all(batch.records, batch.base_offset, batch.epoch)
+        while not self._is_busy and self._steps and self._steps[0].end_offset <= self._committed:
+            step = self._steps.popleft()
+            if isinstance(step, _Snapshot):
+                self._begin(self._replace(step.image))
+            elif len(step.records) > SLICE_RECORDS:
+                self._begin(self._replay_aside(step))
+            else:
+                self.image.replay_all(step.records, step.base_offset, step.epoch)
                 changes = self.image.take_changes()
                 for _ in self._follower.follow_partitions(self.image, changes):
                     pass
                 self._follower.follow_image(changes)
-                self._arrive(batch.end_offset)
-            else:
-                self._is_busy = True
-                self._tasks.add("metadata", self._replay_aside(batch), is_urgent=True)
+                self._arrive(step.end_offset)
+
+    def _begin(self, step: Generator[None, None, None]) -> None:
+        self._is_busy = True
+        self._tasks.add("metadata", step, is_urgent=True)
+
+    def _replace(self, image: MetadataImage) -> Generator[None, None, None]:
+        image.take_changes()  # of an empty image that has read the snapshot
+        changes = yield from compare(self.image, image)
+        yield from self._take_over(image, changes)
 
     def _replay_aside(self, batch: _Batch) -> Generator[None, None, None]:
         image = self.image.fork()
@@ -114,7 +142,9 @@ class MetadataPublisher:
             part = batch.records[start : start + SLICE_RECORDS]
             image.replay_all(part, batch.base_offset + start, batch.epoch)
             yield
-        changes = image.take_changes()
+        yield from self._take_over(image, image.take_changes())
+
+    def _take_over(self, image: MetadataImage, changes: Changes) -> Generator[None, None, None]:
         yield from self._follower.follow_partitions(image, changes)
         self.image.become(image)
         self._is_busy = False
