@@ -92,9 +92,13 @@ $(INTEROP_PARTS): interop-%: setup
 	@$(BIN)/pytest -m interop -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --durations=10 \
 		$$($(BIN)/python -m tests.interop.parts $*)
 
+.PHONY: slow-controller
+slow-controller: setup ## the tests of the broker with a controller that takes a second for each request (they mostly wait)
+	@$(BIN)/pytest -q -n 6 --dist loadfile --controller-delay 1 tests/unit/broker tests/component/broker
+
 .PHONY: nightly
 nightly: setup ## everything: check, tests, and each part of interop; goes on after a failure and sums up
-	@$(BIN)/python tools/in_turn.py check suite $(INTEROP_PARTS)
+	@$(BIN)/python tools/in_turn.py check suite slow-controller $(INTEROP_PARTS)
 
 .PHONY: bench
 bench: setup ## benchmarks beside other libraries and brokers: make bench FOLDER=wire (or log, explain, broker)

@@ -1,5 +1,8 @@
-"""What all tests share: how hypothesis searches."""
+"""What all tests share: how hypothesis searches, and how slow the controller is."""
 
+from typing import Any
+
+import pytest
 from hypothesis import settings
 
 # A red run means that something changed, so the usual search is the same each time; the machine may be busy, so no
@@ -7,3 +10,27 @@ from hypothesis import settings
 settings.register_profile("usual", deadline=None, derandomize=True)
 settings.register_profile("thorough", deadline=None, max_examples=2_000, print_blob=True)
 settings.load_profile("usual")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--controller-delay",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="let every request for the controller of a node wait: no test may depend on a fast one",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    delay_s = config.getoption("--controller-delay")
+    if not delay_s:
+        return
+    from ottla.broker.controller.channel import ControllerChannel
+
+    submit: Any = ControllerChannel._submit
+
+    def submit_later(channel: Any, attempt: Any) -> None:
+        channel._loop.call_later(delay_s, submit, channel, attempt)
+
+    ControllerChannel._submit = submit_later  # type: ignore[method-assign]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,15 +72,7 @@ def plugin_of(running: RunningNode) -> Unreliable:
 def _wait_for_call(running: RunningNode, *calls: tuple[Any, ...]) -> None:
     """Wait until the plugin was called so, as many times as it stands there."""
     made = plugin_of(running).calls
-    _wait_until(running, lambda: all(made.count(call) >= calls.count(call) for call in calls))
-
-
-def _wait_until(running: RunningNode, is_so: Callable[[], bool]) -> None:
-    for _ in range(10_000):
-        running.change(lambda: None)
-        if is_so():
-            return
-    raise AssertionError("it never comes to that")
+    running.until(lambda: all(made.count(call) >= calls.count(call) for call in calls))
 
 
 class Removal:
@@ -97,7 +89,7 @@ class Removal:
         self._delete = self._deleting.send(DeleteGroupsRequest((group_id,)), 3)
         assert running.node.descriptions is not None
         waiting = running.node.descriptions._order._waiting
-        _wait_until(running, lambda: len(waiting[group_id]) == 1)
+        running.until(lambda: len(waiting[group_id]) == 1)
 
     def answers(self) -> list[tuple[int, str | None]]:
         """Of the push and of the delete."""

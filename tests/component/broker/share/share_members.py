@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -15,7 +15,7 @@ from ottla.wire.types import (
     ShareAcknowledgeRequest,
     ShareFetchRequest,
 )
-from tests.component.broker.raw_client import READY_ATTEMPTS, Connection, RawClient, RunningNode, Topic, batch
+from tests.component.broker.raw_client import Connection, RawClient, RunningNode, Topic, batch
 
 SHARE_FETCH = 78
 SHARE_ACKNOWLEDGE = 79
@@ -28,15 +28,6 @@ Ranges = list[tuple[int, int, int]]
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 WAIT = {"max_wait_ms": 60_000}
 """Longer than any test."""
-
-
-def until(running: RunningNode, condition: Callable[[], object]) -> None:
-    """Let the node work until something is so."""
-    for _ in range(READY_ATTEMPTS):
-        running.change(lambda: None)
-        if condition():
-            return
-    raise AssertionError("it does not come about")
 
 
 def new_group() -> str:
@@ -149,7 +140,7 @@ class Member:
         before = len(running.node.purgatory)
         fields.setdefault("max_wait_ms", 60_000)
         number = self.send(**fields)
-        until(running, lambda: len(running.node.purgatory) > before)
+        running.until(lambda: len(running.node.purgatory) > before)
         return number
 
     def receive(self, number: int, *, version: int = 2) -> Any:

@@ -19,7 +19,7 @@ from ottla.wire.types import CreateTopicsRequest, MetadataRequest
 from simulation.virtual_replica import read_log
 from tests.component.broker.feature_requests import BROKER, GROUP, set_config, update
 from tests.component.broker.raw_client import RawClient, RunningNode, Topic, batch, batches, running_node
-from tests.component.broker.share.share_members import Member, configure, initialize, kept, new_group, until
+from tests.component.broker.share.share_members import Member, configure, initialize, kept, new_group
 
 ACCEPT, RELEASE, REJECT = [1], [2], [3]
 ARCHIVING, ARCHIVED = 3, 4
@@ -148,12 +148,12 @@ def test_a_record_delivered_too_often_becomes_a_letter(running: RunningNode, cli
         member.close()
     else:
         running.advance(LOCK_MS)
-    until(running, lambda: bool(letters(client, queue)))
+    running.until(lambda: bool(letters(client, queue)))
     (letter,) = letters(client, queue)
     assert (told(letter)["delivery.count"], told(letter)["offset"]) == ("2", "0")
     assert told(letter)["message"] == "The record was delivered as often as the group allows."
     assert states(running, member.group)[-1] == (0, 0, ARCHIVING)
-    until(running, lambda: start_of(member) == 1)
+    running.until(lambda: start_of(member) == 1)
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -176,7 +176,7 @@ def test_without_a_usable_queue_the_records_are_lost_and_told(
     member.take()
     with caplog.at_level(logging.ERROR):
         assert member.acknowledge((0, 1, REJECT), (2, 4, ACCEPT)) == 0
-        until(running, lambda: start_of(member) == 5)
+        running.until(lambda: start_of(member) == 5)
     (line,) = lines(caplog)
     assert reason in line
     assert f"share group {member.group}" in line
@@ -193,10 +193,10 @@ def test_a_queue_is_made_if_that_is_allowed(running: RunningNode, client: RawCli
         member = begin(client, name)
         member.take()
         assert member.acknowledge((0, 0, REJECT)) == 0
-        until(running, lambda: topic_of(client, name) is not None)
+        running.until(lambda: topic_of(client, name) is not None)
         queue = topic_of(client, name)
         assert queue is not None
-        until(running, lambda: bool(letters(client, queue)))
+        running.until(lambda: bool(letters(client, queue)))
     finally:
         assert set_config(client, BROKER, "", "errors.deadletterqueue.auto.create.topics.enable", None) == 0
 
@@ -213,7 +213,7 @@ def test_any_prefix_if_none_is_set(running: RunningNode, client: RawClient) -> N
         member = begin(client, queue.name)
         member.take()
         member.acknowledge((0, 0, REJECT))
-        until(running, lambda: bool(letters(client, queue)))
+        running.until(lambda: bool(letters(client, queue)))
     finally:
         assert set_config(client, BROKER, "", "errors.deadletterqueue.topic.name.prefix", None) == 0
 
@@ -258,8 +258,8 @@ def test_what_cannot_be_written_is_tried_again(
     assert states(running, member.group) == [(0, 0, ARCHIVING)]
     monkeypatch.undo()
     running.advance(4_000)
-    until(running, lambda: bool(letters(client, queue)))
-    until(running, lambda: start_of(member) == 1)
+    running.until(lambda: bool(letters(client, queue)))
+    running.until(lambda: start_of(member) == 1)
     assert lines(caplog) == []
     page = running.node.metrics.page()
     assert f'ottla_share_dead_letter_records_total{{group="{member.group}"}} 1' in page
@@ -273,7 +273,7 @@ def test_a_queue_that_never_works_does_not_stop_the_group(
     for pause_ms in (1_000, 2_000, 4_000, 8_000):
         assert states(running, member.group) == [(0, 0, ARCHIVING)]
         running.advance(pause_ms)
-    until(running, lambda: start_of(member) == 1)
+    running.until(lambda: start_of(member) == 1)
     assert len(lines(caplog)) == 1
 
 
@@ -295,8 +295,8 @@ def test_killed_with_letters_on_their_way(tmp_path: Path, monkeypatch: pytest.Mo
         assert kept(client, member.group, member.topic)[1] == [(0, 1, ARCHIVING, 1), (2, 2, 2, 1)]
         again = Member(client, member.group, "m1", member.topic)
         assert again.take(max_wait_ms=60_000) == [(3, 4, 1)]
-        until(running, lambda: len(letters(client, queue)) == 2)
-        until(running, lambda: kept(client, member.group, member.topic)[0] == 3)
+        running.until(lambda: len(letters(client, queue)) == 2)
+        running.until(lambda: kept(client, member.group, member.topic)[0] == 3)
 
 
 def test_without_share_version_2_nothing_is_a_letter(running: RunningNode, client: RawClient) -> None:

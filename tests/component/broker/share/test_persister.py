@@ -10,7 +10,6 @@ from ottla.broker.loop.clock import ManualClock
 from ottla.broker.share.persister import Persister
 from ottla.wire.errors import ErrorCode
 from tests.component.broker.raw_client import running_node
-from tests.component.broker.share.share_members import until
 from tests.unit.broker.share_state_requests import codes, initialize, read, results, write
 
 
@@ -39,7 +38,7 @@ def test_numbers_on_the_page_of_metrics(tmp_path: Path) -> None:
         node = running.node
         heard: list[Any] = []
         running.change(lambda: node.share.persister.ask(initialize(topic_id, (0, 1, 2), start=4), heard.append))
-        until(running, lambda: heard)
+        running.until(lambda: heard)
         body = write(topic_id, (5, 5, 2, 1), (7, 7, 2, 1), start=4)
         running.change(lambda: node.share.persister.ask(body, lambda answer: None))
         codes(running.client.ask(read(topic_id, (0,)), 0))

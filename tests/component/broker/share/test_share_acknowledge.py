@@ -31,7 +31,6 @@ from tests.component.broker.share.share_members import (
     new_group,
     produce,
     summary,
-    until,
 )
 
 
@@ -304,7 +303,7 @@ def test_a_lock_ends_while_its_acknowledgement_is_written(
         ),
         2,
     )
-    until(running, lambda: coordinator.waiting)
+    running.until(lambda: coordinator.waiting)
     running.advance(30_000)
     running.change(lambda: coordinator.answer(ErrorCode.COORDINATOR_NOT_AVAILABLE))
     assert member.connection.receive(79, 2, number).responses[0].partitions[0].error_code == 15
@@ -387,10 +386,10 @@ def test_writes_go_one_at_a_time_and_what_waits_goes_together(
     coordinator.is_silent = True
     numbers = [member.send({0: [(2 * at, 2 * at + 1, [ACCEPT])]}, max_records=0) for at, member in enumerate(members)]
     led = running.node.share.partitions_of(group)[0]
-    until(running, lambda: sum(run.write_id >= 0 for run in led.core.window.runs()) == 4)
+    running.until(lambda: sum(run.write_id >= 0 for run in led.core.window.runs()) == 4)
     assert len(coordinator.waiting) == 1
     running.change(coordinator.answer)
-    until(running, lambda: coordinator.waiting)
+    running.until(lambda: coordinator.waiting)
     ((body, _),) = coordinator.waiting
     written = body.topics[0].partitions[0].state_batches
     assert sum(each.last_offset - each.first_offset + 1 for each in written) == 6
@@ -409,7 +408,7 @@ def test_a_connection_that_goes_before_its_answer_has_acquired_nothing(
     coordinator.is_silent = True
     second = client.connect("a")
     second.send(member.request(1, {0: [(0, 9, [ACCEPT])]}), 2)
-    until(running, lambda: coordinator.waiting)
+    running.until(lambda: coordinator.waiting)
     second.close()
     other = client.connect("b")
     other.ask(member.request(9), 2)
@@ -426,11 +425,11 @@ def test_a_session_ends_though_nobody_is_there_to_hear_it(
     coordinator.is_silent = True
     second = client.connect("a")
     second.send(member.request(-1, {0: [(0, 4, [ACCEPT])]}), 2)
-    until(running, lambda: coordinator.waiting)
+    running.until(lambda: coordinator.waiting)
     second.close()
     coordinator.is_silent = False
     running.change(coordinator.answer)
     sessions = running.node.share.leader.sessions
-    until(running, lambda: sessions.get(member.group, "a") is None)
+    running.until(lambda: sessions.get(member.group, "a") is None)
     other = Member(client, member.group, "b", member.topic)
     assert other.take(**WAIT) == [(5, 9, 2)]

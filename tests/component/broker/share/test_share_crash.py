@@ -18,7 +18,6 @@ from tests.component.broker.share.share_members import (
     kept,
     new_group,
     produce,
-    until,
 )
 
 ACCEPT, RELEASE, REJECT = 1, 2, 3
@@ -110,7 +109,7 @@ def test_killed_before_the_answer_leaves(crashing: Crashing, monkeypatch: pytest
     persist = edge.persist
     monkeypatch.setattr(edge, "persist", lambda body, done: persist(body, written.append))
     member.send({0: [(0, 2, [ACCEPT])]})
-    until(crashing.running, lambda: written)
+    crashing.running.until(lambda: written)
     crashing.crash()
     member = crashing.resumed(member)
     assert member.acknowledge_all({0: [(0, 2, [ACCEPT])]}).error_code == 122
@@ -126,7 +125,7 @@ def test_killed_before_the_write(crashing: Crashing, monkeypatch: pytest.MonkeyP
     asked: list[object] = []
     monkeypatch.setattr(crashing.running.node.share.leader.edge, "persist", lambda body, done: asked.append(body))
     member.send({0: [(0, 2, [ACCEPT])]})
-    until(crashing.running, lambda: asked)
+    crashing.running.until(lambda: asked)
     crashing.crash()
     member = crashing.resumed(member)
     member.epoch = 0

@@ -26,7 +26,6 @@ from tests.component.broker.share.share_members import (
     offsets_read,
     produce,
     summary,
-    until,
 )
 
 EXACT = {"share_acquire_mode": 1}
@@ -258,7 +257,7 @@ def test_a_waiting_fetch_leaves_with_its_connection(running: RunningNode, client
     before = len(running.node.purgatory)
     member.wait(running)
     member.close()
-    until(running, lambda: len(running.node.purgatory) == before)
+    running.until(lambda: len(running.node.purgatory) == before)
 
 
 # --- where a group begins ---------------------------------------------------------------------------------------------

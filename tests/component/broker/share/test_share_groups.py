@@ -32,7 +32,7 @@ from tests.component.broker.share.group_requests import (
     set_share_version,
     starts_and_lags,
 )
-from tests.component.broker.share.share_members import Member, acquired, new_group, produce, until
+from tests.component.broker.share.share_members import Member, acquired, new_group, produce
 from tests.interop.groups.brokers import GROUP_SETTINGS
 from tests.interop.groups_consumer.record import recorded
 from tests.interop.groups_share.record import CLIENT_ID, GOLDEN, SETTINGS, listen
@@ -70,7 +70,7 @@ def test_the_first_answer_does_not_wait_for_ever(
     monkeypatch.setattr(persister, "ask", lambda *each: asked.append(each))
     connection = client.connect()
     number = connection.send(join(group, "A", topic.name), 1)
-    until(running, lambda: asked)
+    running.until(lambda: asked)
     running.advance(1_000)
     assert connection.receive(76, 1, number).member_epoch == 2
     running.change(lambda: ask(*asked[0]))

@@ -29,7 +29,6 @@ from tests.component.broker.share.share_members import (
     offsets_read,
     produce,
     summary,
-    until,
 )
 from tests.component.broker.transactional_producer import Producer
 
@@ -343,7 +342,7 @@ def test_two_members_share_twelve_records_step_by_step(tmp_path: Path):
         assert summary(client, group, topic) == (4, 3)
         answer = a.fetch({0: [(4, 4, [ACCEPT])]}, epoch=-1)
         assert (answer.responses[0].partitions[0].acknowledge_error_code, acquired(answer)) == (0, [])
-        until(running, lambda: running.node.share.partitions_of(group)[0].core.window.runs)
+        running.until(lambda: running.node.share.partitions_of(group)[0].core.window.runs)
         assert kept(client, group, topic) == (5, [(5, 8, 0, 2), (9, 9, 2, 1), (10, 10, 4, 1), (11, 11, 2, 1)])
         running.advance(200)
         assert b.take() == [(5, 8, 3)]
