@@ -61,8 +61,13 @@ class RemoteController:
 
 
 def _replied(done: Done, reply: Any) -> None:  # noqa: ANN401
-    is_missing = isinstance(reply, PeerError) or ErrorCode.NOT_CONTROLLER in error_codes(reply)
-    done(None if is_missing else reply)
+    done(None if isinstance(reply, PeerError) or _is_from_another(reply) else reply)
+
+
+def _is_from_another(reply: Any) -> bool:  # noqa: ANN401
+    """Whether whoever replied is not the controller. Where a reply has an error of its own, those in it mean less."""
+    whole = getattr(reply, "error_code", None)
+    return ErrorCode.NOT_CONTROLLER in (error_codes(reply) if whole is None else (whole,))
 
 
 def _opened(request: object, api_version: int, done: Done, reply: EnvelopeResponse | PeerError) -> None:
