@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from ottla.core.metadata.image_comparison import compare
@@ -146,11 +147,15 @@ class MetadataPublisher:
 
     def _take_over(self, image: MetadataImage, changes: Changes) -> Generator[None, None, None]:
         yield from self._follower.follow_partitions(image, changes)
-        self.image.become(image)
+        former = self.image.become(image)
         self._is_busy = False
         self._follower.follow_image(changes)
         self._arrive(self.image.last_offset + 1)
         self._go_on()
+        while former:
+            yield
+            for topic_id in list(islice(former, SLICE_RECORDS)):
+                del former[topic_id]
 
     def _arrive(self, end_offset: int) -> None:
         self._published = end_offset

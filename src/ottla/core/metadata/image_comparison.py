@@ -29,8 +29,11 @@ def compare(old: MetadataImage, new: MetadataImage) -> Generator[None, None, Cha
         tokens=_changed(old.tokens, new.tokens),
     )
     before, after = old.topics_by_id, new.topics_by_id
-    changes.topics_deleted.update((topic_id, before[topic_id]) for topic_id in before.keys() - after.keys())
     compared = 0
+    for topic_id, topic in before.items():
+        if topic_id not in after:
+            changes.topics_deleted[topic_id] = topic
+    yield
     for topic_id, topic in after.items():
         known = before.get(topic_id)
         if known is None:
