@@ -10,12 +10,12 @@ from ottla.core.metadata import features
 from ottla.core.metadata.bootstrap import bootstrap_records
 from ottla.core.metadata.context import Context, ControllerSettings, Result
 from ottla.core.metadata.controller import Controller
-from ottla.core.metadata.format import METADATA_DIR, format_files, standalone_voters
+from ottla.core.metadata.format import METADATA_DIR, format_files
 from ottla.core.metadata.image import MetadataImage
 from ottla.core.metadata.records import build_batches
 from ottla.core.metadata.snapshot import snapshot_id, snapshot_records, write_snapshot
 from ottla.core.quorum.quorum import AppendControl, Appended, Quorum, Start, StateStored, StoreState
-from ottla.core.quorum.voters import BOOTSTRAP_OFFSET, ControlHistory, Listener, Voter
+from ottla.core.quorum.voters import BOOTSTRAP_OFFSET, ControlHistory, Listener, Voter, VoterSet, voters_record
 from ottla.wire import uuid_text
 from ottla.wire.properties import MetaProperties, read_meta_properties
 from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest
@@ -55,7 +55,7 @@ class Written:
     def __init__(self, directory: Path, controller_port: int) -> None:
         self.directory = directory
         self.node = Voter(1, DIRECTORY_ID, (Listener("CONTROLLER", "127.0.0.1", controller_port),))
-        self.voters = standalone_voters(1, DIRECTORY_ID, "CONTROLLER", "127.0.0.1", controller_port)
+        self.voters = voters_record(VoterSet((self.node,)))
         self.image = MetadataImage()
         self.new_uuid = counter()
         self.end_offset = 0

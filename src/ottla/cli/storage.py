@@ -12,7 +12,9 @@ import click
 from ottla.cli.failure import Failure
 
 if TYPE_CHECKING:
+    from ottla.broker.config.node_config import NodeConfig
     from ottla.broker.controller.storage_check import StorageCheck
+    from ottla.core.quorum.voters import VoterSet
     from ottla.wire.keyed import Versioned
 
 _EXIT_PROBLEMS = 1
@@ -28,6 +30,15 @@ def storage() -> None:
 @click.option("--data", type=click.Path(file_okay=False), help="The directory to format.")
 @click.option("--config", type=click.Path(dir_okay=False), help="A server.properties file that names the directories.")
 @click.option("--cluster-id", help="The cluster's id, 22 characters in Kafka's form. [random]")
+@click.option("--standalone", is_flag=True, help="The node is the only controller. [default if no other is configured]")
+@click.option(
+    "--initial-controllers",
+    metavar="ID@HOST:PORT:DIRECTORY_ID,…",
+    help="The first controllers of a new cluster, this one among them; the same on all of them.",
+)
+@click.option(
+    "--no-initial-controllers", is_flag=True, help="The node joins a cluster whose controllers know each other."
+)
 @click.option("--feature", "features", multiple=True, metavar="NAME=LEVEL", help="The level of a feature; repeatable.")
 @click.option(
     "--add-scram",
@@ -42,14 +53,17 @@ def format_(
     data: str | None,
     config: str | None,
     cluster_id: str | None,
+    standalone: bool,
+    initial_controllers: str | None,
+    no_initial_controllers: bool,
     features: Sequence[str],
     users: Sequence[str],
     node_id: int | None,
     ignore_formatted: bool,
 ) -> None:
-    """Format the directories of a node for a cluster of one node.
+    """Format the directories of a node.
 
-    The result is the same as that of Apache Kafka's own tool with --standalone.
+    The result is the same as that of Apache Kafka's own tool.
     """
     from ottla.broker.config.node_config import ConfigError, NodeConfig, file_settings
 
@@ -61,6 +75,9 @@ def format_(
     try:
         node_config = NodeConfig(*places)
         _check_cluster_id(cluster_id)
+        voters = _voters(node_config, standalone, initial_controllers, no_initial_controllers)
+        if voters is not None and cluster_id is None:
+            raise Failure("all nodes of a cluster need the same id", "give --cluster-id ID")
         is_unstable = node_config["unstable.feature.versions.enable"]
         levels = _levels(features, is_dynamic=not node_config.voters, is_unstable=is_unstable)
         credentials = _credentials(users, levels)
@@ -81,7 +98,13 @@ def format_(
     try:
         now_ms = time.time_ns() // 1_000_000
         made = format_directories(
-            disk, node_config, now_ms, cluster_id=cluster_id, levels=levels, credentials=credentials
+            disk,
+            node_config,
+            now_ms,
+            cluster_id=cluster_id,
+            levels=levels,
+            voters=voters,
+            credentials=credentials,
         )
     except OSError as error:
         raise Failure(f"the directory cannot be written: {error}") from None
@@ -101,6 +124,40 @@ def _check_cluster_id(cluster_id: str | None) -> None:
         uuid_bytes(cluster_id)
     except ValueError as error:
         raise Failure(f"{cluster_id} is not a cluster id: {error}") from None
+
+
+def _voters(config: NodeConfig, standalone: bool, initial: str | None, no_initial: bool) -> VoterSet | None:
+    """The first voters that were asked for; None if the node is the only one, or if the configuration has them."""
+    from ottla.core.quorum.initial_controllers import read_initial_controllers
+    from ottla.core.quorum.voters import VoterSet
+
+    choices = {"--standalone": standalone, "--initial-controllers": initial, "--no-initial-controllers": no_initial}
+    chosen = [name for name, is_given in choices.items() if is_given]
+    if len(chosen) > 1:
+        raise Failure(f"{' and '.join(chosen)} exclude each other")
+    if config.voters:
+        if chosen:
+            raise Failure(f"controller.quorum.voters fixes the controllers; leave out {chosen[0]} or that setting")
+        return None
+    if not chosen and (others := config.other_controllers()):
+        raise Failure(
+            f"the configuration names other controllers ({', '.join(others)})",
+            "say how they begin: --initial-controllers LIST, --no-initial-controllers or --standalone",
+        )
+    if no_initial:
+        return VoterSet()
+    if initial is None:
+        return None
+    try:
+        voters = read_initial_controllers(initial, config.controller_listener)
+    except ValueError as error:
+        raise Failure(f"--initial-controllers: {error}") from None
+    if config.node_id not in voters.ids:
+        raise Failure(
+            f"--initial-controllers has no entry for this node, {config.node_id}",
+            "a node that joins later is formatted with --no-initial-controllers",
+        )
+    return voters
 
 
 def _credentials(users: Sequence[str], levels: Mapping[str, int]) -> list[Versioned]:

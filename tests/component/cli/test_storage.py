@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from ottla.wire.types import DescribeUserScramCredentialsRequest
 from ottla.wire.types.cluster_metadata import UserScramCredentialRecord
 from tests.component.broker.metadata_records import LOG
 from tests.component.broker.raw_client import batch, running_node
+from tests.unit.core.metadata.formatted import GOLDEN
+from tests.unit.core.metadata.stamps import timeless
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
 
@@ -79,7 +82,7 @@ def test_the_configuration_names_the_directories(tmp_path: Path):
     one, two = tmp_path / "one", tmp_path / "two"
     config = tmp_path / "server.properties"
     config.write_text(f"log.dirs={one},{two}\nnode.id=4\ncontroller.quorum.bootstrap.servers=elsewhere:9093\n")
-    assert run(["storage", "format", "--config", str(config)]) == 0
+    assert run(["storage", "format", "--standalone", "--config", str(config)]) == 0
     assert (one / "__cluster_metadata-0").is_dir()
     assert not (two / "__cluster_metadata-0").exists()
     ids = {
@@ -106,6 +109,58 @@ def test_what_cannot_be_formatted(tmp_path: Path, options: list[str], problem: s
     assert run(["storage", "format", "--data", str(tmp_path), *options]) == 2
     assert problem in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("variant", ["standalone", "static", "spare", "initial-controllers"])
+def test_the_first_controllers_are_written_as_apache_kafka_writes_them(tmp_path: Path, variant: str):
+    golden = GOLDEN / variant
+    facts = json.loads((golden / "format.json").read_text())
+    config = tmp_path / "server.properties"
+    settings = facts["settings"] | {
+        "log.dirs": str(tmp_path / "data"),
+        "listeners": "PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093",
+        "controller.listener.names": "CONTROLLER",
+        "node.id": "1",
+    }
+    config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+    command = ["storage", "format", "--config", str(config), "--cluster-id", facts["clusterId"], *facts["arguments"]]
+    assert run(command) == 0
+    ours = {path.name: path.read_bytes() for path in (tmp_path / "data").rglob("*") if path.is_file()}
+    apaches = {path.name: path.read_bytes() for path in golden.iterdir() if path.name != "format.json"}
+    assert ours.keys() == apaches.keys()
+    if variant == "initial-controllers":
+        (checkpoint,) = (name for name in ours if name.startswith("0000"))
+        assert timeless(ours[checkpoint]) == timeless(apaches[checkpoint])
+        directory = next(line for line in apaches["meta.properties"].splitlines() if b"directory" in line)
+        assert directory in ours["meta.properties"]
+
+
+@pytest.mark.parametrize(
+    ("options", "settings", "problem"),
+    [
+        (
+            ["--standalone", "--no-initial-controllers"],
+            "",
+            "exclude each other",
+        ),
+        (["--standalone"], "controller.quorum.voters=1@h:1", "controller.quorum.voters fixes the controllers"),
+        ([], "controller.quorum.bootstrap.servers=h:1", "names other controllers (h:1)"),
+        (["--initial-controllers", f"2@h:1:{CLUSTER}"], "", "has no entry for this node, 1"),
+        (["--initial-controllers", f"1@h:1:{CLUSTER},1@h:2:{CLUSTER}"], "", "have the same id"),
+        (["--initial-controllers", f"1@h:1:{CLUSTER},2@h:2:{CLUSTER}"], "", "have the same directory"),
+        (["--initial-controllers", "1@h:1:x"], "", "'1@h:1:x' has no directory id"),
+        (["--initial-controllers", "1@h"], "", "'1@h' is no controller; write ID@HOST:PORT:DIRECTORY_ID"),
+        (["--no-initial-controllers"], "", "all nodes of a cluster need the same id"),
+    ],
+)
+def test_controllers_that_cannot_begin(
+    tmp_path: Path, options: list[str], settings: str, problem: str, capsys: pytest.CaptureFixture[str]
+):
+    config = tmp_path / "server.properties"
+    config.write_text(f"log.dirs={tmp_path / 'data'}\n{settings}\n")
+    assert run(["storage", "format", "--config", str(config), *options]) == 2
+    assert problem in capsys.readouterr().err
+    assert not (tmp_path / "data").exists()
 
 
 # --- info and check ---------------------------------------------------------------------------------------------------

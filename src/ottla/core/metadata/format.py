@@ -51,16 +51,6 @@ def format_files(
     return files
 
 
-def standalone_voters(node_id: int, directory_id: bytes, listener: str, host: str, port: int) -> VotersRecord:
-    """The voters of a quorum of one."""
-    kind = VotersRecord
-    low, high = features.SUPPORTED[features.KRAFT_VERSION]
-    voter = kind.Voter(
-        node_id, directory_id, (kind.Endpoint(listener, host, port),), kind.KRaftVersionFeature(low, high)
-    )
-    return kind(voters=(voter,))
-
-
 def write_bootstrap(records: list[Versioned], now_ms: int) -> bytes:
     """bootstrap.checkpoint: a snapshot in form, though of no log."""
     return b"".join(

@@ -9,6 +9,7 @@ from pathlib import Path
 from ottla.core.metadata import features
 from ottla.core.metadata.format import VOTERS_CHECKPOINT
 from ottla.core.metadata.snapshot import read_snapshot
+from ottla.core.quorum.voters import Listener, Voter, VoterSet, voters_record
 from ottla.wire.types.control_records import VotersRecord
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "storage" / "formatted"
@@ -32,3 +33,8 @@ def levels_of(variant: str) -> dict[str, int]:
 def voters_of(directory: Path) -> VotersRecord | None:
     path = directory / Path(VOTERS_CHECKPOINT).name
     return read_snapshot(path.read_bytes()).voters if path.exists() else None
+
+
+def standalone_voters(node_id: int, directory_id: bytes, listener: str, host: str, port: int) -> VotersRecord:
+    """The voters of a quorum of one."""
+    return voters_record(VoterSet((Voter(node_id, directory_id, (Listener(listener, host, port),)),)))

@@ -11,7 +11,6 @@ from ottla.core.metadata.format import (
     VOTERS_CHECKPOINT,
     format_files,
     read_bootstrap,
-    standalone_voters,
     write_bootstrap,
 )
 from ottla.core.metadata.snapshot import read_snapshot
@@ -19,7 +18,7 @@ from ottla.wire import uuid_bytes
 from ottla.wire.batch import read_header
 from ottla.wire.properties import MetaProperties, read_meta_properties
 from tests.unit.core.metadata.cluster import uuid
-from tests.unit.core.metadata.formatted import GOLDEN, levels_of, voters_of
+from tests.unit.core.metadata.formatted import GOLDEN, levels_of, standalone_voters, voters_of
 from tests.unit.core.metadata.stamps import restamped, timeless
 
 VARIANTS = sorted(path.name for path in GOLDEN.iterdir())

@@ -5,7 +5,6 @@ import pytest
 from ottla.core.metadata import features
 from ottla.core.metadata.context import Result
 from ottla.core.metadata.fault import MetadataFault
-from ottla.core.metadata.format import standalone_voters
 from ottla.core.metadata.image import MetadataImage
 from ottla.core.metadata.snapshot import (
     BATCH_RECORDS,
@@ -21,6 +20,7 @@ from ottla.wire.batch import read_header
 from ottla.wire.keyed import Versioned
 from ottla.wire.types import cluster_metadata as log
 from tests.unit.core.metadata.cluster import Cluster, through_snapshot, uuid
+from tests.unit.core.metadata.formatted import standalone_voters
 
 VOTERS = standalone_voters(1, uuid(1), "CONTROLLER", "127.0.0.1", 9093)
 
