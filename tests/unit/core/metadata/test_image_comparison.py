@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Any
 
 import pytest
 
 from ottla.core.metadata.image import BROKER, TOPIC, Changes, MetadataImage
 from ottla.core.metadata.image_comparison import compare
+from ottla.log.steps import finish
 from ottla.wire.types import cluster_metadata as log
 from tests.unit.core.metadata.cluster import through_snapshot, uuid
 
@@ -55,15 +55,6 @@ def replayed(records: list[Any]) -> MetadataImage:
     return image
 
 
-def finished(steps: Generator[None, None, Changes]) -> Changes:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            changes: Changes = end.value
-            return changes
-
-
 def tables(image: MetadataImage) -> dict[str, dict[Any, Any]]:
     return {
         "configs": dict(image.all_configs()),
@@ -85,7 +76,7 @@ def test_a_snapshot_tells_what_the_records_would_have_told(begin: int) -> None:
         told = image.take_changes()
         new = through_snapshot(image)
         assert new is not None
-        found = finished(compare(old, new))
+        found = finish(compare(old, new))
         assert found.topics_created.keys() == told.topics_created.keys()
         assert found.topics_deleted.keys() == told.topics_deleted.keys()
         assert found.partitions == {each for each in told.partitions if each[0] in new.topics_by_id}
@@ -99,7 +90,7 @@ def test_a_snapshot_tells_what_the_records_would_have_told(begin: int) -> None:
 
 def test_equal_images_do_not_differ() -> None:
     image = replayed(HISTORY)
-    assert finished(compare(image, replayed(HISTORY))) == Changes()
+    assert finish(compare(image, replayed(HISTORY))) == Changes()
 
 
 def test_a_large_cluster_is_compared_in_slices() -> None:
