@@ -29,6 +29,9 @@ topics, partitions   CreateTopics and DeleteTopics; CreatePartitions, ListPartit
 configs              AlterConfigs and IncrementalAlterConfigs
 brokers, sessions    registration, heartbeats, fencing, shutdown; who was heard of when
 directories          AssignReplicasToDirs
+in_sync_replicas     AlterPartition
+reassignments        AlterPartitionReassignments and ListPartitionReassignments
+leaders              ElectLeaders
 elections            what becomes of partitions when brokers come and go
 placement            which brokers hold a new partition
 feature_updates      UpdateFeatures

@@ -16,6 +16,7 @@ from ottla.core.metadata import (
     configs,
     directories,
     feature_updates,
+    in_sync_replicas,
     leaders,
     partitions,
     producer_ids,
@@ -31,6 +32,7 @@ from ottla.wire.keyed import Versioned
 from ottla.wire.types.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from ottla.wire.types.alter_client_quotas import AlterClientQuotasRequest
 from ottla.wire.types.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from ottla.wire.types.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from ottla.wire.types.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -193,6 +195,10 @@ _HANDLERS: Final[dict[type, tuple[_Handler, _Refusal]]] = {
     ),
     BrokerHeartbeatRequest: (brokers.heartbeat, _refuse_with(BrokerHeartbeatResponse, has_message=False)),
     ControllerRegistrationRequest: (brokers.register_controller, _refuse_with(ControllerRegistrationResponse)),
+    AlterPartitionRequest: (
+        in_sync_replicas.alter_partition,
+        _refuse_with(AlterPartitionResponse, has_message=False),
+    ),
     AssignReplicasToDirsRequest: (
         directories.assign_replicas,
         _refuse_with(AssignReplicasToDirsResponse, has_message=False),

@@ -61,7 +61,7 @@ class Terms(msgspec.Struct, frozen=True):
 
 
 class _Outcome(msgspec.Struct):
-    """The partition as it is to become, while it is worked out."""
+    """Who leads and who may, while it is worked out."""
 
     isr: tuple[int, ...]
     elr: tuple[int, ...]
@@ -70,14 +70,19 @@ class _Outcome(msgspec.Struct):
 
 
 def change_partition(
-    topic_id: bytes, partition: PartitionImage, target_isr: tuple[int, ...], terms: Terms
+    topic_id: bytes, partition: PartitionImage, wanted: PartitionImage, terms: Terms
 ) -> Versioned | None:
-    """The record that gives a partition another ISR and the leader that follows from it; None if nothing changes."""
-    outcome = _Outcome(target_isr, _target_elr(partition, target_isr, terms))
-    _elect(partition, outcome, terms)
+    """The record that makes a partition what is wanted, with the leader that follows from it; None if nothing changes.
+
+    `wanted` differs from the partition in its replicas, directories, ISR or recovery state. Leader, ELR and last known
+    ELR are worked out here, and a reassignment ends as soon as all replicas that are to stay are in sync.
+    """
+    target = _reassigned(wanted)
+    outcome = _Outcome(target.isr, _target_elr(partition, target, terms))
+    _elect(partition, target, outcome, terms)
     if outcome.is_unclean or not terms.elr_enabled:
         outcome.elr = ()
-    change = _record(topic_id, partition, outcome, terms)
+    change = _record(topic_id, partition, target, outcome, terms)
     if change == PartitionChangeRecord(partition_id=partition.partition_id, topic_id=topic_id):
         return None
     return Versioned(change, features.record_version("PartitionChangeRecord", terms.metadata_version))
@@ -163,8 +168,8 @@ def _changes(
             _leaders(state.image, partition, leaving, added),
             stopped_uncleanly=stopped_uncleanly,
         )
-        target_isr = tuple(replica for replica in partition.isr if replica not in leaving)
-        record = change_partition(topic.topic_id, partition, target_isr, terms)
+        isr = tuple(replica for replica in partition.isr if replica not in leaving)
+        record = change_partition(topic.topic_id, partition, msgspec.structs.replace(partition, isr=isr), terms)
         if record is not None:
             records.append(record)
     return records
@@ -195,11 +200,16 @@ def _terms(
     )
 
 
+def usual_election(state: ControllerState, topic: TopicImage) -> Election:
+    """How far elections of a topic's partitions go when nobody asks for one."""
+    is_unclean = topic_value(state, topic.name, "unclean.leader.election.enable") == "true"
+    return Election.UNCLEAN if is_unclean else Election.ONLINE
+
+
 def _terms_of_topic(state: ControllerState, topic: TopicImage) -> tuple[int, Election]:
     min_isr = int(topic_value(state, topic.name, "min.insync.replicas"))
     replication_factor = len(next(iter(topic.partitions.values())).replicas)
-    is_unclean = topic_value(state, topic.name, "unclean.leader.election.enable") == "true"
-    return min(min_isr, replication_factor), Election.UNCLEAN if is_unclean else Election.ONLINE
+    return min(min_isr, replication_factor), usual_election(state, topic)
 
 
 def _leaders(
@@ -216,17 +226,37 @@ def _leaders(
     return may_lead
 
 
-def _target_elr(partition: PartitionImage, target_isr: tuple[int, ...], terms: Terms) -> tuple[int, ...]:
+def _reassigned(wanted: PartitionImage) -> PartitionImage:
+    """The partition without the replicas that go, if all that stay are in sync; else as it is."""
+    if not wanted.is_reassigning:
+        return wanted
+    going = wanted.removing_replicas
+    staying = [(replica, where) for replica, where in wanted.placed if replica not in going]
+    replicas = tuple(replica for replica, _ in staying)
+    if not replicas or not set(replicas) <= set(wanted.isr):
+        return wanted
+    return msgspec.structs.replace(
+        wanted,
+        replicas=replicas,
+        directories=tuple(where for _, where in staying),
+        isr=tuple(replica for replica in wanted.isr if replica not in going),
+        adding_replicas=(),
+        removing_replicas=(),
+    )
+
+
+def _target_elr(partition: PartitionImage, target: PartitionImage, terms: Terms) -> tuple[int, ...]:
     if not terms.elr_enabled:
         return partition.elr
-    if len(target_isr) >= terms.min_isr:
+    if len(target.isr) >= terms.min_isr:
         return ()
-    eligible = {*partition.elr, *partition.isr} - {*target_isr, terms.stopped_uncleanly}
-    return tuple(sorted(eligible))
+    eligible = {*partition.elr, *partition.isr} - {*target.isr, terms.stopped_uncleanly}
+    # A replica that is taken away loses its log: it must not count when it is put back.
+    return tuple(sorted(eligible.intersection(target.replicas)))
 
 
-def _elect(partition: PartitionImage, outcome: _Outcome, terms: Terms) -> None:
-    leader, is_unclean = _choose(partition, outcome, terms)
+def _elect(partition: PartitionImage, target: PartitionImage, outcome: _Outcome, terms: Terms) -> None:
+    leader, is_unclean = _choose(partition, target.replicas, outcome, terms)
     if leader == partition.leader:
         return
     outcome.leader = leader
@@ -238,11 +268,11 @@ def _elect(partition: PartitionImage, outcome: _Outcome, terms: Terms) -> None:
         outcome.isr = (leader,)
 
 
-def _choose(partition: PartitionImage, outcome: _Outcome, terms: Terms) -> tuple[int, bool]:
+def _choose(partition: PartitionImage, replicas: tuple[int, ...], outcome: _Outcome, terms: Terms) -> tuple[int, bool]:
     """The leader, and whether records may have been lost with this choice."""
     candidates = outcome.isr or outcome.elr
-    preferred = partition.replicas[:1] if terms.election is Election.PREFERRED else ()
-    for replica in (*preferred, partition.leader, *partition.replicas):
+    preferred = replicas[:1] if terms.election is Election.PREFERRED else ()
+    for replica in (*preferred, partition.leader, *replicas):
         if replica in candidates and terms.may_lead(replica):
             return replica, False
     if terms.elr_enabled and not candidates and len(partition.last_known_elr) == 1:
@@ -250,41 +280,56 @@ def _choose(partition: PartitionImage, outcome: _Outcome, terms: Terms) -> tuple
         if terms.may_lead(last_leader):
             return last_leader, True
     if terms.election is Election.UNCLEAN:
-        for replica in partition.replicas:
+        for replica in replicas:
             if terms.may_lead(replica):
                 return replica, True
     return NO_LEADER, False
 
 
-def _record(topic_id: bytes, partition: PartitionImage, outcome: _Outcome, terms: Terms) -> PartitionChangeRecord:
+def _record(
+    topic_id: bytes, partition: PartitionImage, target: PartitionImage, outcome: _Outcome, terms: Terms
+) -> PartitionChangeRecord:
     # Without ELR somebody must stay in the ISR, be it only to say who may lead next.
-    isr_changes = outcome.isr != partition.isr and (bool(outcome.isr) or terms.elr_enabled)
+    isr = outcome.isr if outcome.isr or terms.elr_enabled else partition.isr
     leader = outcome.leader
-    if leader == NO_LEADER_CHANGE and isr_changes and _bumps_epoch(partition, outcome, terms):
+    if leader == NO_LEADER_CHANGE and _bumps_epoch(partition, target, isr, terms):
         leader = partition.leader
-    starts_recovery = outcome.is_unclean and partition.leader_recovery_state != RECOVERING
+    recovery = target.leader_recovery_state
+    if outcome.is_unclean and recovery == partition.leader_recovery_state:
+        recovery = RECOVERING
+    has_directories = terms.metadata_version >= features.DIRECTORIES_FROM
     return PartitionChangeRecord(
         partition_id=partition.partition_id,
         topic_id=topic_id,
-        isr=outcome.isr if isr_changes or outcome.is_unclean else None,
+        isr=isr if isr != partition.isr or outcome.is_unclean else None,
         leader=leader,
-        leader_recovery_state=RECOVERING if starts_recovery else _NO_RECOVERY_CHANGE,
-        eligible_leader_replicas=outcome.elr if outcome.elr != partition.elr else None,
+        replicas=_if_new(target.replicas, partition.replicas),
+        removing_replicas=_if_new(target.removing_replicas, partition.removing_replicas),
+        adding_replicas=_if_new(target.adding_replicas, partition.adding_replicas),
+        leader_recovery_state=recovery if recovery != partition.leader_recovery_state else _NO_RECOVERY_CHANGE,
+        directories=target.directories if has_directories and target.directories != partition.directories else None,
+        eligible_leader_replicas=_if_new(outcome.elr, partition.elr),
         last_known_elr=_last_known_elr(partition, leader, terms),
     )
 
 
-def _bumps_epoch(partition: PartitionImage, outcome: _Outcome, terms: Terms) -> bool:
-    """Old brokers needed a new leader epoch to notice that the ISR had shrunk."""
-    if terms.metadata_version >= features.NO_EPOCH_BUMP_ON_ISR_SHRINK_FROM:
-        return False
-    return not set(partition.isr) <= set(outcome.isr)
+def _if_new(new: tuple[int, ...], old: tuple[int, ...]) -> tuple[int, ...] | None:
+    return None if new == old else new
+
+
+def _bumps_epoch(partition: PartitionImage, target: PartitionImage, isr: tuple[int, ...], terms: Terms) -> bool:
+    """Whether the same leader goes on in a new epoch: followers that were taken away must not go on fetching."""
+    if not set(partition.replicas) <= set(target.replicas):
+        return True
+    # Old brokers needed a new leader epoch to notice that the ISR had shrunk, too.
+    is_old = terms.metadata_version < features.NO_EPOCH_BUMP_ON_ISR_SHRINK_FROM
+    return is_old and not set(partition.isr) <= set(isr)
 
 
 def _last_known_elr(partition: PartitionImage, leader: int, terms: Terms) -> tuple[int, ...] | None:
     """Set when the partition loses its leader, cleared when it has one again."""
     if not terms.elr_enabled:
         return None
-    if leader == NO_LEADER and not partition.last_known_elr:
+    if leader == NO_LEADER != partition.leader and not partition.last_known_elr:
         return (partition.leader,)
     return () if leader >= 0 and partition.last_known_elr else None

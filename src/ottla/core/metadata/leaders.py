@@ -85,7 +85,7 @@ def _elect(
 def _elected(state: ControllerState, topic: TopicImage, partition: PartitionImage, election: Election) -> Versioned:
     if _is_led(partition, election):
         raise Reject(ErrorCode.ELECTION_NOT_NEEDED, _NOT_NEEDED)
-    record = change_partition(topic.topic_id, partition, partition.isr, terms_for(state, topic, partition, election))
+    record = change_partition(topic.topic_id, partition, partition, terms_for(state, topic, partition, election))
     if record is None:
         raise Reject(*_UNAVAILABLE[election])
     return record

@@ -1,22 +1,19 @@
 """Partitions on their way to other brokers: AlterPartitionReassignments and ListPartitionReassignments.
 
 A reassignment has two steps. The partition first gets the new replicas beside the old ones, with those that come
-(`adding`) and those that go (`removing`) noted; when all that come are in sync, those that go are dropped. If none
-comes and one that stays is in sync, both happen at once. On a node that is alone there is nobody to go to: only the
-order of replicas, or nothing at all, can be asked for.
+(`adding`) and those that go (`removing`) noted; when all that stay are in sync, those that go are dropped. That happens
+with the change of the ISR that makes it so (see `elections`), or at once if nobody has to catch up.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from ottla.core.metadata import features
 from ottla.core.metadata.checks import check_cluster_access, check_size
 from ottla.core.metadata.context import Context, ControllerState, Result
-from ottla.core.metadata.elections import change_partition, terms_for
+from ottla.core.metadata.elections import Election, change_partition, terms_for, usual_election
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.topic_image import PartitionImage, TopicImage
-from ottla.core.metadata.uuids import UNASSIGNED
 from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import Versioned
@@ -25,7 +22,6 @@ from ottla.wire.types.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequestReassignablePartition,
     AlterPartitionReassignmentsResponse,
 )
-from ottla.wire.types.cluster_metadata import PartitionChangeRecord
 from ottla.wire.types.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -67,11 +63,11 @@ def _alter(
     try:
         topic, partition = _find(state, name, wanted.partition_index)
         if wanted.replicas is None:
-            target = _called_back(partition)
+            target, election = _called_back(state, topic, partition), usual_election(state, topic)
         else:
             _check_target(state, partition, wanted.replicas, may_resize=may_resize)
-            target = _sent(state, partition, wanted.replicas)
-        record = _record(state, topic, partition, target)
+            target, election = _sent(state, partition, wanted.replicas), Election.ONLINE
+        record = change_partition(topic.topic_id, partition, target, terms_for(state, topic, partition, election))
     except Reject as reject:
         return reject.code, reject.message
     if record is not None:
@@ -95,7 +91,7 @@ def _check_target(
     problem = _target_problem(state, target)
     if problem:
         raise Reject(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment includes {problem}")
-    size = len({*partition.replicas} - {*partition.adding_replicas}) or len(partition.replicas)
+    size = len({*partition.replicas}.difference(partition.removing_replicas))
     if not may_resize and len(target) != size:
         raise Reject(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -121,80 +117,38 @@ def _target_problem(state: ControllerState, target: tuple[int, ...]) -> str | No
 
 def _sent(state: ControllerState, partition: PartitionImage, target: tuple[int, ...]) -> PartitionImage:
     """The partition with the replicas that it is to have, and with those that it has until they are in sync."""
-    before = tuple(each for each in partition.replicas if each not in partition.adding_replicas)
-    adding = tuple(each for each in target if each not in before)
-    removing = tuple(each for each in before if each not in target)
-    staying = tuple(each for each in partition.isr if each in target)
-    if staying and not adding:
-        return _with(state, partition, target, staying)
+    adding = tuple(sorted({*target}.difference(partition.replicas)))
+    removing = tuple(sorted({*partition.replicas}.difference(target)))
+    moved = _on(state, partition, (*target, *removing))
+    # Those that an earlier reassignment has added are still on their way.
     return msgspec.structs.replace(
-        _with(state, partition, (*target, *removing), partition.isr),
-        adding_replicas=adding,
-        removing_replicas=removing,
+        moved, adding_replicas=adding or partition.adding_replicas, removing_replicas=removing
     )
 
 
-def _called_back(partition: PartitionImage) -> PartitionImage:
+def _called_back(state: ControllerState, topic: TopicImage, partition: PartitionImage) -> PartitionImage:
     """The partition as it was before it was sent on its way."""
     if not partition.is_reassigning:
         raise Reject(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     replicas = tuple(each for each in partition.replicas if each not in partition.adding_replicas)
     isr = tuple(each for each in partition.isr if each in replicas)
     if not isr:
-        raise Reject(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"Partition {partition.partition_id} cannot be called back: none of its former replicas is in sync.",
-        )
-    return _with(None, partition, replicas, isr)
+        if usual_election(state, topic) is not Election.UNCLEAN:
+            raise Reject(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Unable to revert partition assignment for {topic.name}:{partition.partition_id} because it would "
+                "require an unclean leader election.",
+            )
+        isr = replicas[:1]
+    return msgspec.structs.replace(_on(state, partition, replicas), isr=isr, adding_replicas=(), removing_replicas=())
 
 
-def _with(
-    state: ControllerState | None, partition: PartitionImage, replicas: tuple[int, ...], isr: tuple[int, ...]
-) -> PartitionImage:
-    known = dict(zip(partition.replicas, partition.directories, strict=True))
-    brokers = {} if state is None else state.image.brokers
-    directories = tuple(
-        known.get(each, brokers[each].default_dir if each in brokers else UNASSIGNED) for each in replicas
-    )
-    return msgspec.structs.replace(
-        partition,
-        replicas=replicas,
-        isr=isr,
-        directories=directories,
-        adding_replicas=(),
-        removing_replicas=(),
-    )
-
-
-def _record(
-    state: ControllerState, topic: TopicImage, partition: PartitionImage, target: PartitionImage
-) -> Versioned | None:
-    """What turns a partition into another, with a new leader where the old one leaves; None if nothing changes."""
-    elected = change_partition(
-        topic.topic_id,
-        msgspec.structs.replace(target, isr=partition.isr),
-        target.isr,
-        terms_for(state, topic, target),
-    )
-    change: PartitionChangeRecord = (
-        PartitionChangeRecord(partition.partition_id, topic.topic_id) if elected is None else elected.message
-    )
-    empty = PartitionChangeRecord(partition.partition_id, topic.topic_id)
-    has_moved = target.replicas != partition.replicas
-    change = msgspec.structs.replace(
-        change,
-        replicas=target.replicas if has_moved else None,
-        directories=target.directories if has_moved else None,
-        adding_replicas=_if_new(target.adding_replicas, partition.adding_replicas),
-        removing_replicas=_if_new(target.removing_replicas, partition.removing_replicas),
-    )
-    if change == empty:
-        return None
-    return Versioned(change, features.record_version("PartitionChangeRecord", state.image.metadata_version))
-
-
-def _if_new(new: tuple[int, ...], old: tuple[int, ...]) -> tuple[int, ...] | None:
-    return None if new == old else new
+def _on(state: ControllerState, partition: PartitionImage, replicas: tuple[int, ...]) -> PartitionImage:
+    """The partition on these brokers, each replica where it is known to be or where its broker puts new ones."""
+    known = dict(partition.placed)
+    brokers = state.image.brokers
+    directories = tuple(known[each] if each in known else brokers[each].default_dir for each in replicas)
+    return msgspec.structs.replace(partition, replicas=replicas, directories=directories)
 
 
 # --- asking how it goes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -38,12 +39,14 @@ class PartitionImage(msgspec.Struct, frozen=True, gc=False):
     def is_reassigning(self) -> bool:
         return bool(self.removing_replicas or self.adding_replicas)
 
+    @property
+    def placed(self) -> Iterator[tuple[int, bytes]]:
+        """The replicas with their log directories."""
+        return zip(self.replicas, self.directories, strict=True)
+
     def directory_of(self, broker_id: int) -> bytes:
         """The log directory of a replica; UNASSIGNED for a broker that has none."""
-        for replica, directory in zip(self.replicas, self.directories, strict=True):
-            if replica == broker_id:
-                return directory
-        return UNASSIGNED
+        return next((directory for replica, directory in self.placed if replica == broker_id), UNASSIGNED)
 
 
 class TopicImage:
@@ -159,7 +162,7 @@ def _merged_directories(
     if replicas == partition.replicas:
         return partition.directories
     # Versions without directories move replicas, too; what is known of those that stay is kept.
-    known = dict(zip(partition.replicas, partition.directories, strict=True))
+    known = dict(partition.placed)
     return tuple(known.get(replica, MIGRATING) for replica in replicas)
 
 

@@ -9,6 +9,7 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.types.allocate_producer_ids import AllocateProducerIdsRequest
 from ottla.wire.types.alter_client_quotas import AlterClientQuotasRequest
 from ottla.wire.types.alter_configs import AlterConfigsRequest
+from ottla.wire.types.alter_partition import AlterPartitionRequest
 from ottla.wire.types.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from ottla.wire.types.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from ottla.wire.types.assign_replicas_to_dirs import AssignReplicasToDirsRequest
@@ -61,6 +62,7 @@ SAMPLES: list[tuple[Any, Any]] = [
     (registration(2), registration(2, cluster_id="")),
     (BrokerHeartbeatRequest(1, 13), BrokerHeartbeatRequest(1, 0)),
     (ControllerRegistrationRequest(1, uuid(1)), None),
+    (AlterPartitionRequest(1, 13), AlterPartitionRequest(1, 0)),
     (AssignReplicasToDirsRequest(1, 13), AssignReplicasToDirsRequest(1, 0)),
     (UnregisterBrokerRequest(1), UnregisterBrokerRequest(7)),
     (UnregisterControllerRequest(7), UnregisterControllerRequest(1)),

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from ottla.core.metadata import features
@@ -37,7 +38,7 @@ def terms(*brokers: int, **fields: Any) -> Terms:
 
 
 def change(before: PartitionImage, isr: tuple[int, ...], with_terms: Terms) -> PartitionChangeRecord | None:
-    record = change_partition(TOPIC_ID, before, isr, with_terms)
+    record = change_partition(TOPIC_ID, before, msgspec.structs.replace(before, isr=isr), with_terms)
     return None if record is None else record.message
 
 
@@ -169,7 +170,8 @@ def test_old_clusters_raise_the_leaders_epoch_when_the_isr_shrinks(level: int, l
 
 @pytest.mark.parametrize(("level", "version"), [(16, 0), (17, 1), (22, 1), (23, 2), (30, 2)])
 def test_versions(level: int, version: int):
-    record = change_partition(TOPIC_ID, partition(), (1, 2), terms(1, 2, metadata_version=level, elr_enabled=False))
+    shrunk = partition(isr=(1, 2))
+    record = change_partition(TOPIC_ID, partition(), shrunk, terms(1, 2, metadata_version=level, elr_enabled=False))
     assert record is not None
     assert record.version == version
 

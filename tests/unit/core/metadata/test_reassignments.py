@@ -1,6 +1,7 @@
 from typing import Any
 
 from ottla.wire.errors import ErrorCode
+from ottla.wire.types.alter_partition import AlterPartitionRequest
 from ottla.wire.types.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from ottla.wire.types.list_partition_reassignments import ListPartitionReassignmentsRequest
 from tests.unit.core.metadata.cluster import Cluster
@@ -113,6 +114,104 @@ def test_another_order_changes_the_preferred_leader_only(three: Cluster):
         before.leader_epoch,
     )
     assert after.directories == before.directories[::-1]
+
+
+def in_sync(cluster: Cluster, name: str, *isr: int) -> None:
+    """As the leader reports it."""
+    kind = AlterPartitionRequest
+    now = partition(cluster, name)
+    data = kind.PartitionData(0, now.leader_epoch, (), tuple(map(kind.BrokerState, isr)), 0, now.partition_epoch)
+    topic = kind.TopicData(cluster.image.topics_by_name[name].topic_id, (data,))
+    reply = cluster.submit(kind(now.leader, cluster.image.brokers[now.leader].epoch, (topic,)))
+    assert reply.topics[0].partitions[0].error_code in (0, ErrorCode.NEW_LEADER_ELECTED)
+
+
+def test_a_partition_on_its_way_can_be_sent_elsewhere(three: Cluster):
+    three.create("there", replicas=1)
+    (old,) = partition(three, "there").replicas
+    first, second = (broker for broker in (1, 2, 3) if broker != old)
+    reassign(three, "there", (0, (first,)))
+    assert answers(reassign(three, "there", (0, (second,)))) == [(0, None)]
+    moving = partition(three, "there")
+    assert (moving.adding_replicas, moving.removing_replicas) == ((second,), tuple(sorted((old, first))))
+    in_sync(three, "there", old, second)
+    after = partition(three, "there")
+    assert (after.replicas, after.isr, after.leader) == ((second,), (second,), second)
+
+
+def test_a_partition_on_its_way_can_be_sent_back(three: Cluster):
+    three.create("there", replicas=1)
+    before = partition(three, "there")
+    new = next(broker for broker in (1, 2, 3) if broker not in before.replicas)
+    reassign(three, "there", (0, (new,)))
+    assert answers(reassign(three, "there", (0, before.replicas))) == [(0, None)]
+    after = partition(three, "there")
+    assert (after.replicas, after.isr, after.is_reassigning) == (before.replicas, before.isr, False)
+
+
+def test_a_replica_that_was_to_go_stays_if_it_is_asked_for(three: Cluster):
+    three.create("there", replicas=1)
+    (old,) = partition(three, "there").replicas
+    new = next(broker for broker in (1, 2, 3) if broker != old)
+    reassign(three, "there", (0, (new,)))
+    assert answers(reassign(three, "there", (0, (new, old)))) == [(0, None)]
+    moving = partition(three, "there")
+    assert (moving.replicas, moving.adding_replicas, moving.removing_replicas) == ((new, old), (new,), ())
+    in_sync(three, "there", old, new)
+    after = partition(three, "there")
+    assert (set(after.replicas), after.leader, after.is_reassigning) == ({old, new}, old, False)
+
+
+def test_the_number_of_replicas_held_is_that_of_the_reassignment_under_way(three: Cluster):
+    three.create("there", replicas=1)
+    (old,) = partition(three, "there").replicas
+    first, second = (broker for broker in (1, 2, 3) if broker != old)
+    reassign(three, "there", (0, (first, second)))
+    reply = reassign(three, "there", (0, (old,)), may_resize=False)
+    assert answers(reply) == [(38, "The replication factor is changed from 2 to 1")]
+    assert answers(reassign(three, "there", (0, (old, second)), may_resize=False)) == [(0, None)]
+
+
+def gone(three: Cluster, **configs: str) -> tuple[int, int]:
+    """A partition on its way whose old replica has died when the first new one was in sync."""
+    three.create("there", replicas=1, **configs)
+    (old,) = partition(three, "there").replicas
+    first, second = (broker for broker in (1, 2, 3) if broker != old)
+    reassign(three, "there", (0, (first, second)))
+    in_sync(three, "there", old, first)
+    three.heartbeat(old, want_fence=True)
+    assert partition(three, "there").isr == (first,)
+    return old, first
+
+
+def test_calling_back_must_not_lose_what_only_the_new_replicas_have(three: Cluster):
+    gone(three)
+    (answer,) = answers(reassign(three, "there", (0, None)))
+    assert answer == (
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        "Unable to revert partition assignment for there:0 because it would require an unclean leader election.",
+    )
+    assert partition(three, "there").is_reassigning
+
+
+def test_calling_back_may_lose_records_where_the_topic_allows_it(three: Cluster):
+    old, _ = gone(three, unclean_leader_election_enable="true")
+    assert answers(reassign(three, "there", (0, None))) == [(0, None)]
+    after = partition(three, "there")
+    assert (after.replicas, after.isr, after.leader, after.is_reassigning) == ((old,), (old,), -1, False)
+
+
+def test_all_that_stay_must_be_in_sync_before_one_goes(three: Cluster):
+    three.create("there", replicas=3)
+    first, second, third = partition(three, "there").replicas
+    in_sync(three, "there", first, third)
+    reassign(three, "there", (0, (first, second)))
+    assert partition(three, "there").removing_replicas == (third,)
+    (topic,) = ongoing(three)
+    assert topic.partitions[0].removing_replicas == (third,)
+    in_sync(three, "there", first, second, third)
+    assert partition(three, "there").replicas == (first, second)
+    assert ongoing(three) == ()
 
 
 def test_an_empty_request_is_an_empty_answer(cluster: Cluster):
