@@ -18,3 +18,12 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningNode]:
 @pytest.fixture(scope="module")
 def client(running: RunningNode) -> RawClient:
     return running.client
+
+
+@pytest.fixture
+def controller_client(running: RunningNode) -> Iterator[RawClient]:
+    """A client on the listener of controllers."""
+    advertised = running.node.advertised["CONTROLLER"]
+    client = RawClient(advertised.host, advertised.port)
+    yield client
+    client.close_all()

@@ -5,7 +5,6 @@ tests/interop/admin asks the same of Apache Kafka, on its brokers' and on its co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -22,7 +21,7 @@ from ottla.wire.types import (
     SaslAuthenticateRequest,
     SaslHandshakeRequest,
 )
-from tests.component.broker.raw_client import Closed, RawClient, RunningNode
+from tests.component.broker.raw_client import Closed, RawClient
 
 READ, ALLOW, TOPIC, LITERAL, ANY = 3, 3, 2, 3, 1
 ACL = CreateAclsRequest.AclCreation(TOPIC, "t", LITERAL, "User:a", "*", READ, ALLOW)
@@ -155,11 +154,3 @@ def test_all_are_told_of(client: RawClient) -> None:
     }
     wanted |= {48: (0, 1), 49: (0, 1), 50: (0, 0), 51: (0, 0)}
     assert {key: told.get(key) for key in wanted} == wanted
-
-
-@pytest.fixture
-def controller_client(running: RunningNode) -> Iterator[RawClient]:
-    advertised = running.node.advertised["CONTROLLER"]
-    client = RawClient(advertised.host, advertised.port)
-    yield client
-    client.close_all()

@@ -28,6 +28,22 @@ UnregisterBroker             0         removes a broker that will not come back;
 UnregisterController         0         the same for a controller (KIP-1312). Its record belongs to a metadata.version
                                        that is not stable yet, so no controller can be removed so far
 ===========================  ========  ================================================================================
+
+Brokers ask for these, on the listener of controllers:
+
+===========================  ========  ================================================================================
+API                          versions  what it does, and what differs between versions
+===========================  ========  ================================================================================
+AlterPartition               2, 3      changes the in-sync replicas of partitions for their leader; from 3 on their
+                                       brokers' epochs are compared
+BrokerRegistration           0 to 4    gives a broker its epoch; from 2 on with log directories, from 3 on with the
+                                       epoch before, which tells that the broker had stopped in order
+BrokerHeartbeat              0 to 2    keeps a broker alive, and fences, unfences or shuts it down; from 1 on with log
+                                       directories that have failed, from 2 on with those that are cordoned
+AllocateProducerIds          0         gives a broker a block of producer ids
+ControllerRegistration       0         tells where a controller is reached, and what it supports
+AssignReplicasToDirs         0         tells which log directories of a broker hold replicas
+===========================  ========  ================================================================================
 """
 
 from __future__ import annotations
