@@ -13,6 +13,7 @@ PARTS = {
         "interop/demo",
         "interop/admin",
         "interop/benchmarks",
+        "interop/controller",
         "interop/descriptions",
         "interop/node",
         "interop/test_apache.py",

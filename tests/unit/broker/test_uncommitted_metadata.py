@@ -111,3 +111,21 @@ def test_without_a_controller_a_request_ends_with_its_time() -> None:
             lead_again(node)
 
     run(scenario)
+
+
+def test_nobody_is_fenced_for_the_time_in_which_nothing_could_be_committed() -> None:
+    """Not even the broker of the controller's own process, whose heartbeat waits for its reply."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk(), SlowOffload) as node:
+            creating = await begin_to_create(loop, node, "orders")
+            await asyncio.sleep(50)
+            node.offload.go_on()
+            assert (await creating).topics[0].error_code == ErrorCode.NONE
+            await asyncio.sleep(5)
+            assert not node.image.brokers[1].fenced
+            partition = node.image.partition("orders", 0)
+            assert partition is not None
+            assert (partition.leader, partition.leader_epoch) == (1, 0)
+
+    run(scenario)

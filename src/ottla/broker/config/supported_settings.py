@@ -13,6 +13,7 @@ SUPPORTED_SETTINGS: Final = frozenset(
         "add.partitions.to.txn.retry.backoff.ms",
         "advertised.listeners",
         "auto.create.topics.enable",
+        "auto.leader.rebalance.enable",
         "broker.heartbeat.interval.ms",
         "broker.rack",
         "broker.session.timeout.ms",
@@ -94,6 +95,7 @@ SUPPORTED_SETTINGS: Final = frozenset(
         "group.streams.session.timeout.ms",
         "group.streams.task.offset.interval.ms",
         "group.streams.topology.description.plugin.class",
+        "leader.imbalance.check.interval.seconds",
         "listener.security.protocol.map",
         "listeners",
         "log.cleaner.backoff.ms",
@@ -189,6 +191,7 @@ SUPPORTED_SETTINGS: Final = frozenset(
         "transaction.two.phase.commit.enable",
         "transactional.id.expiration.ms",
         "unclean.leader.election.enable",
+        "unclean.leader.election.interval.ms",
         "unstable.api.versions.enable",
         "unstable.feature.versions.enable",
     ]

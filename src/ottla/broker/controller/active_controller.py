@@ -4,12 +4,16 @@ The core (`ottla.core.metadata.controller`) works on a fork of the image that is
 request must see what the last one has decided. The brokers follow the committed image (see `publisher`). A node that
 stops leading throws its fork away, and tells those whose records are not committed that it is not the controller: the
 next one may have them or not, so whoever asked asks again.
+
+A change that concerns many partitions is worked out and written in slices, between which the loop serves clients.
+Requests to the controller wait for it in line.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.core.metadata import controller
@@ -79,6 +83,10 @@ class ActiveController:
         self._new_uuid = new_uuid
         self._core: controller.Controller | None = None
         self._pending: deque[_Pending] = deque()
+        self._is_busy = False
+        """A change is written in slices."""
+        self._in_line: deque[tuple[Callable[[], None], Done]] = deque()
+        """How to handle each request that waits for the change, and whom to tell if this node resigns before."""
 
     @property
     def is_active(self) -> bool:
@@ -97,10 +105,12 @@ class ActiveController:
     def resign(self) -> None:
         """Throw the fork away, and refuse what is not committed."""
         self._core = None
+        self._is_busy = False
         self._publisher.forget_uncommitted()
         pending, self._pending = self._pending, deque()
-        for each in pending:
-            each.done(None, -1)
+        in_line, self._in_line = self._in_line, deque()
+        for done in (*(each.done for each in pending), *(done for _, done in in_line)):
+            done(None, -1)
 
     def submit(
         self,
@@ -115,6 +125,15 @@ class ActiveController:
         if type(request) in _OF_THE_QUORUM:
             done(self._raft.answer(request, api_version), -1)
             return
+        handle = partial(self._handle, request, api_version, done, authorize, charge)
+        if self._is_busy:
+            self._in_line.append((handle, done))
+        else:
+            handle()
+
+    def _handle(
+        self, request: object, api_version: int, done: Done, authorize: Authorize, charge: Callable[[int], bool]
+    ) -> None:
         core = self._core
         if core is None:
             done(None, -1)
@@ -130,17 +149,55 @@ class ActiveController:
         )
         result = core.handle(request, context)
         try:
-            end_offset = self.append(result)
+            self.append(result)
         except Reject as reject:
             done(refuse(request, reject), self._raft.high_watermark)
             return
         except StorageError:
             done(None, -1)
             return
+        self._finish(result.rest, done, partial(self._reply, result.reply, done))
+
+    def _reply(self, reply: object, done: Done) -> None:
+        end_offset = self._raft.end_offset
         if self._raft.high_watermark >= end_offset and not self._pending:
-            done(result.reply, end_offset)
+            done(reply, end_offset)
+        else:
+            self._pending.append(_Pending(end_offset, reply, done))
+
+    def _finish(self, rest: Iterator[tuple[Versioned, ...]], done: Done, then: Callable[[], None]) -> None:
+        """Write the rest of a change, and then do what follows. If this node resigns before, tell whoever waits."""
+        records = next(rest, None)
+        if records is None:
+            then()
             return
-        self._pending.append(_Pending(end_offset, result.reply, done))
+        self._is_busy = True
+        name = f"controller {self._raft.quorum.epoch}"  # a former one may still be queued
+        self._publisher.tasks.add(name, self._write_rest(self._core, records, rest, done, then), is_urgent=True)
+
+    def _write_rest(
+        self,
+        core: controller.Controller | None,
+        records: tuple[Versioned, ...] | None,
+        rest: Iterator[tuple[Versioned, ...]],
+        done: Done,
+        then: Callable[[], None],
+    ) -> Generator[None, None, None]:
+        while records is not None and core is self._core:
+            try:
+                self.append(Result(records, None))
+            except StorageError:
+                break  # the log has failed, and the node resigns
+            yield
+            records = next(rest, None) if core is self._core else None
+        if core is not self._core or records is not None:
+            done(None, -1)
+            return
+        self._is_busy = False
+        then()
+        while self._in_line and not self._is_busy:
+            handle, _ = self._in_line.popleft()
+            handle()
 
     def append(self, result: Result) -> int:
         """Append the records of a result; returns the end of the log. Reject if they are too many for one step."""
@@ -153,10 +210,19 @@ class ActiveController:
         self._core.image.take_changes()  # of the fork nobody wants to know
         return self._raft.append(batches)
 
-    def expire_sessions(self) -> None:
-        """Fence brokers that have been silent for too long."""
-        while self._core is not None and (result := self._core.expire(self._clock.monotonic_ms())) is not None:
+    def run_timers(self) -> None:
+        """Do what is due: fence brokers that have been silent for too long, look after leaders."""
+        if self._core is None or self._is_busy:
+            return
+        result = self._core.tick(self._clock.monotonic_ms())
+        if result is not None:
             self.append(result)
+            self._finish(result.rest, lambda reply, end_offset: None, self.run_timers)
+
+    def excuse(self, duration_ms: int) -> None:
+        """This node has stood still for so long: no broker is fenced for that."""
+        if self._core is not None:
+            self._core.excuse(duration_ms)
 
     def committed(self, end_offset: int) -> None:
         """Reply to the requests whose records are committed."""

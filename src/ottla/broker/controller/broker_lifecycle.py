@@ -52,7 +52,7 @@ class BrokerLifecycle:
         self.broker_id = self._config.node_id
         self.broker_epoch = -1
         self._listeners: tuple[ListenerConfig, ...] = ()
-        self._is_under_way = False
+        self.is_waiting = False
         """A registration or heartbeat of `stay` waits for its reply."""
 
     async def register(
@@ -93,9 +93,9 @@ class BrokerLifecycle:
 
     def stay(self) -> None:
         """Send a heartbeat. A broker that was unregistered while it runs registers again."""
-        if self._is_under_way:
+        if self.is_waiting:
             return
-        self._is_under_way = True
+        self.is_waiting = True
         if self.broker_id in self._image.brokers:
             self._channel.send(self._heartbeat(), _HEARTBEAT_VERSION, self._replied)
         else:
@@ -103,10 +103,10 @@ class BrokerLifecycle:
             self._channel.send(self._broker_registration(), _REGISTRATION_VERSION, self._registered_again)
 
     def _replied(self, reply: BrokerHeartbeatResponse) -> None:
-        self._is_under_way = False
+        self.is_waiting = False
 
     def _registered_again(self, reply: BrokerRegistrationResponse) -> None:
-        self._is_under_way = False
+        self.is_waiting = False
         if not reply.error_code:
             self.broker_epoch = reply.broker_epoch
             self.stay()

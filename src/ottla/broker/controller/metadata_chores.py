@@ -47,11 +47,27 @@ class MetadataChores:
     def __init__(self, node: MetadataChorePorts) -> None:
         self._node = node
         self._snapshot_at_ms = node.clock.wall_ms()
+        self._beat_at_ms: int | None = None
 
     def heartbeat(self) -> None:
-        """Send the broker's heartbeat, and fence brokers whose sessions have timed out."""
-        self._node.broker_lifecycle.stay()
-        self._node.controller.expire_sessions()
+        """Send the broker's heartbeat, and do what is due in the controller."""
+        node = self._node
+        node.controller.excuse(self._stood_still_ms())
+        node.broker_lifecycle.stay()
+        node.controller.run_timers()
+
+    def _stood_still_ms(self) -> int:
+        """How long this node could hear or answer nobody since the last heartbeat: a stalled process or disk."""
+        node = self._node
+        period_ms: int = node.settings["broker.heartbeat.interval.ms"]
+        now_ms = node.clock.monotonic_ms()
+        last_ms, self._beat_at_ms = self._beat_at_ms, now_ms
+        if last_ms is None:
+            return 0
+        if node.broker_lifecycle.is_waiting:
+            return now_ms - last_ms  # its last heartbeat is not committed, nor is any other
+        late_ms = now_ms - last_ms - period_ms
+        return late_ms if late_ms > period_ms else 0
 
     def append_no_op(self) -> None:
         self._node.controller.append(Result((Versioned(NoOpRecord(), 0),), None))

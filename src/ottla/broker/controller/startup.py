@@ -73,6 +73,9 @@ def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettin
         delete_topic_enable=config["delete.topic.enable"],
         min_insync_replicas=config["min.insync.replicas"],
         broker_session_timeout_ms=config["broker.session.timeout.ms"],
+        rebalances_leaders=config["auto.leader.rebalance.enable"],
+        leader_imbalance_check_interval_ms=1000 * config["leader.imbalance.check.interval.seconds"],
+        unclean_election_interval_ms=config["unclean.leader.election.interval.ms"],
         supported_features=_supported_features(config),
     )
 

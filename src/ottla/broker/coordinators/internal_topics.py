@@ -94,7 +94,9 @@ class InternalTopics:
 
     def _request(self, topic: InternalTopic) -> CreateTopicsRequest:
         node, kind = self._node, CreateTopicsRequest
-        replication_factor = min(node.settings[topic.replication], max(len(node.image.brokers), 1))
+        # A voter is a broker, too, and may only not have registered yet: a topic made before would lack its replica.
+        nodes = {*node.image.brokers, *node.raft.quorum.control.voters.ids}
+        replication_factor = min(node.settings[topic.replication], len(nodes))
         configs = {name: self._value(value) for name, value in topic.configs.items()}
         wanted = kind.CreatableTopic(
             topic.name,

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from ottla.broker.config.settings import Settings
     from ottla.broker.controller.channel import ControllerChannel
+    from ottla.broker.controller.raft_log import RaftLog
     from ottla.broker.loop.clock import Clock
     from ottla.broker.loop.cooperative_tasks import CooperativeTasks
     from ottla.broker.loop.randomness import Randomness
@@ -22,11 +23,12 @@ __all__ = ["CoordinatorPorts", "TopicCreation"]
 
 
 class TopicCreation(Access, Protocol):
-    """The way to the controller, which creates internal topics."""
+    """The way to the controller, which creates internal topics, and the nodes that may hold them."""
 
     image: MetadataImage
     settings: Settings
     controller_channel: ControllerChannel
+    raft: RaftLog
 
 
 class CoordinatorPorts(TopicCreation, Protocol):

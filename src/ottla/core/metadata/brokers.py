@@ -24,11 +24,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
+from itertools import chain
 
 from ottla.core.metadata import elections, features
 from ottla.core.metadata.checks import check_cluster_access
 from ottla.core.metadata.cluster_image import FENCE, UNFENCE, BrokerImage, ControllerImage, Endpoint, controller_record
-from ottla.core.metadata.context import Context, ControllerState, Result
+from ottla.core.metadata.context import Context, ControllerState, Result, Steps, in_slices
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.uuids import is_reserved
 from ottla.wire.access import Operation
@@ -62,18 +63,18 @@ def register_broker(state: ControllerState, request: BrokerRegistrationRequest, 
     known = state.image.brokers.get(request.broker_id)
     _check_registration(state, request, context, known)
     is_same_process = known is not None and known.incarnation_id == request.incarnation_id
-    records: list[Versioned] = []
+    changes: Steps = ()
     if not is_same_process:
         is_clean = (
             known is not None
             and context.api_version >= _PREVIOUS_EPOCH_FROM_VERSION
             and known.epoch == request.previous_broker_epoch
         )
-        records += elections.broker_stopped(state, request.broker_id, is_clean=is_clean)
+        changes = elections.broker_stopped(state, request.broker_id, is_clean=is_clean)
     epoch = known.epoch if known is not None and is_same_process else context.log_end_offset
-    records.append(_registration_record(state, request, epoch, known if is_same_process else None))
+    record = _registration_record(state, request, epoch, known if is_same_process else None)
     # Not atomic: the registration comes last, so a broker that sees it cut off registers again.
-    return Result(tuple(records), BrokerRegistrationResponse(broker_epoch=epoch), is_atomic=False)
+    return in_slices(chain(changes, (record,)), BrokerRegistrationResponse(broker_epoch=epoch))
 
 
 def _check_registration(
@@ -185,9 +186,9 @@ def unregister_broker(state: ControllerState, request: UnregisterBrokerRequest, 
     broker = state.image.brokers.get(request.broker_id)
     if broker is None:
         raise Reject(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {request.broker_id} is not currently registered")
-    records = elections.broker_unregistered(state, broker.broker_id)
-    records.append(Versioned(UnregisterBrokerRecord(broker.broker_id, broker.epoch), 0))
-    return Result(tuple(records), UnregisterBrokerResponse(), is_atomic=False)
+    changes = elections.broker_unregistered(state, broker.broker_id)
+    record = Versioned(UnregisterBrokerRecord(broker.broker_id, broker.epoch), 0)
+    return in_slices(chain(changes, (record,)), UnregisterBrokerResponse())
 
 
 def unregister_controller(state: ControllerState, request: UnregisterControllerRequest, context: Context) -> Result:
@@ -219,15 +220,16 @@ def heartbeat(state: ControllerState, request: BrokerHeartbeatRequest, context: 
     broker = check_broker_epoch(state, request.broker_id, request.broker_epoch)
     registered_at = state.image.registered_at[broker.broker_id]
     following = _next_state(state, broker, request)
-    records = _TRANSITIONS[following](state, broker)
-    records += _directory_records(state, broker, request)
+    changes = chain(_TRANSITIONS[following](state, broker), _directory_changes(state, broker, request))
     state.sessions.touch(broker.broker_id, broker.epoch, context.now_ms, request.current_metadata_offset)
     reply = BrokerHeartbeatResponse(
         is_caught_up=request.current_metadata_offset >= registered_at,
         is_fenced=following in (_Next.FENCED, _Next.SHUTDOWN_NOW),
         should_shut_down=following is _Next.SHUTDOWN_NOW,
     )
-    return Result(tuple(records), reply, is_atomic=False)
+    if following is not _Next.CONTROLLED_SHUTDOWN or broker.in_controlled_shutdown:
+        return in_slices(changes, reply)
+    return in_slices(changes, reply, then=lambda: _note_moves(state, broker))
 
 
 def check_broker_epoch(state: ControllerState, broker_id: int, epoch: int) -> BrokerImage:
@@ -245,7 +247,7 @@ def fence_expired(state: ControllerState, now_ms: int) -> Result | None:
     for broker_id, epoch in state.sessions.expired(now_ms):
         broker = state.image.brokers.get(broker_id)
         if broker is not None and broker.epoch == epoch and not broker.fenced:
-            return Result(tuple(_fence(state, broker)), None, is_atomic=False)
+            return in_slices(_fence(state, broker), None)
         state.sessions.forget(broker_id, epoch)
     return None
 
@@ -275,32 +277,38 @@ def _next_of_fenced(state: ControllerState, broker: BrokerImage, request: Broker
 def _moves_are_known(state: ControllerState, broker: BrokerImage) -> bool:
     """Whether every active broker has read the records that moved leaders off this one."""
     active = [each.broker_id for each in state.image.brokers.values() if each.is_active]
-    shutdown_at = state.image.shutdown_at[broker.broker_id]
-    return all(state.sessions.metadata_offset(broker_id) >= shutdown_at for broker_id in active)
+    # A former controller may have moved them: then the record that began the shutdown is all that is known.
+    moved_at = state.sessions.moved_at(broker.broker_id, broker.epoch, state.image.shutdown_at[broker.broker_id])
+    return all(state.sessions.metadata_offset(broker_id) >= moved_at for broker_id in active)
 
 
-def _fence(state: ControllerState, broker: BrokerImage) -> list[Versioned]:
+def _note_moves(state: ControllerState, broker: BrokerImage) -> None:
+    """Leaders have just been moved off a broker that shuts down: the last record says so."""
+    state.sessions.note_moves(broker.broker_id, broker.epoch, state.image.last_offset)
+
+
+def _fence(state: ControllerState, broker: BrokerImage) -> Steps:
     if broker.fenced:
-        return []
-    changes = elections.broker_leaves(state, broker.broker_id)
-    return [*changes, _registration_change(broker, _CHANGE_FENCED, fenced=FENCE)]
+        return ()
+    change = _registration_change(broker, _CHANGE_FENCED, fenced=FENCE)
+    return chain(elections.broker_leaves(state, broker.broker_id), (change,))
 
 
-def _unfence(state: ControllerState, broker: BrokerImage) -> list[Versioned]:
+def _unfence(state: ControllerState, broker: BrokerImage) -> Steps:
     if not broker.fenced:
-        return []
+        return ()
     change = _registration_change(broker, _CHANGE_FENCED, fenced=UNFENCE)
-    return [change, *elections.broker_unfenced(state, broker.broker_id)]
+    return chain((change,), elections.broker_unfenced(state, broker.broker_id))
 
 
-def _begin_shutdown(state: ControllerState, broker: BrokerImage) -> list[Versioned]:
+def _begin_shutdown(state: ControllerState, broker: BrokerImage) -> Steps:
     if broker.in_controlled_shutdown:
-        return []
+        return ()
     change = _registration_change(broker, _CHANGE_SHUTDOWN, in_controlled_shutdown=1)
-    return [change, *elections.broker_leaves(state, broker.broker_id)]
+    return chain((change,), elections.broker_leaves(state, broker.broker_id))
 
 
-_TRANSITIONS: dict[_Next, Callable[[ControllerState, BrokerImage], list[Versioned]]] = {
+_TRANSITIONS: dict[_Next, Callable[[ControllerState, BrokerImage], Steps]] = {
     _Next.FENCED: _fence,
     _Next.SHUTDOWN_NOW: _fence,
     _Next.UNFENCED: _unfence,
@@ -308,21 +316,19 @@ _TRANSITIONS: dict[_Next, Callable[[ControllerState, BrokerImage], list[Versione
 }
 
 
-def _directory_records(state: ControllerState, broker: BrokerImage, request: BrokerHeartbeatRequest) -> list[Versioned]:
-    """Records for log directories that have failed, or are closed for new replicas."""
-    records: list[Versioned] = []
+def _directory_changes(state: ControllerState, broker: BrokerImage, request: BrokerHeartbeatRequest) -> Steps:
+    """Changes for log directories that have failed, or are closed for new replicas."""
     failed = [directory for directory in broker.log_dirs if directory in request.offline_log_dirs]
     if failed and state.image.metadata_version >= features.DIRECTORIES_FROM:
         for directory in failed:
-            records += elections.directory_failed(state, broker.broker_id, directory)
+            yield from elections.directory_failed(state, broker.broker_id, directory)
         online = tuple(directory for directory in broker.log_dirs if directory not in failed)
-        records.append(_registration_change(broker, _CHANGE_LOG_DIRS, log_dirs=online))
+        yield _registration_change(broker, _CHANGE_LOG_DIRS, log_dirs=online)
     cordoned = request.cordoned_log_dirs
     if cordoned is None or state.image.metadata_version < features.CORDONED_DIRS_FROM:
-        return records
+        return
     if broker.cordoned_log_dirs is None or set(broker.cordoned_log_dirs) != set(cordoned):
-        records.append(_registration_change(broker, _CHANGE_CORDONED, cordoned_log_dirs=cordoned))
-    return records
+        yield _registration_change(broker, _CHANGE_CORDONED, cordoned_log_dirs=cordoned)
 
 
 def _registration_change(

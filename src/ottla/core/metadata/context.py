@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
@@ -47,12 +47,45 @@ class Context(msgspec.Struct, frozen=True):
 class Result(msgspec.Struct, frozen=True):
     """Records to append, and the reply to give when they are committed.
 
-    An atomic result takes effect as a whole or not at all; another may be appended in several batches.
+    An atomic result takes effect as a whole or not at all; another may be appended in several batches. A change that
+    concerns any number of partitions is worked out in slices: `rest` gives further records when those before are
+    replayed. Until it has ended nothing else is handled, so that it is one step for everybody.
     """
 
     records: tuple[Versioned, ...]
     reply: Any
     is_atomic: bool = True
+    rest: Iterator[tuple[Versioned, ...]] = iter(())
+
+
+Steps = Iterable[Versioned | None]
+"""Records that are worked out as they are taken; None for each partition that was looked at and stays as it is."""
+
+SLICE_WORK: Final = 1000
+"""How many partitions are looked at in a slice: some milliseconds, with what becomes of the records."""
+RECORD_WORK: Final = 20
+"""How many partitions can be looked at in the time that one record takes."""
+
+
+def in_slices(steps: Steps, reply: object, then: Callable[[], None] = lambda: None) -> Result:
+    """A result that is worked out slice by slice; `then` is called when all of it is replayed."""
+    slices = _slices(steps, then)
+    return Result(next(slices), reply, is_atomic=False, rest=slices)
+
+
+def _slices(steps: Steps, then: Callable[[], None]) -> Iterator[tuple[Versioned, ...]]:
+    records: list[Versioned] = []
+    work = 0
+    for step in steps:
+        work += 1
+        if step is not None:
+            records.append(step)
+            work += RECORD_WORK
+        if work >= SLICE_WORK:
+            yield tuple(records)
+            records, work = [], 0
+    yield tuple(records)
+    then()
 
 
 class EffectiveConfig(Protocol):
@@ -110,6 +143,9 @@ class ControllerSettings(msgspec.Struct, frozen=True):
     delete_topic_enable: bool = True
     min_insync_replicas: int = 1
     broker_session_timeout_ms: int = 9_000
+    rebalances_leaders: bool = True
+    leader_imbalance_check_interval_ms: int = 300_000
+    unclean_election_interval_ms: int = 300_000
     supported_features: Mapping[str, tuple[int, int]] = msgspec.field(default_factory=lambda: SUPPORTED)
 
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from ottla.core.metadata import (
     bootstrap,
     brokers,
     client_quotas,
     configs,
     directories,
+    elections,
     feature_updates,
     in_sync_replicas,
     leaders,
@@ -24,7 +27,15 @@ from ottla.core.metadata import (
     scram,
     topics,
 )
-from ottla.core.metadata.context import ConfigRules, Context, ControllerSettings, ControllerState, Result
+from ottla.core.metadata.context import (
+    ConfigRules,
+    Context,
+    ControllerSettings,
+    ControllerState,
+    Result,
+    Steps,
+    in_slices,
+)
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.image import MetadataImage
 from ottla.core.metadata.sessions import BrokerSessions
@@ -59,11 +70,12 @@ from ottla.wire.types.update_features import UpdateFeaturesRequest, UpdateFeatur
 class Controller:
     """The active controller of a cluster. `image` is replayed by the owner."""
 
-    __slots__ = ("_state",)
+    __slots__ = ("_chores", "_state")
 
     def __init__(self, image: MetadataImage, rules: ConfigRules, settings: ControllerSettings) -> None:
         sessions = BrokerSessions(settings.broker_session_timeout_ms)
         self._state = ControllerState(image, rules, settings, sessions)
+        self._chores: list[_Chore] = []
 
     @property
     def image(self) -> MetadataImage:
@@ -72,11 +84,16 @@ class Controller:
     def activate(
         self, bootstrap_records: Sequence[Versioned], now_ms: int, *, own_broker_id: int | None = None
     ) -> Result:
-        """Take over: begin the brokers' sessions afresh, and give what is to be written first.
+        """Take over: begin the brokers' sessions and the timers afresh, and give what is to be written first.
 
-        No session is begun for the broker in this very process: whoever held its id before has ended, since the
-        directory's lock is ours, so nobody need wait for a silence.
+        `own_broker_id` is given while the broker of this very process has not registered yet. No session is begun for
+        it: whoever held its id before has ended, since the directory's lock is ours, so nobody need wait for a silence.
         """
+        settings = self._state.settings
+        self._chores = [_Chore(elections.unclean_leaders, settings.unclean_election_interval_ms, now_ms)]
+        if settings.rebalances_leaders:
+            interval_ms = settings.leader_imbalance_check_interval_ms
+            self._chores.append(_Chore(elections.preferred_leaders, interval_ms, now_ms))
         for broker in self.image.brokers.values():
             if not broker.fenced and broker.broker_id != own_broker_id:
                 self._state.sessions.touch(broker.broker_id, broker.epoch, now_ms)
@@ -90,13 +107,43 @@ class Controller:
         except Reject as reject:
             return Result((), refuse(request, reject))
 
-    def expire(self, now_ms: int) -> Result | None:
-        """Fence one broker whose session has run out; None if there is none. Ask again when it is replayed."""
-        return brokers.fence_expired(self._state, now_ms)
+    def tick(self, now_ms: int) -> Result | None:
+        """Do one thing that is due, and give its records; None if nothing is. Ask again when they are replayed.
 
-    def next_expiry_ms(self) -> int | None:
-        """When to call `expire` next."""
-        return self._state.sessions.next_expiry_ms()
+        Brokers whose sessions have run out are fenced one by one, so that each is fenced with the last one's moves in
+        view. From time to time preferred leaders get their partitions back, and partitions without a leader get one,
+        be it unclean where that is allowed.
+        """
+        fencing = brokers.fence_expired(self._state, now_ms)
+        if fencing is not None:
+            return fencing
+        for chore in self._chores:
+            if now_ms >= chore.due_ms:
+                chore.done_at_ms = now_ms
+                return in_slices(chore.steps(self._state), None)
+        return None
+
+    def next_deadline_ms(self) -> int | None:
+        """When to call `tick` next."""
+        expiry_ms = self._state.sessions.next_expiry_ms()
+        deadlines = [chore.due_ms for chore in self._chores]
+        return min((*deadlines, *(() if expiry_ms is None else (expiry_ms,))), default=None)
+
+    def excuse(self, duration_ms: int) -> None:
+        """The controller itself has stood still for so long: no session runs out by that."""
+        self._state.sessions.excuse(duration_ms)
+
+
+class _Chore(msgspec.Struct):
+    """What the controller does by itself from time to time."""
+
+    steps: Callable[[ControllerState], Steps]
+    interval_ms: int
+    done_at_ms: int
+
+    @property
+    def due_ms(self) -> int:
+        return self.done_at_ms + self.interval_ms
 
 
 # --- refusals of whole requests

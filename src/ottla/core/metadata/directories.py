@@ -1,22 +1,25 @@
 """AssignReplicasToDirs: a broker with several log directories says which of them holds a replica.
 
 So the controller knows whom a failed directory concerns (KIP-858). A broker with one directory need not say it: its
-replicas get that directory when they are made. A directory that has failed meanwhile shows in the next heartbeat.
+replicas get that directory when they are made. A replica in a directory that has failed leaves the ISR.
 """
 
 from __future__ import annotations
 
-from ottla.core.metadata import features
+from itertools import chain
+
+import msgspec
+
+from ottla.core.metadata import elections, features
 from ottla.core.metadata.brokers import check_broker_epoch
 from ottla.core.metadata.checks import check_cluster_access
-from ottla.core.metadata.context import Context, ControllerState, Result
+from ottla.core.metadata.context import Context, ControllerState, Result, in_slices
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.topic_image import PartitionImage
 from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import Versioned
 from ottla.wire.types.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
-from ottla.wire.types.cluster_metadata import PartitionChangeRecord
 
 
 def assign_replicas(state: ControllerState, request: AssignReplicasToDirsRequest, context: Context) -> Result:
@@ -30,8 +33,10 @@ def assign_replicas(state: ControllerState, request: AssignReplicasToDirsRequest
     broker = check_broker_epoch(state, request.broker_id, request.broker_epoch)
     kind = AssignReplicasToDirsResponse
     records: list[Versioned] = []
+    lost: list[tuple[bytes, int]] = []
     directories = []
     for directory in request.directories:
+        is_online = broker.has_online_dir(directory.id)
         topics = []
         for topic in directory.topics:
             partitions = []
@@ -40,9 +45,12 @@ def assign_replicas(state: ControllerState, request: AssignReplicasToDirsRequest
                     state, broker.broker_id, topic.topic_id, partition.partition_index, directory.id, records
                 )
                 partitions.append(kind.PartitionData(partition.partition_index, code))
+                if code is ErrorCode.NONE and not is_online:
+                    lost.append((topic.topic_id, partition.partition_index))
             topics.append(kind.TopicData(topic.topic_id, tuple(partitions)))
         directories.append(kind.DirectoryData(directory.id, tuple(topics)))
-    return Result(tuple(records), kind(directories=tuple(directories)), is_atomic=False)
+    changes = elections.replicas_lost(state, broker.broker_id, dict.fromkeys(lost))
+    return in_slices(chain(records, changes), kind(directories=tuple(directories)))
 
 
 def _assign(
@@ -56,13 +64,13 @@ def _assign(
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if broker_id not in partition.replicas:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
-    if partition.directory_of(broker_id) != directory:
-        version = features.record_version("PartitionChangeRecord", state.image.metadata_version)
-        change = PartitionChangeRecord(number, topic_id, directories=_with(partition, broker_id, directory))
-        records.append(Versioned(change, version))
+    wanted = msgspec.structs.replace(partition, directories=_with(partition, broker_id, directory))
+    terms = elections.terms_for(state, topic, partition, elections.Election.ONLINE)
+    record = elections.change_partition(topic_id, partition, wanted, terms)
+    if record is not None:
+        records.append(record)
     return ErrorCode.NONE
 
 
 def _with(partition: PartitionImage, broker_id: int, directory: bytes) -> tuple[bytes, ...]:
-    pairs = zip(partition.replicas, partition.directories, strict=True)
-    return tuple(directory if replica == broker_id else known for replica, known in pairs)
+    return tuple(directory if replica == broker_id else known for replica, known in partition.placed)

@@ -14,18 +14,20 @@ shuts down in order
 a broker comes back having  it leaves ISR and ELR; without ELR feature: as if fenced
 stopped uncleanly
 a broker is unfenced        partitions without a leader elect again
+from time to time           the preferred leader leads again; without a leader, an unclean election, if allowed
 ==========================  ======================================================================
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from enum import Enum
+from itertools import chain
 
 import msgspec
 
 from ottla.core.metadata import features
-from ottla.core.metadata.context import ControllerState
+from ottla.core.metadata.context import ControllerState, Steps
 from ottla.core.metadata.image import BROKER, CLUSTER_DEFAULT, TOPIC, MetadataImage
 from ottla.core.metadata.topic_image import (
     NO_LEADER,
@@ -88,36 +90,57 @@ def change_partition(
     return Versioned(change, features.record_version("PartitionChangeRecord", terms.metadata_version))
 
 
-def broker_leaves(state: ControllerState, broker_id: int) -> list[Versioned]:
+# --- what happens to all partitions that it concerns
+
+
+def broker_leaves(state: ControllerState, broker_id: int) -> Steps:
     """Changes when a broker is fenced or shuts down in order."""
-    affected = _in_isr(state.image, broker_id)
-    return _changes(state, affected, removed=broker_id)
+    return _changes(state, lambda partition: broker_id in partition.isr, removed=broker_id)
 
 
-def broker_stopped(state: ControllerState, broker_id: int, *, is_clean: bool) -> list[Versioned]:
+def broker_stopped(state: ControllerState, broker_id: int, *, is_clean: bool) -> Steps:
     """Changes when a broker registers anew, so that its former process is known to have ended."""
     if is_clean or not state.image.elr_enabled:
         return broker_leaves(state, broker_id)
-    affected = [*_in_isr(state.image, broker_id), *_in_elr(state.image, broker_id)]
-    return _changes(state, affected, stopped_uncleanly=broker_id)
+    return chain(
+        _changes(state, lambda partition: broker_id in partition.isr, stopped_uncleanly=broker_id),
+        _changes(state, lambda partition: broker_id in partition.elr, stopped_uncleanly=broker_id),
+    )
 
 
-def broker_unregistered(state: ControllerState, broker_id: int) -> list[Versioned]:
+def broker_unregistered(state: ControllerState, broker_id: int) -> Steps:
     """Changes when a broker is forgotten for good."""
-    affected = [*_in_isr(state.image, broker_id), *_in_elr(state.image, broker_id)]
-    return _changes(state, affected, removed=broker_id)
+    return chain(
+        _changes(state, lambda partition: broker_id in partition.isr, removed=broker_id),
+        _changes(state, lambda partition: broker_id in partition.elr, removed=broker_id),
+    )
 
 
-def broker_unfenced(state: ControllerState, broker_id: int) -> list[Versioned]:
+def broker_unfenced(state: ControllerState, broker_id: int) -> Steps:
     """Changes when a broker may lead again."""
-    affected = [(topic, p) for topic, p in state.image.partitions() if p.leader == NO_LEADER]
-    return _changes(state, affected, added=broker_id)
+    return _changes(state, lambda partition: partition.leader == NO_LEADER, added=broker_id)
 
 
-def directory_failed(state: ControllerState, broker_id: int, directory: bytes) -> list[Versioned]:
+def directory_failed(state: ControllerState, broker_id: int, directory: bytes) -> Steps:
     """Changes when a broker has lost one of its log directories."""
-    affected = [(t, p) for t, p in state.image.partitions() if p.directory_of(broker_id) == directory]
-    return _changes(state, affected, removed=broker_id)
+    return _changes(state, lambda partition: partition.directory_of(broker_id) == directory, removed=broker_id)
+
+
+def replicas_lost(state: ControllerState, broker_id: int, partitions: Collection[tuple[bytes, int]]) -> Steps:
+    """Changes when some replicas of a broker turn out to lie in a directory that has failed."""
+    image = state.image
+    topics = ((image.topics_by_id[topic_id], number) for topic_id, number in partitions)
+    return _change_each(state, ((topic, topic.partitions[number]) for topic, number in topics), removed=broker_id)
+
+
+def preferred_leaders(state: ControllerState) -> Steps:
+    """Changes that give partitions back to their preferred leaders."""
+    return _changes(state, lambda partition: partition.leader != partition.replicas[0], election=Election.PREFERRED)
+
+
+def unclean_leaders(state: ControllerState) -> Steps:
+    """Changes that give partitions without a leader any replica that lives, where their topics allow it."""
+    return _changes(state, lambda partition: partition.leader == NO_LEADER, only=Election.UNCLEAN)
 
 
 def leads_any(image: MetadataImage, broker_id: int) -> bool:
@@ -135,44 +158,60 @@ def topic_value(state: ControllerState, topic_name: str, key: str) -> str:
     )
 
 
-Affected = Iterable[tuple[TopicImage, PartitionImage]]
-
-
-def _in_isr(image: MetadataImage, broker_id: int) -> list[tuple[TopicImage, PartitionImage]]:
-    return [(topic, partition) for topic, partition in image.partitions() if broker_id in partition.isr]
-
-
-def _in_elr(image: MetadataImage, broker_id: int) -> list[tuple[TopicImage, PartitionImage]]:
-    return [(topic, partition) for topic, partition in image.partitions() if broker_id in partition.elr]
-
-
 def _changes(
     state: ControllerState,
-    affected: Affected,
+    concerns: Callable[[PartitionImage], bool],
     *,
     removed: int = NOBODY,
     added: int = NOBODY,
     stopped_uncleanly: int = NOBODY,
-) -> list[Versioned]:
+    election: Election | None = None,
+    only: Election | None = None,
+) -> Steps:
+    """Changes of the partitions concerned. Other partitions may change while they are worked out, by this walk only."""
+    image = state.image
+    return _change_each(
+        state,
+        (
+            (image.topics_by_id[topic_id], partition) if concerns(partition) else None
+            for topic_id in list(image.topics_by_id)
+            for partition in list(image.topics_by_id[topic_id].partitions.values())
+        ),
+        removed=removed,
+        added=added,
+        stopped_uncleanly=stopped_uncleanly,
+        election=election,
+        only=only,
+    )
+
+
+def _change_each(
+    state: ControllerState,
+    partitions: Iterable[tuple[TopicImage, PartitionImage] | None],
+    *,
+    removed: int = NOBODY,
+    added: int = NOBODY,
+    stopped_uncleanly: int = NOBODY,
+    election: Election | None = None,
+    only: Election | None = None,
+) -> Steps:
     leaving = (removed, stopped_uncleanly)
-    records = []
-    terms_by_topic: dict[str, tuple[int, Election]] = {}
-    for topic, partition in affected:
-        if topic.name not in terms_by_topic:
-            terms_by_topic[topic.name] = _terms_of_topic(state, topic)
-        min_isr, election = terms_by_topic[topic.name]
-        terms = _terms(
-            state,
-            min_isr,
-            election,
-            _leaders(state.image, partition, leaving, added),
-            stopped_uncleanly=stopped_uncleanly,
-        )
+    terms_by_topic: dict[bytes, tuple[int, Election]] = {}
+    for found in partitions:
+        if found is None:
+            yield None
+            continue
+        topic, partition = found
+        if topic.topic_id not in terms_by_topic:
+            terms_by_topic[topic.topic_id] = _terms_of_topic(state, topic)
+        min_isr, usual = terms_by_topic[topic.topic_id]
+        if only is not None and usual is not only:
+            yield None
+            continue
+        may_lead = _leaders(state.image, partition, leaving, added)
+        terms = _terms(state, min_isr, election or usual, may_lead, stopped_uncleanly=stopped_uncleanly)
         isr = tuple(replica for replica in partition.isr if replica not in leaving)
-        record = change_partition(topic.topic_id, partition, msgspec.structs.replace(partition, isr=isr), terms)
-        if record is not None:
-            records.append(record)
-    return records
+        yield change_partition(topic.topic_id, partition, msgspec.structs.replace(partition, isr=isr), terms)
 
 
 def terms_for(

@@ -18,7 +18,9 @@ from ottla.core.metadata.records import build_batches, read_batch
 from ottla.core.metadata.snapshot import load_snapshot, read_snapshot, snapshot_id, snapshot_records, write_snapshot
 from ottla.wire import encode, versions
 from ottla.wire.batch import read_header
+from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import Versioned
+from ottla.wire.types.alter_partition import AlterPartitionRequest
 from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest
 from ottla.wire.types.broker_registration import BrokerRegistrationRequest
 from ottla.wire.types.create_topics import CreateTopicsRequest
@@ -107,13 +109,27 @@ class Cluster:
         return result
 
     def append(self, result: Result) -> list[Versioned]:
+        appended = list(result.records)
+        self._append(result)
+        for records in result.rest:
+            self._append(Result(records, None))
+            appended += records
+        return appended
+
+    def _append(self, result: Result) -> None:
         batches = build_batches(result, base_offset=self.end_offset, epoch=EPOCH, timestamp_ms=self.now_ms)
         for batch in batches:
             records = read_batch(read_header(batch))
             self.image.replay_all(records, self.end_offset, EPOCH)
             self.end_offset += len(records)
         self.log += batches
-        return list(result.records)
+
+    def tick(self) -> list[Versioned]:
+        """Do everything that is due; gives the records."""
+        records: list[Versioned] = []
+        while (result := self.controller.tick(self.now_ms)) is not None:
+            records += self.append(result)
+        return records
 
     # --- shortcuts
 
@@ -147,6 +163,17 @@ class Cluster:
         reply = self.submit(kind((topic,)))
         assert reply.topics[0].error_code == 0, reply
         return bytes(reply.topics[0].topic_id)
+
+    def in_sync(self, name: str, *isr: int) -> None:
+        """The leader of a topic's only partition says who is in sync with it."""
+        kind = AlterPartitionRequest
+        topic = self.image.topics_by_name[name]
+        (now,) = topic.partitions.values()
+        members = tuple(map(kind.BrokerState, isr))
+        data = kind.PartitionData(0, now.leader_epoch, (), members, 0, now.partition_epoch)
+        asked = kind(now.leader, self.image.brokers[now.leader].epoch, (kind.TopicData(topic.topic_id, (data,)),))
+        answer = self.submit(asked).topics[0].partitions[0]
+        assert answer.error_code in (0, ErrorCode.NEW_LEADER_ELECTED), answer
 
     # --- the law
 

@@ -181,7 +181,7 @@ def test_old_registrations_cannot_say_that_they_stopped_in_order(cluster: Cluste
 def test_other_brokers_get_a_whole_session_from_a_new_controller(three: Cluster):
     three.restart()
     three.activate(own_broker_id=1)
-    assert three.controller.next_expiry_ms() == three.now_ms + 9_000
+    assert three.controller.next_deadline_ms() == three.now_ms + 9_000
     other = registration(2, incarnation_id=uuid(7))
     assert ErrorCode(three.ask(other).reply.error_code) is ErrorCode.DUPLICATE_BROKER_REGISTRATION
 
@@ -256,6 +256,29 @@ def test_a_controlled_shutdown_waits_until_active_brokers_have_read_of_it(three:
     assert three.image.brokers[2].fenced is True
 
 
+def test_a_controlled_shutdown_waits_for_the_last_of_its_moves(three: Cluster):
+    three.create("t", 6, 3)
+    marked_at = three.end_offset
+    three.heartbeat(2, want_shut_down=True)
+    moved_at = three.end_offset - 1
+    assert marked_at < moved_at
+    for offset, may_stop in ((marked_at, False), (moved_at - 1, False), (moved_at, True)):
+        three.heartbeat(1, current_metadata_offset=offset)
+        three.heartbeat(3, current_metadata_offset=offset)
+        assert three.heartbeat(2, want_shut_down=True).should_shut_down is may_stop
+
+
+def test_a_new_controller_goes_on_with_a_shutdown(three: Cluster):
+    three.create("t", 6, 3)
+    three.heartbeat(2, want_shut_down=True)
+    three.restart()
+    three.activate()
+    assert three.heartbeat(2, want_shut_down=True).should_shut_down is False
+    three.heartbeat(1)
+    three.heartbeat(3)
+    assert three.heartbeat(2, want_shut_down=True).should_shut_down is True
+
+
 def test_a_restart_ends_the_shutdown(cluster: Cluster):
     cluster.create("t")
     cluster.heartbeat(want_shut_down=True)
@@ -303,26 +326,62 @@ def test_a_broker_that_falls_silent_is_fenced(three: Cluster):
     three.heartbeat(1)
     three.heartbeat(3)
     three.now_ms += 3_999
-    assert three.controller.expire(three.now_ms) is None
+    assert three.controller.tick(three.now_ms) is None
     three.now_ms += 1
-    assert three.controller.next_expiry_ms() == three.now_ms
-    fencing = three.controller.expire(three.now_ms)
+    assert three.controller.next_deadline_ms() == three.now_ms
+    fencing = three.controller.tick(three.now_ms)
     assert fencing is not None
     three.append(fencing)
     assert three.image.brokers[2].fenced is True
     assert all(2 not in partition.isr for partition in three.image.topics_by_name["t"].partitions.values())
-    assert three.controller.expire(three.now_ms) is None
-    assert three.controller.next_expiry_ms() == three.now_ms + 5_000
+    assert three.controller.tick(three.now_ms) is None
+    assert three.controller.next_deadline_ms() == three.now_ms + 5_000
     assert three.heartbeat(2).is_fenced is False  # it only has to speak up
 
 
 def test_silent_brokers_are_fenced_one_by_one(three: Cluster):
     three.now_ms += 9_000
     fenced = []
-    while (result := three.controller.expire(three.now_ms)) is not None:
+    while (result := three.controller.tick(three.now_ms)) is not None:
         three.append(result)
         fenced.append(sum(broker.fenced for broker in three.image.brokers.values()))
     assert fenced == [1, 2, 3]
+
+
+def test_a_controller_that_stood_still_itself_fences_nobody_for_that(three: Cluster):
+    three.now_ms += 60_000  # the process was stopped: heartbeats lie in its sockets
+    three.controller.excuse(60_000)
+    assert three.tick() == []
+    three.heartbeat(1)
+    three.heartbeat(3)
+    three.now_ms += 8_999
+    assert three.tick() == []
+    three.now_ms += 1
+    assert three.tick()
+    assert [broker.fenced for broker in three.image.brokers.values()] == [True, True, True]
+
+
+def test_a_dead_broker_is_fenced_no_later_than_a_session_after_a_change_of_controller(three: Cluster):
+    three.now_ms += 8_000
+    three.restart()
+    three.activate()
+    three.now_ms += 8_999
+    assert three.tick() == []
+    three.heartbeat(1)
+    three.now_ms += 1
+    assert three.tick()
+    assert [broker.fenced for broker in three.image.brokers.values()] == [False, True, True]
+
+
+def test_the_broker_of_the_controllers_own_process_has_a_session_like_others(three: Cluster):
+    three.restart()
+    three.activate()
+    for _ in range(3):
+        three.now_ms += 4_500
+        three.heartbeat(2)
+        three.heartbeat(3)
+        three.tick()
+    assert [broker.fenced for broker in three.image.brokers.values()] == [True, False, False]
 
 
 # --- others

@@ -49,6 +49,16 @@ def test_a_directory_that_fails_takes_what_is_assigned_to_it(empty_cluster: Clus
     assert [each.leader for each in cluster.image.topics_by_id[topic_id].partitions.values()] == [1, -1]
 
 
+def test_a_replica_in_a_directory_that_has_failed_leaves_the_isr(empty_cluster: Cluster):
+    cluster = empty_cluster.with_brokers(1, log_dirs=(ONE, TWO)).with_brokers(2)
+    topic_id = cluster.create("orders", 1, 2)
+    cluster.heartbeat(1, offline_log_dirs=(TWO,))
+    assert set(cluster.image.topics_by_id[topic_id].partitions[0].isr) == {1, 2}  # not known yet where it is
+    assert codes(cluster, assign(cluster, TWO, topic_id, 0)) == [0]
+    partition = cluster.image.topics_by_id[topic_id].partitions[0]
+    assert (partition.isr, partition.leader, partition.directory_of(1)) == ((2,), 2, TWO)
+
+
 def test_what_cannot_be_assigned(three: Cluster):
     topic_id = three.create("orders")
     replica = three.image.topics_by_id[topic_id].partitions[0].replicas[0]

@@ -27,19 +27,10 @@ def led_by_another(three: Cluster) -> bytes:
     return topic_id
 
 
-def in_sync(three: Cluster, topic_id: bytes, *isr: int) -> None:
-    """As the leader reports it once a follower has caught up."""
-    from ottla.core.metadata.context import Result
-    from ottla.wire.keyed import Versioned
-    from ottla.wire.types.cluster_metadata import PartitionChangeRecord
-
-    three.append(Result((Versioned(PartitionChangeRecord(0, topic_id, isr=isr), 2),), None))
-
-
 def test_the_first_replica_leads_again_after_a_preferred_election(three: Cluster):
     topic_id = led_by_another(three)
     before = three.image.topic_by_id(topic_id).partitions[0]
-    in_sync(three, topic_id, *before.replicas)
+    three.in_sync("moved", *before.replicas)
     assert before.leader != before.replicas[0]
     assert codes(elect(three, PREFERRED, ("moved", 0))) == [0]
     after = three.image.topic_by_id(topic_id).partitions[0]

@@ -1,7 +1,6 @@
 from typing import Any
 
 from ottla.wire.errors import ErrorCode
-from ottla.wire.types.alter_partition import AlterPartitionRequest
 from ottla.wire.types.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from ottla.wire.types.list_partition_reassignments import ListPartitionReassignmentsRequest
 from tests.unit.core.metadata.cluster import Cluster
@@ -116,16 +115,6 @@ def test_another_order_changes_the_preferred_leader_only(three: Cluster):
     assert after.directories == before.directories[::-1]
 
 
-def in_sync(cluster: Cluster, name: str, *isr: int) -> None:
-    """As the leader reports it."""
-    kind = AlterPartitionRequest
-    now = partition(cluster, name)
-    data = kind.PartitionData(0, now.leader_epoch, (), tuple(map(kind.BrokerState, isr)), 0, now.partition_epoch)
-    topic = kind.TopicData(cluster.image.topics_by_name[name].topic_id, (data,))
-    reply = cluster.submit(kind(now.leader, cluster.image.brokers[now.leader].epoch, (topic,)))
-    assert reply.topics[0].partitions[0].error_code in (0, ErrorCode.NEW_LEADER_ELECTED)
-
-
 def test_a_partition_on_its_way_can_be_sent_elsewhere(three: Cluster):
     three.create("there", replicas=1)
     (old,) = partition(three, "there").replicas
@@ -134,7 +123,7 @@ def test_a_partition_on_its_way_can_be_sent_elsewhere(three: Cluster):
     assert answers(reassign(three, "there", (0, (second,)))) == [(0, None)]
     moving = partition(three, "there")
     assert (moving.adding_replicas, moving.removing_replicas) == ((second,), tuple(sorted((old, first))))
-    in_sync(three, "there", old, second)
+    three.in_sync("there", old, second)
     after = partition(three, "there")
     assert (after.replicas, after.isr, after.leader) == ((second,), (second,), second)
 
@@ -157,7 +146,7 @@ def test_a_replica_that_was_to_go_stays_if_it_is_asked_for(three: Cluster):
     assert answers(reassign(three, "there", (0, (new, old)))) == [(0, None)]
     moving = partition(three, "there")
     assert (moving.replicas, moving.adding_replicas, moving.removing_replicas) == ((new, old), (new,), ())
-    in_sync(three, "there", old, new)
+    three.in_sync("there", old, new)
     after = partition(three, "there")
     assert (set(after.replicas), after.leader, after.is_reassigning) == ({old, new}, old, False)
 
@@ -178,7 +167,7 @@ def gone(three: Cluster, **configs: str) -> tuple[int, int]:
     (old,) = partition(three, "there").replicas
     first, second = (broker for broker in (1, 2, 3) if broker != old)
     reassign(three, "there", (0, (first, second)))
-    in_sync(three, "there", old, first)
+    three.in_sync("there", old, first)
     three.heartbeat(old, want_fence=True)
     assert partition(three, "there").isr == (first,)
     return old, first
@@ -204,12 +193,12 @@ def test_calling_back_may_lose_records_where_the_topic_allows_it(three: Cluster)
 def test_all_that_stay_must_be_in_sync_before_one_goes(three: Cluster):
     three.create("there", replicas=3)
     first, second, third = partition(three, "there").replicas
-    in_sync(three, "there", first, third)
+    three.in_sync("there", first, third)
     reassign(three, "there", (0, (first, second)))
     assert partition(three, "there").removing_replicas == (third,)
     (topic,) = ongoing(three)
     assert topic.partitions[0].removing_replicas == (third,)
-    in_sync(three, "there", first, second, third)
+    three.in_sync("there", first, second, third)
     assert partition(three, "there").replicas == (first, second)
     assert ongoing(three) == ()
 

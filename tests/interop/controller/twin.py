@@ -1,0 +1,304 @@
+"""The same history for two controllers: an Apache Kafka node that is only a controller, and our own core.
+
+    twin = Twin(apache)
+    twin.register(1)
+    twin.ask(CreateTopicsRequest(...), 7)
+
+Each request goes as a frame to Apache's listener and then, unchanged, to our core at the same log offset. The reply and
+the records that Apache wrote are compared with ours. Ids that Apache has drawn are given to ours. What is left out: the
+words of error messages, settings in replies, and the order of partitions in one change, which is that of a hash table.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from ottla.core.metadata import features
+from ottla.core.metadata.config_rules import Rules
+from ottla.core.metadata.context import Context, ControllerSettings, Result
+from ottla.core.metadata.controller import Controller
+from ottla.core.metadata.image import MetadataImage
+from ottla.core.metadata.records import read_batch
+from ottla.core.metadata.topic_image import PartitionImage
+from ottla.wire.batch import BatchView, split_batches
+from ottla.wire.keyed import Versioned
+from ottla.wire.types.alter_partition import AlterPartitionRequest
+from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest
+from ottla.wire.types.broker_registration import BrokerRegistrationRequest
+from ottla.wire.types.cluster_metadata import PartitionChangeRecord
+from ottla.wire.types.create_topics import CreateTopicsRequest
+from tests.component.broker.raw_client import RawClient
+from tests.interop.apache import CLUSTER_ID, NODE_ID, ApacheKafka
+
+PERIOD_S = 0.05
+ATTEMPTS = 400
+EPOCH = 1
+
+
+class ControllerOnly(ApacheKafka):
+    """An Apache Kafka node that is a controller and no broker. Nothing but requests and sessions make it write."""
+
+    def _properties(self) -> dict[str, str]:
+        listener = f"CONTROLLER://{self.controller_servers}"
+        return super()._properties() | {
+            "process.roles": "controller",
+            "listeners": listener,
+            "advertised.listeners": listener,
+            "metadata.max.idle.interval.ms": "0",
+        }
+
+
+class Difference(AssertionError):
+    """Ours has answered or written something else."""
+
+
+class Twin:
+    def __init__(self, apache: ApacheKafka, session_timeout_ms: int) -> None:
+        self.client = RawClient.at(apache.controller_servers)
+        self._path = apache.data_dir / "__cluster_metadata-0" / "00000000000000000000.log"
+        self.image = MetadataImage()
+        self.end_offset = 0
+        self._settle()
+        settings = ControllerSettings(
+            node_id=NODE_ID, cluster_id=CLUSTER_ID, broker_session_timeout_ms=session_timeout_ms
+        )
+        self.controller = Controller(self.image, Rules({}), settings)
+        assert self.controller.activate((), self.now_ms).records == ()
+        self.request_count = 0
+        self.record_count = 0
+        self.codes: set[int] = set()
+
+    @property
+    def now_ms(self) -> int:
+        return int(time.monotonic() * 1000)
+
+    # --- Apache's log
+
+    def _batches(self) -> Iterator[BatchView]:
+        """What it has written since the last look."""
+        for batch in split_batches(self._path.read_bytes()):
+            if isinstance(batch, BatchView) and batch.base_offset >= self.end_offset:
+                yield batch
+
+    def _settle(self) -> None:
+        """Take over what it has written by itself while it started."""
+        before = -1
+        while before != self.end_offset:
+            before = self.end_offset
+            for batch in self._batches():
+                if not batch.is_control:
+                    self.image.replay_all(read_batch(batch), batch.base_offset, batch.partition_leader_epoch)
+                self.end_offset = batch.last_offset + 1
+            time.sleep(1)
+        self.image.take_changes()
+
+    def _theirs(self) -> list[Versioned]:
+        records: list[Versioned] = []
+        for batch in self._batches():
+            records += read_batch(batch)
+        return records
+
+    # --- asking both
+
+    def ask(self, request: Any, version: int) -> Any:
+        """The reply, if both give the same and write the same. Difference if not."""
+        early = self._theirs()
+        assert not early, f"written without a request: {early}"
+        reply = self.client.ask(request, version)
+        ids = iter(drawn(reply))
+        context = Context(
+            now_ms=self.now_ms, log_end_offset=self.end_offset, new_uuid=lambda: next(ids), api_version=version
+        )
+        result = self.controller.handle(request, context)
+        self._compare(request, result, reply)
+        self.request_count += 1
+        self.codes |= set(codes(reply))
+        return reply
+
+    def _compare(self, request: object, result: Result, reply: object) -> None:
+        ours, theirs = comparable(result.reply), comparable(reply)
+        if ours != theirs:
+            raise Difference(f"{request}\nours answers   {ours}\nApache answers {theirs}")
+        self._compare_records(request, result, self._theirs())
+
+    def _compare_records(self, cause: object, result: Result, theirs: list[Versioned]) -> None:
+        base_offset = self.end_offset
+        written: list[Versioned] = []
+        for records in (result.records, *self._rest(result, base_offset)):
+            written += records
+        if in_order(written) != in_order(theirs):
+            ours_text = "\n  ".join(map(said, in_order(written)))
+            theirs_text = "\n  ".join(map(said, in_order(theirs)))
+            raise Difference(f"{cause}\nours writes\n  {ours_text}\nApache writes\n  {theirs_text}")
+        self.record_count += len(theirs)
+
+    def _rest(self, result: Result, base_offset: int) -> Iterator[tuple[Versioned, ...]]:
+        self._replay(result.records)
+        for records in result.rest:
+            self._replay(records)
+            yield records
+
+    def _replay(self, records: tuple[Versioned, ...]) -> None:
+        self.image.replay_all(records, self.end_offset, EPOCH)
+        self.end_offset += len(records)
+
+    def wait_for_fencing(self, *alive: int) -> None:
+        """Time passes, in which only these brokers are heard of, until Apache fences another; ours does the same."""
+        for attempt in range(ATTEMPTS):
+            theirs = self._theirs()
+            if theirs:
+                result = self.controller.tick(self.now_ms + 1000)
+                assert result is not None, f"Apache writes {theirs}, ours nothing"
+                self._compare_records("a session has run out", result, theirs)
+                return
+            if attempt % 10 == 0:
+                for broker_id in alive:
+                    self.heartbeat(broker_id, want_fence=self.image.brokers[broker_id].fenced)
+            time.sleep(PERIOD_S)
+        raise AssertionError("Apache fences nobody")
+
+    def check_state(self) -> None:
+        """What Apache's whole log says is what ours has become by its own records."""
+        image = MetadataImage()
+        for batch in split_batches(self._path.read_bytes()):
+            assert isinstance(batch, BatchView)
+            if not batch.is_control:
+                image.replay_all(read_batch(batch), batch.base_offset, EPOCH)
+        ours, theirs = self.image.state(), image.state()
+        del ours["position"], theirs["position"]
+        assert ours == theirs
+
+    # --- shortcuts
+
+    def register(self, broker_id: int, version: int = 4, **fields: Any) -> Any:
+        return self.ask(registration(broker_id, **fields), version)
+
+    def heartbeat(self, broker_id: int, version: int = 2, **fields: Any) -> Any:
+        fields.setdefault("broker_epoch", self.image.brokers[broker_id].epoch)
+        fields.setdefault("current_metadata_offset", self.end_offset - 1)
+        return self.ask(BrokerHeartbeatRequest(broker_id, **fields), version)
+
+    def start(self, *broker_ids: int, **fields: Any) -> None:
+        """Brokers register and are unfenced."""
+        for broker_id in broker_ids:
+            assert self.register(broker_id, **fields).error_code == 0
+            self.heartbeat(broker_id, want_fence=True, cordoned_log_dirs=())
+            assert not self.heartbeat(broker_id).is_fenced
+
+    def create(self, name: str, *replicas: tuple[int, ...], **configs: str) -> Any:
+        """A topic with these replicas for its partitions."""
+        kind = CreateTopicsRequest
+        assignments = tuple(kind.CreatableReplicaAssignment(number, each) for number, each in enumerate(replicas))
+        settings = tuple(kind.CreatableTopicConfig(key.replace("_", "."), value) for key, value in configs.items())
+        topic = kind.CreatableTopic(name, -1, -1, assignments, settings)
+        return self.ask(kind((topic,)), 7)
+
+    def partition(self, name: str, number: int = 0) -> PartitionImage:
+        found = self.image.partition(name, number)
+        assert found is not None
+        return found
+
+    def alter(self, name: str, isr: tuple[int, ...], number: int = 0, version: int = 3, **fields: Any) -> Any:
+        """AlterPartition as the leader would send it, but for the fields given."""
+        kind = AlterPartitionRequest
+        now = self.partition(name, number)
+        brokers = self.image.brokers
+        sender = fields.pop("sender", now.leader)
+        epoch = fields.pop("broker_epoch", brokers[sender].epoch if sender in brokers else 0)
+        topic_id = fields.pop("topic_id", self.image.topics_by_name[name].topic_id)
+        wrong = fields.pop("epochs", {})
+        members = tuple(
+            kind.BrokerState(each, wrong.get(each, brokers[each].epoch if each in brokers else -1)) for each in isr
+        )
+        given = {
+            "partition_index": number,
+            "leader_epoch": now.leader_epoch,
+            "partition_epoch": now.partition_epoch,
+            **({"new_isr": isr} if version < 3 else {"new_isr_with_epochs": members}),
+            **fields,
+        }
+        topic = kind.TopicData(topic_id, (kind.PartitionData(**given),))
+        return self.ask(kind(sender, epoch, (topic,)), version)
+
+
+def uuid(number: int) -> bytes:
+    return number.to_bytes(8, "big") + bytes(8)
+
+
+def registration(broker_id: int, **fields: Any) -> BrokerRegistrationRequest:
+    kind = BrokerRegistrationRequest
+    given: dict[str, Any] = {
+        "cluster_id": CLUSTER_ID,
+        "incarnation_id": uuid(1000 + broker_id),
+        "listeners": (kind.Listener("PLAINTEXT", "127.0.0.1", 9000 + broker_id),),
+        "features": tuple(kind.Feature(name, low, high) for name, (low, high) in features.SUPPORTED.items()),
+        "rack": None,
+        "log_dirs": (uuid(2000 + broker_id),),
+        **fields,
+    }
+    return kind(broker_id, **given)
+
+
+# --- what is compared
+
+_LEFT_OUT = frozenset({"error_message", "configs", "throttle_time_ms", "topic_config_error_code", "unknown_tags"})
+
+
+def comparable(reply: object) -> object:
+    """A reply as plain values, without what is left out."""
+    if isinstance(reply, msgspec.Struct):
+        fields = {name: getattr(reply, name) for name in reply.__struct_fields__ if name not in _LEFT_OUT}
+        return {name: comparable(value) for name, value in fields.items()}
+    if isinstance(reply, tuple | list):
+        return [comparable(each) for each in reply]
+    return int(reply) if isinstance(reply, int) else reply
+
+
+def codes(reply: object) -> Iterator[int]:
+    """All error codes in a reply."""
+    if isinstance(reply, msgspec.Struct):
+        for name in reply.__struct_fields__:
+            value = getattr(reply, name)
+            if name == "error_code":
+                yield int(value)
+            else:
+                yield from codes(value)
+    elif isinstance(reply, tuple | list):
+        for each in reply:
+            yield from codes(each)
+
+
+def drawn(reply: Any) -> list[bytes]:
+    """The ids that Apache has drawn for new topics."""
+    return [topic.topic_id for topic in getattr(reply, "topics", ()) if any(getattr(topic, "topic_id", b""))]
+
+
+def in_order(records: list[Versioned]) -> list[Versioned]:
+    """Records with runs of changes to partitions sorted: those come from hash tables."""
+    ordered: list[Versioned] = []
+    run: list[Versioned] = []
+    for record in [*records, None]:
+        if record is not None and isinstance(record.message, PartitionChangeRecord):
+            run.append(record)
+            continue
+        ordered += sorted(run, key=lambda each: (each.message.topic_id, each.message.partition_id))
+        run = []
+        if record is not None:
+            ordered.append(record)
+    return ordered
+
+
+def said(record: Versioned) -> str:
+    """A record with the fields that are not at their defaults."""
+    message = record.message
+    default = type(message)()
+    fields = {
+        name: getattr(message, name)
+        for name in message.__struct_fields__
+        if getattr(message, name) != getattr(default, name)
+    }
+    return f"{type(message).__name__} v{record.version} {fields}"

@@ -1,0 +1,122 @@
+"""A second broker comes and goes: what its controller writes, and whom it keeps waiting."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from ottla.broker.node import Node
+from ottla.core.metadata import context, features
+from ottla.testing.disk import VirtualDisk
+from ottla.testing.virtual_loop import VirtualLoop
+from ottla.wire.types import CreateTopicsRequest
+from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest
+from ottla.wire.types.broker_registration import BrokerRegistrationRequest
+from tests.unit.broker.virtual_node import Client, create_topic, run, running
+
+OTHER = 2
+SOME_ID = bytes(7) + b"\x01" + bytes(8)
+PARTITIONS = 20
+RECORDS_PER_SLICE = 5
+
+
+@pytest.fixture(autouse=True)
+def short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(context, "SLICE_WORK", RECORDS_PER_SLICE * context.RECORD_WORK)
+
+
+async def second_broker(loop: VirtualLoop, node: Node) -> BrokerHeartbeatRequest:
+    """Registers and unfences a broker, and makes a topic whose partitions both have; gives its heartbeat."""
+    client = Client(loop, 9093)
+    kind = BrokerRegistrationRequest
+    asked = kind(
+        OTHER,
+        node.cluster_id,
+        SOME_ID,
+        (kind.Listener("PLAINTEXT", "127.0.0.1", 1),),
+        tuple(kind.Feature(name, low, high) for name, (low, high) in features.SUPPORTED.items()),
+        log_dirs=(SOME_ID,),
+    )
+    epoch = (await client.ask(asked, 4)).broker_epoch
+    heartbeat = BrokerHeartbeatRequest(OTHER, epoch, 1 << 40)
+    assert not (await client.ask(heartbeat, 2)).is_fenced
+    topic = CreateTopicsRequest.CreatableTopic("many", PARTITIONS, 2)
+    (created,) = (await Client(loop, 9092).ask(CreateTopicsRequest((topic,)), 7)).topics
+    assert created.error_code == 0
+    return heartbeat
+
+
+def in_sync(node: Node) -> set[int]:
+    return {broker for _, partition in node.image.partitions() for broker in partition.isr}
+
+
+def held_up(tasks: Any) -> list[Generator[None, None, None]]:
+    """Changes in slices are not written by themselves, but put into this list."""
+    add = tasks.add
+    steps: list[Generator[None, None, None]] = []
+
+    def hold_up(name: str, work: Generator[None, None, None], **options: bool) -> None:
+        steps.append(work) if name.startswith("controller") else add(name, work, **options)
+
+    tasks.add = hold_up
+    return steps
+
+
+def test_a_silent_broker_is_fenced() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk()) as node:
+            heartbeat = await second_broker(loop, node)
+            for _ in range(5):
+                await asyncio.sleep(4)
+                assert not (await Client(loop, 9093).ask(heartbeat, 2)).is_fenced
+            await asyncio.sleep(12)
+            assert {broker.broker_id for broker in node.image.brokers.values() if broker.fenced} == {OTHER}
+            assert in_sync(node) == {1}
+
+    run(scenario)
+
+
+def test_requests_wait_while_a_broker_is_fenced_in_slices() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk()) as node:
+            heartbeat = await second_broker(loop, node)
+            tasks: Any = node.publisher.tasks
+            steps = held_up(tasks)
+            await asyncio.sleep(12)
+            (work,) = steps
+            creating = loop.create_task(Client(loop, 9092).ask(create_topic("later"), 7))
+            returning = loop.create_task(Client(loop, 9093).ask(heartbeat, 2))
+            slices = 0
+            for _ in work:
+                slices += 1
+                before = node.raft.end_offset
+                await asyncio.sleep(0.1)
+                assert node.raft.end_offset - before <= RECORDS_PER_SLICE
+                if not node.controller.image.brokers[OTHER].fenced:  # type: ignore[union-attr]
+                    assert not creating.done()
+            assert slices >= PARTITIONS // RECORDS_PER_SLICE
+            assert (await creating).topics[0].error_code == 0
+            assert not (await returning).is_fenced  # it has spoken up after all
+            assert in_sync(node) == {1}
+            del tasks.add
+
+    run(scenario)
+
+
+def test_who_waits_hears_that_the_controller_has_resigned() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk()) as node:
+            await second_broker(loop, node)
+            steps = held_up(node.publisher.tasks)
+            await asyncio.sleep(12)
+            replies: list[Any] = []
+            node.controller.submit(create_topic("later"), 7, lambda reply, offset: replies.append(reply))
+            assert replies == []
+            node.controller.resign()
+            assert replies == [None]
+            assert list(steps[0]) == []
+
+    run(scenario)
