@@ -14,13 +14,15 @@ from ottla.core.metadata.format import METADATA_DIR, format_files
 from ottla.core.metadata.image import MetadataImage
 from ottla.core.metadata.records import build_batches
 from ottla.core.metadata.snapshot import snapshot_id, snapshot_records, write_snapshot
-from ottla.core.quorum.quorum import AppendControl, Appended, Quorum, Start, StateStored, StoreState
+from ottla.core.quorum.events import AppendControl, Start, StateStored, StoreState, Synced
+from ottla.core.quorum.quorum import Quorum
 from ottla.core.quorum.voters import BOOTSTRAP_OFFSET, ControlHistory, Listener, Voter, VoterSet, voters_record
 from ottla.wire import uuid_text
 from ottla.wire.properties import MetaProperties, read_meta_properties
 from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest
 from ottla.wire.types.control_records import KRaftVersionRecord
 from ottla.wire.types.create_topics import CreateTopicsRequest
+from simulation.quorum.virtual_log import VirtualLog
 from tests.interop.apache import CLUSTER_ID, ApacheKafka, dump_log
 from tests.interop.storage_golden import VARIANTS, VOTERS_CHECKPOINT, format_with_apache
 from tests.unit.core.metadata.cluster import counter, registration, uuid
@@ -74,14 +76,16 @@ class Written:
         control = ControlHistory()
         control.replay(KRaftVersionRecord(k_raft_version=1), BOOTSTRAP_OFFSET)
         control.replay(self.voters, BOOTSTRAP_OFFSET)
-        self.quorum = Quorum(self.node, control, stored=None, log_end_offset=0, log_epoch=0)
-        (store,) = self.quorum.step(Start(), NOW_MS).writes
+        self.quorum = Quorum(
+            self.node, control, VirtualLog(), stored=None, cluster_id=CLUSTER_ID, random=lambda below: 0
+        )
+        (store,) = self.quorum.step(Start(), 0, NOW_MS).writes
         assert isinstance(store, StoreState)
         self.write(f"{METADATA_DIR}/quorum-state", store.content)
-        (append,) = self.quorum.step(StateStored(), NOW_MS).writes
+        (append,) = self.quorum.step(StateStored(), 0, NOW_MS).writes
         assert isinstance(append, AppendControl)
         self.log, self.end_offset = append.batch, append.end_offset
-        self.quorum.step(Appended(append.end_offset), NOW_MS)
+        self.quorum.step(Synced(append.end_offset), 0, NOW_MS)
 
     def append(self, result: Result) -> None:
         for batch in build_batches(result, base_offset=self.end_offset, epoch=1, timestamp_ms=NOW_MS):

@@ -17,9 +17,10 @@ import gc
 import logging
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from ottla.broker.config.node_config import NodeConfig, StartError
+from ottla.broker.config.node_config import ListenerConfig, NodeConfig, StartError
 from ottla.broker.config.settings import Settings
 from ottla.broker.controller.active_controller import ActiveController
 from ottla.broker.controller.broker_lifecycle import BrokerLifecycle
@@ -32,7 +33,14 @@ from ottla.broker.controller.producer_ids import ProducerIds
 from ottla.broker.controller.publisher import MetadataPublisher
 from ottla.broker.controller.raft_log import RaftLog
 from ottla.broker.controller.remote_controller import RemoteController
-from ottla.broker.controller.startup import controller_settings, first_records, own_voter, read_metadata
+from ottla.broker.controller.startup import (
+    bootstrap_servers,
+    controller_settings,
+    first_records,
+    own_voter,
+    quorum_settings,
+    read_metadata,
+)
 from ottla.broker.coordinators import Coordinators
 from ottla.broker.coordinators.edge import Perform
 from ottla.broker.coordinators.internal_topics import GROUPS, SHARE_STATE, TRANSACTIONS
@@ -55,7 +63,8 @@ from ottla.broker.network.quotas.quotas import Quotas
 from ottla.broker.network.quotas.rates import Windows
 from ottla.broker.network.request import DelayedResponse, Request
 from ottla.broker.network.sockets import Bind, Sockets, open_web_server
-from ottla.broker.peers.peer_connection import Address, Dial, PeerConnection, dial
+from ottla.broker.peers.peer_connection import Address, Dial, PeerConnection, PeerEvent, dial
+from ottla.broker.peers.raft_peers import RaftPeers
 from ottla.broker.replicas.fetch_sessions import FetchSessions
 from ottla.broker.replicas.log_chores import LogChores
 from ottla.broker.replicas.log_dir_moves import LogDirMoves
@@ -71,6 +80,7 @@ from ottla.log.directory import LogDirectory
 from ottla.log.disk import Disk, OsDisk
 from ottla.log.names import TopicPartition
 from ottla.wire.access import Operation, ResourceType
+from ottla.wire.batch import BatchView, split_batches
 from ottla.wire.index import MESSAGES
 
 __all__ = ["Authorizer", "Node", "StartError"]
@@ -178,9 +188,23 @@ class Node:
         self.log_dir_moves = LogDirMoves(self)
 
         self.advertised = sockets.advertised()
+        self.controller_listeners = frozenset(config["controller.listener.names"])
         voter = own_voter(config, storage.metadata, self.advertised.values())
-        self.raft = RaftLog(loaded, voter, self.cluster_id, clock, self.offload)
+        self.raft = RaftLog(
+            loaded,
+            voter,
+            self.cluster_id,
+            quorum_settings(config),
+            bootstrap=bootstrap_servers(config),
+            peers=RaftPeers(self._connect, self._peer_gone),
+            clock=clock,
+            loop=self.loop,
+            offload=self.offload,
+            random=randomness.below,
+        )
         self.publisher = MetadataPublisher(self.image, self.cooperative_tasks, self)
+        for batch in loaded.uncommitted:
+            self.publisher.expect_batch(batch)
         self.controller = ActiveController(
             self.raft, self.publisher, rules, controller_settings(config, self.cluster_id), clock, randomness.uuid
         )
@@ -191,7 +215,7 @@ class Node:
         self._active: asyncio.Future[None] = self.loop.create_future()
         """Done when this node has become the active controller."""
         self.broker_lifecycle = BrokerLifecycle(
-            self.settings, storage, self.image, self.controller_channel, randomness.uuid
+            self.settings, storage, self.publisher, self.controller_channel, randomness.uuid
         )
         self.producer_ids = ProducerIds(self.controller_channel, self.broker_lifecycle)
 
@@ -259,7 +283,7 @@ class Node:
         )
 
     def _offered_apis(self, listener: str) -> frozenset[int]:
-        role = "controller" if listener in self.config["controller.listener.names"] else "broker"
+        role = "controller" if listener in self.controller_listeners else "broker"
         offered = {entry.key for entry in MESSAGES.values() if entry.kind == "request" and role in entry.listeners}
         return frozenset(key for key in SERVED if key in offered)
 
@@ -351,7 +375,8 @@ class Node:
             opened.callback(sockets.close)
             pages = await _open_pages(config)
             opened.callback(pages.close)
-            controller_port = sockets.advertised()[config.controller_listener].port
+            controller = sockets.advertised().get(config.controller_listener)
+            controller_port = None if controller is None else controller.port
             storage = _open_storage(config, disk, clock.wall_ms(), controller_port, randomness)
             opened.callback(storage.release, remove=False)
             node = cls(
@@ -380,12 +405,16 @@ class Node:
         for directory in self.storage.all:
             if not directory.is_offline:
                 directory.begin()
-        await self._lead()
-        names = self.config["controller.listener.names"]
-        await self.broker_lifecycle.register(
-            [each for each in self.advertised.values() if each.name in names],
-            [each for each in self.advertised.values() if each.name not in names],
-        )
+        await self._join_quorum()
+        advertised, own = self.advertised.values(), self.controller_listeners
+        if self.config.is_controller:
+            await self.broker_lifecycle.register_controller([each for each in advertised if each.name in own])
+        if self.config.is_broker:
+            await self._join_cluster([each for each in advertised if each.name not in own])
+
+    async def _join_cluster(self, listeners: Sequence[ListenerConfig]) -> None:
+        """Register as broker, load the partitions, and be unfenced."""
+        await self.broker_lifecycle.register(listeners)
         await self.broker_lifecycle.heartbeat(want_fence=True)
         await self._load_partitions()
         self._assign_directories()
@@ -487,7 +516,7 @@ class Node:
     def submit(self, request: Request, body: object | None = None) -> DelayedResponse:
         """Pass a request (or `body` in its place) to the controller; the reply comes when its records are committed."""
         later = DelayedResponse()
-        is_for_controllers = request.connection.peer.listener in self.config["controller.listener.names"]
+        is_for_controllers = request.connection.peer.listener in self.controller_listeners
         send = self.controller_channel.serve if is_for_controllers else self.controller_channel.send
         send(request.body if body is None else body, request.version, later.complete, client=request)
         return later
@@ -554,34 +583,67 @@ class Node:
 
     # --- the quorum ---------------------------------------------------------------------------------------------------
 
-    async def _lead(self) -> None:
-        """Become leader of the quorum and active controller."""
+    async def _join_quorum(self) -> None:
+        """Take part in the quorum. The only voter becomes the active controller; others must be reached by theirs."""
+        is_alone = self.raft.quorum.control.voters.ids == (self.node_id,)
+        for name in () if is_alone else self.controller_listeners & self.listeners.keys():
+            self.listeners[name].start()
         self.raft.start(self)
-        await self._active
+        if is_alone:
+            await self._active
+
+    def appended(self, batches: Sequence[bytes | memoryview]) -> None:
+        """The metadata log has batches that this node has not decided itself."""
+        for data in batches:
+            for batch in split_batches(data):
+                assert isinstance(batch, BatchView)
+                self.publisher.expect_batch(batch)
+
+    def truncated(self, end_offset: int) -> None:
+        """The metadata log was cut."""
+        self.publisher.forget_from(end_offset)
+
+    def replaced(self, image: MetadataImage) -> None:
+        """A snapshot has replaced the metadata log."""
+        self.publisher.load(image)
 
     def committed(self, end_offset: int) -> None:
         """Records of the metadata log are committed: publish them, then reply to those who wait for them."""
-        self.publisher.committed(end_offset, self.raft.quorum.epoch)
+        self.publisher.committed(end_offset)
         if not self.controller.is_active and self.raft.is_leader:
-            first = first_records(self.config, self.disk, self.storage.metadata)
-            self.controller.activate(first, own_broker_id=self.node_id)
-            if not self._active.done():
-                self._active.set_result(None)
-            self.controller_channel.controller_changed()
+            self.publisher.when_at(end_offset, partial(self._activate, self.raft.quorum.epoch))
         self.controller.committed(end_offset)
+
+    def _activate(self, epoch: int) -> None:
+        """Become the active controller of an epoch; the image holds all that earlier leaders have written."""
+        if self.controller.is_active or not self.raft.is_leader or self.raft.quorum.epoch != epoch:
+            return
+        first = first_records(self.config, self.disk, self.storage.metadata)
+        self.controller.activate(first, own_broker_id=self.node_id if self.config.is_broker else None)
+        if not self._active.done():
+            self._active.set_result(None)
+        self.controller_channel.controller_changed()
 
     def _controller_address(self) -> Address | None:
         """Where the active controller listens, if it is on another node."""
         leader = self.raft.leader
         return None if leader is None else Address(leader.host, leader.port)
 
-    def _connect(self, address: Address) -> PeerConnection:
-        """A connection to another node."""
-        return PeerConnection(self.loop, address, str(self.node_id), randomness=self.randomness, dial=self._dial)
+    def _connect(self, address: Address, told: Callable[[PeerEvent], None] = lambda event: None) -> PeerConnection:
+        """A connection to another node; what is learned about it is told."""
+        return PeerConnection(
+            self.loop, address, str(self.node_id), randomness=self.randomness, told=told, dial=self._dial
+        )
 
-    def resigned(self) -> None:
-        """This node no longer leads the quorum."""
-        self.controller.resign()
+    def _peer_gone(self, node_id: int) -> None:
+        """The process of another voter is dead."""
+        self.raft.peer_gone(node_id)
+
+    def leader_changed(self) -> None:
+        """The quorum has another leader, or none."""
+        if self.controller.is_active and not self.raft.is_leader:
+            self.controller.resign()
+        self.controller_channel.controller_changed()
 
     def failed(self, reason: str) -> None:
         """The metadata log cannot be written."""
@@ -615,7 +677,7 @@ class Node:
             self._share.follow(changes)
         if self._telemetry is not None:
             self._telemetry.follow(changes)
-        if self.is_serving and self.node_id not in self.image.brokers:
+        if self.is_serving and self.config.is_broker and self.node_id not in self.image.brokers:
             self.loop.call_soon(self.broker_lifecycle.stay)
         if self.replicas.misplaced and self.is_serving:
             self.loop.call_soon(self._assign_directories)
@@ -649,7 +711,9 @@ class Node:
             await self.descriptions.close()
         self.housekeeping.stop()
         if not self.storage.metadata.is_offline:
-            await self.broker_lifecycle.leave()
+            if self.config.is_broker:
+                await self.broker_lifecycle.leave()
+            await self.raft.resign()
         self._end_background()
         self.offload.finish_all()
         if self.storage.metadata.is_offline:
@@ -704,6 +768,7 @@ class Node:
     async def kill(self) -> None:
         """Stop as a crash would: nothing is written any more. For tests, and for a disk that has failed."""
         self.is_serving = self.purgatory.is_open = False
+        self.raft.abandon()
         self._end_background()
         for listener in self.listeners.values():
             listener.close()
@@ -720,7 +785,7 @@ async def _open_pages(config: NodeConfig) -> WebServers:
 
             metrics = WebServer()
             opened.callback(metrics.close)
-            metrics_port = await open_web_server(metrics, config.client_listeners[0].host, port, "metrics page")
+            metrics_port = await open_web_server(metrics, config.listeners[0].host, port, "metrics page")
         if address:
             from ottla.broker.network.web_server import WebServer
             from ottla.broker.telemetry.inspect_listener import inspect_address
@@ -733,7 +798,7 @@ async def _open_pages(config: NodeConfig) -> WebServers:
 
 
 def _open_storage(
-    config: NodeConfig, disk: Disk, now_ms: int, controller_port: int, randomness: Randomness
+    config: NodeConfig, disk: Disk, now_ms: int, controller_port: int | None, randomness: Randomness
 ) -> NodeStorage:
     """Lock the directories, format them if they are new, and read what they say of themselves."""
     failed: dict[str, OSError] = {}

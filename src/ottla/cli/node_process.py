@@ -19,7 +19,7 @@ from ottla.broker.node import Node, StartError
 from ottla.broker.replicas.storage import StorageProblem
 from ottla.broker.telemetry.log_deduplication import DeduplicationFilter
 from ottla.broker.telemetry.loggers import REQUESTS
-from ottla.core.quorum.quorum import QuorumError
+from ottla.core.quorum.errors import QuorumError
 from ottla.core.quorum.stored import StoredStateError
 from ottla.log.disk import OsDisk
 from ottla.log.errors import StorageError

@@ -140,6 +140,8 @@ class VirtualSocket:
         self.incoming: deque[VirtualSocket] = deque()
         self._received = bytearray()
         self._is_ended = False
+        self.is_cut = False
+        """What is sent vanishes, in both directions if both ends are cut."""
         self.error = 0
 
     @property
@@ -192,7 +194,8 @@ class VirtualSocket:
             raise BrokenPipeError("the other end is closed")
         if not self.is_writable:
             raise BlockingIOError
-        self.other._received += data
+        if not self.is_cut:
+            self.other._received += data
         return len(data)
 
     def close(self) -> None:

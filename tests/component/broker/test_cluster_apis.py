@@ -33,7 +33,7 @@ ALL_CLUSTER_OPERATIONS = 8096
 NOT_ASKED = -(2**31)
 SOFTWARE = ("tests", "1.0")
 UNKNOWN_ID = bytes(15) + b"\xaa"
-SHARED = ("acls", "controller", "delegation_tokens", "group_describe", "share_group_offsets", "share_state")
+SHARED = ("acls", "controller", "delegation_tokens", "group_describe", "raft", "share_group_offsets", "share_state")
 
 
 # --- ApiVersions ------------------------------------------------------------------------------------------------------

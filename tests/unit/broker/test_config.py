@@ -67,7 +67,15 @@ def test_a_later_place_counts_more_than_an_earlier_one():
         ({"advertised.listeners": "LAN://here:9092"}, "listener LAN has no security protocol"),
         ({"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"}, "an address that nobody can connect to"),
         ({"advertised.listeners": "SSL://here:9092"}, "advertised.listeners has SSL, which listeners does not"),
-        ({"process.roles": "broker"}, "process.roles must be broker,controller"),
+        ({"process.roles": "broker"}, "listeners has CONTROLLER, but a node that is only a broker has none"),
+        (
+            {"process.roles": "controller"},
+            "listeners has PLAINTEXT, but a node that is only a controller has no clients",
+        ),
+        (
+            {"process.roles": "broker", "listeners": "PLAINTEXT://localhost:9092"},
+            "set controller.quorum.bootstrap.servers",
+        ),
         ({"controller.quorum.voters": "localhost:9093"}, "is not of the form id@host:port"),
     ],
 )

@@ -57,7 +57,7 @@ class Publishing:
         self.end_offset += len(records)
 
     def commit(self) -> None:
-        self.publisher.committed(self.end_offset, 1)
+        self.publisher.committed(self.end_offset)
 
     @property
     def names(self) -> set[str]:
@@ -104,7 +104,7 @@ def test_what_may_never_be_committed_is_forgotten() -> None:
     it.append("a")
     it.commit()
     it.append("lost")
-    it.publisher.forget_uncommitted()
+    it.publisher.forget_from(1)
     it.end_offset = 1
     it.append("b")
     it.commit()

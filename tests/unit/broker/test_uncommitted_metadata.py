@@ -1,4 +1,4 @@
-"""Metadata that is not committed: nobody acts on it, and what comes of a controller that resigns with it."""
+"""Metadata that is not committed: nobody acts on it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ottla.broker.node import Node
-from ottla.core.quorum.quorum import AppendFailed, State
 from ottla.testing.disk import VirtualDisk
 from ottla.testing.virtual_loop import InlineOffload, VirtualLoop
 from ottla.wire.errors import ErrorCode
-from tests.unit.broker.virtual_node import Client, create_topic, produce_to, run, running
+from tests.unit.broker.virtual_node import Client, create_topic, run, running
 
 
 class SlowOffload(InlineOffload):
@@ -45,24 +44,6 @@ async def begin_to_create(loop: VirtualLoop, node: Node, name: str) -> asyncio.T
     return creating
 
 
-def resign_and_lose(node: Node) -> None:
-    """Another node has won an epoch, and its log has not what this one had appended."""
-    slow: Any = node.offload
-    node.raft._step(AppendFailed())
-    node.raft._job = None
-    node.raft.partition._flush_limit = None
-    slow._held.clear()
-    node.raft.partition.truncate_to(node.raft.high_watermark, node.clock.wall_ms())
-
-
-def lead_again(node: Node) -> None:
-    slow: Any = node.offload
-    node.raft.quorum.state = State.UNATTACHED
-    node.raft.quorum.log_end_offset = node.raft.end_offset
-    slow.go_on()
-    node.raft.start(node)
-
-
 def test_the_broker_acts_on_committed_records_only() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         async with running(loop, VirtualDisk(), SlowOffload) as node:
@@ -76,39 +57,6 @@ def test_the_broker_acts_on_committed_records_only() -> None:
             (created,) = (await creating).topics
             assert created.error_code == ErrorCode.NONE
             assert node.replicas.get("orders", 0) is not None
-
-    run(scenario)
-
-
-def test_a_request_outlives_the_controller_that_took_it() -> None:
-    """Its records are lost with the controller; the node asks the next one, and the client sees nothing of it."""
-
-    async def scenario(loop: VirtualLoop) -> None:
-        async with running(loop, VirtualDisk(), SlowOffload) as node:
-            creating = await begin_to_create(loop, node, "orders")
-            resign_and_lose(node)
-            assert node.controller.image is None
-            await asyncio.sleep(1)
-            assert node.image.topic("orders") is None
-            assert not creating.done()
-            lead_again(node)
-            (created,) = (await creating).topics
-            assert created.error_code == ErrorCode.NONE
-            produced = await Client(loop, 9092).ask(produce_to(created.topic_id), 13)
-            assert produced.responses[0].partition_responses[0].error_code == ErrorCode.NONE
-
-    run(scenario)
-
-
-def test_without_a_controller_a_request_ends_with_its_time() -> None:
-    async def scenario(loop: VirtualLoop) -> None:
-        async with running(loop, VirtualDisk(), SlowOffload) as node:
-            creating = await begin_to_create(loop, node, "orders")
-            resign_and_lose(node)
-            (refused,) = (await creating).topics
-            assert refused.error_code == ErrorCode.REQUEST_TIMED_OUT
-            assert loop.time() > 59
-            lead_again(node)
 
     run(scenario)
 

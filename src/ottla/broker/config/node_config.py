@@ -162,14 +162,22 @@ class NodeConfig:
         return any(name.startswith(prefix) and key in self.static for key, prefix in _PLUGIN_PREFIXES.items())
 
     def _check_roles(self) -> None:
-        if set(self["process.roles"]) != {"broker", "controller"}:
-            raise ConfigError("process.roles must be broker,controller: an ottla node is both so far")
         names = {listener.name for listener in self.listeners}
-        missing = [name for name in self["controller.listener.names"] if name not in names]
-        if missing:
-            raise ConfigError(f"controller.listener.names has {missing[0]}, which listeners does not")
-        if names <= set(self["controller.listener.names"]):
+        for_controllers = self["controller.listener.names"]
+        for name in for_controllers:
+            if self.is_controller and name not in names:
+                raise ConfigError(f"controller.listener.names has {name}, which listeners does not")
+            if not self.is_controller and name in names:
+                raise ConfigError(f"listeners has {name}, but a node that is only a broker has none for controllers")
+        for_clients = names - set(for_controllers)
+        if self.is_broker and not for_clients:
             raise ConfigError("listeners has none for clients: all of them are in controller.listener.names")
+        if not self.is_broker and for_clients:
+            raise ConfigError(f"listeners has {min(for_clients)}, but a node that is only a controller has no clients")
+        if not self.is_controller and not (self.voters or self.bootstrap_servers):
+            raise ConfigError(
+                "a node that is only a broker must know its controllers: set controller.quorum.bootstrap.servers"
+            )
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401
         if name not in self._values:
@@ -178,6 +186,14 @@ class NodeConfig:
         return self._values[name]
 
     # --- identity and directories
+
+    @property
+    def is_broker(self) -> bool:
+        return "broker" in self["process.roles"]
+
+    @property
+    def is_controller(self) -> bool:
+        return "controller" in self["process.roles"]
 
     @property
     def node_id(self) -> int:
@@ -264,12 +280,18 @@ class NodeConfig:
             found[int(number)] = _address(address)
         return found
 
+    @property
+    def bootstrap_servers(self) -> list[tuple[str, int]]:
+        """controller.quorum.bootstrap.servers."""
+        return [_address(text) for text in self["controller.quorum.bootstrap.servers"]]
+
     def other_controllers(self) -> list[str]:
         """Controllers that the configuration names and that are not this node."""
         own = {(each.host, each.port) for each in self.listeners if each.name == self.controller_listener}
         own |= {(host, port) for _, port in own for host in ("localhost", LOOPBACK, "::1", _host_name())}
-        advertised = self.advertised[self.controller_listener]
-        own.add((advertised.host, advertised.port))
+        advertised = self.advertised.get(self.controller_listener)
+        if advertised is not None:
+            own.add((advertised.host, advertised.port))
         servers = [text for text in self["controller.quorum.bootstrap.servers"] if _address(text) not in own]
         return servers + [f"{number}@{address[0]}" for number, address in self.voters.items() if number != self.node_id]
 

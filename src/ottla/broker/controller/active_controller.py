@@ -97,7 +97,7 @@ class ActiveController:
         """The image at the log's end, uncommitted records included; None while another node is the controller."""
         return None if self._core is None else self._core.image
 
-    def activate(self, bootstrap_records: Sequence[Versioned], *, own_broker_id: int) -> None:
+    def activate(self, bootstrap_records: Sequence[Versioned], *, own_broker_id: int | None) -> None:
         """Take over; the committed image holds all that earlier leaders have written."""
         self._core = controller.Controller(self._publisher.image.fork(), self._rules, self._settings)
         self.append(self._core.activate(bootstrap_records, self._clock.monotonic_ms(), own_broker_id=own_broker_id))
@@ -106,7 +106,6 @@ class ActiveController:
         """Throw the fork away, and refuse what is not committed."""
         self._core = None
         self._is_busy = False
-        self._publisher.forget_uncommitted()
         pending, self._pending = self._pending, deque()
         in_line, self._in_line = self._in_line, deque()
         for done in (*(each.done for each in pending), *(done for _, done in in_line)):
@@ -123,7 +122,7 @@ class ActiveController:
     ) -> None:
         """Handle a request; `done` gets the reply when its records are committed."""
         if type(request) in _OF_THE_QUORUM:
-            done(self._raft.answer(request, api_version), -1)
+            self._ask_quorum(request, api_version, done)
             return
         handle = partial(self._handle, request, api_version, done, authorize, charge)
         if self._is_busy:
@@ -198,6 +197,16 @@ class ActiveController:
         while self._in_line and not self._is_busy:
             handle, _ = self._in_line.popleft()
             handle()
+
+    def _ask_quorum(self, request: Any, api_version: int, done: Done) -> None:  # noqa: ANN401
+        if isinstance(request, DescribeQuorumRequest):
+            done(self._raft.describe(request, api_version), -1)
+            return
+
+        def answered(response: Any) -> None:  # noqa: ANN401
+            done(refuse(request, response) if isinstance(response, Reject) else response, -1)
+
+        self._raft.receive(request, api_version, "", answered)
 
     def append(self, result: Result) -> int:
         """Append the records of a result; returns the end of the log. Reject if they are too many for one step."""

@@ -5,17 +5,20 @@ Registrations and heartbeats go through the controller channel, whichever node t
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any
 
 from ottla.broker.config.node_config import ListenerConfig
 from ottla.broker.config.settings import Settings
 from ottla.broker.controller.channel import ControllerChannel
 from ottla.broker.controller.metadata_replay import MetadataLogError
+from ottla.broker.controller.publisher import MetadataPublisher
 from ottla.broker.replicas.replicas import Replica
 from ottla.broker.replicas.storage import NodeStorage, cordoned
 from ottla.core.metadata.features import supported
-from ottla.core.metadata.image import MetadataImage
 from ottla.log.directory import LogDirectory
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.assign_replicas_to_dirs import AssignReplicasToDirsRequest
@@ -29,7 +32,11 @@ log = logging.getLogger(__name__)
 
 _REGISTRATION_VERSION = 4
 _HEARTBEAT_VERSION = 2
-_SHUTDOWN_STEPS_MAX = 10
+_SHUTDOWN_SECONDS = 5.0
+_SHUTDOWN_PAUSE_SECONDS = 0.05
+_REGISTRATION_PAUSE_SECONDS = 0.2
+_PASSING = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.DUPLICATE_BROKER_REGISTRATION)
+"""Refusals of a registration that pass by themselves."""
 
 
 class BrokerLifecycle:
@@ -39,14 +46,15 @@ class BrokerLifecycle:
         self,
         settings: Settings,
         storage: NodeStorage,
-        image: MetadataImage,
+        publisher: MetadataPublisher,
         channel: ControllerChannel,
         new_uuid: Callable[[], bytes],
     ) -> None:
         self._settings = settings
         self._config = settings.config
         self._storage = storage
-        self._image = image
+        self._publisher = publisher
+        self._image = publisher.image
         self._channel = channel
         self._new_uuid = new_uuid
         self.broker_id = self._config.node_id
@@ -55,16 +63,37 @@ class BrokerLifecycle:
         self.is_waiting = False
         """A registration or heartbeat of `stay` waits for its reply."""
 
-    async def register(
-        self, controller_listeners: Sequence[ListenerConfig], broker_listeners: Sequence[ListenerConfig]
-    ) -> None:
-        """Register the node as controller and as broker. Raises MetadataLogError if it is refused."""
-        self._listeners = tuple(broker_listeners)
-        reply = await self._channel.call(self._controller_registration(controller_listeners), 0)
-        _check(reply.error_code, "controller")
-        reply = await self._channel.call(self._broker_registration(), _REGISTRATION_VERSION)
-        _check(reply.error_code, "broker")
+    async def register_controller(self, listeners: Sequence[ListenerConfig]) -> None:
+        """Register the node as controller. MetadataLogError if it is refused, or if none is active in time."""
+        await self._register(self._controller_registration(listeners), 0, "controller")
+
+    async def register(self, listeners: Sequence[ListenerConfig]) -> None:
+        """Register the node as broker, and read the metadata up to there.
+
+        Raises MetadataLogError if it is refused, or if no controller can be reached in time.
+        """
+        self._listeners = tuple(listeners)
+        reply = await self._register(self._broker_registration(), _REGISTRATION_VERSION, "broker")
         self.broker_epoch = reply.broker_epoch
+        read = asyncio.get_running_loop().create_future()
+        self._publisher.when(lambda: self._is_registered, lambda: read.set_result(None))
+        await read
+
+    async def _register(self, request: object, version: int, role: str) -> Any:  # noqa: ANN401
+        """Ask until a controller takes it: there may be none yet, or one that does not know that this node was gone."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._config["initial.broker.registration.timeout.ms"] / 1000
+        while True:
+            reply = await self._channel.call(request, version)
+            if reply.error_code not in _PASSING or loop.time() >= until:
+                _check(reply.error_code, role)
+                return reply
+            await asyncio.sleep(_REGISTRATION_PAUSE_SECONDS)
+
+    @property
+    def _is_registered(self) -> bool:
+        broker = self._image.brokers.get(self.broker_id)
+        return broker is not None and broker.epoch == self.broker_epoch
 
     def _controller_registration(self, listeners: Sequence[ListenerConfig]) -> ControllerRegistrationRequest:
         kind = ControllerRegistrationRequest
@@ -151,11 +180,14 @@ class BrokerLifecycle:
         self._channel.send(kind(self.broker_id, self.broker_epoch, directories), 0, lambda _: done())
 
     async def leave(self) -> None:
-        """Give up leadership and be fenced: a controlled shutdown."""
-        for _ in range(_SHUTDOWN_STEPS_MAX):
-            reply = await self.heartbeat(want_shut_down=True)
-            if reply.should_shut_down or reply.error_code:
-                return
+        """Give up leadership and be fenced: a controlled shutdown, for as long as the controller answers."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_SHUTDOWN_SECONDS):
+                while True:
+                    reply = await self.heartbeat(want_shut_down=True)
+                    if reply.should_shut_down or reply.error_code:
+                        return
+                    await asyncio.sleep(_SHUTDOWN_PAUSE_SECONDS)
 
 
 def _check(code: int, role: str) -> None:

@@ -13,6 +13,7 @@ from ottla.wire.keyed import Versioned
 from ottla.wire.types.cluster_metadata import NoOpRecord
 
 if TYPE_CHECKING:
+    from ottla.broker.config.node_config import NodeConfig
     from ottla.broker.config.settings import Settings
     from ottla.broker.controller.active_controller import ActiveController
     from ottla.broker.controller.broker_lifecycle import BrokerLifecycle
@@ -31,6 +32,7 @@ class MetadataChorePorts(Protocol):
 
     clock: Clock
     cooperative_tasks: CooperativeTasks
+    config: NodeConfig
     settings: Settings
     image: MetadataImage
     raft: RaftLog
@@ -53,7 +55,8 @@ class MetadataChores:
         """Send the broker's heartbeat, and do what is due in the controller."""
         node = self._node
         node.controller.excuse(self._stood_still_ms())
-        node.broker_lifecycle.stay()
+        if node.config.is_broker:
+            node.broker_lifecycle.stay()
         node.controller.run_timers()
 
     def _stood_still_ms(self) -> int:

@@ -1,7 +1,8 @@
 """Reads the metadata of a formatted directory: the newest snapshot, and the log behind it.
 
 Nothing is written but the partition's own directory, and the end of a log that ends below its snapshot. Of a sole voter
-all that its log holds is committed as soon as it leads, so the image is the one at the log's end.
+all that its log holds is committed as soon as it leads, so the image is the one at the log's end. Others must be told
+by their leader how much is committed: the image is that of the snapshot, and the batches behind it wait.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ _READ_BYTES: Final = 1 << 20
 class LoadedMetadata:
     """The metadata from snapshot and log, before the node leads."""
 
-    def __init__(self, directory: LogDirectory, config: LogConfig, configured: VoterSet | None, now_ms: int) -> None:
+    def __init__(
+        self, directory: LogDirectory, config: LogConfig, configured: VoterSet | None, node_id: int, now_ms: int
+    ) -> None:
         self.directory = directory
         self._make_directory()
         self.snapshots = SnapshotFiles(directory.disk, self._path)
@@ -47,7 +50,15 @@ class LoadedMetadata:
         self.replay = MetadataReplay(configured)
         self._read_snapshot()
         start = max(self.replay.image.last_offset + 1, self.partition.segments[0].base_offset)
-        self.replay.take_batches(self._batches(start))
+        batches = list(self._batches(start))
+        for batch in batches:
+            self.replay.take_control(batch)
+        self.uncommitted: list[BatchView] = []
+        """Batches that may be committed or not."""
+        if self.replay.control.voters.ids == (node_id,):
+            self.replay.take_batches(batches)
+        else:
+            self.uncommitted = batches
         self.image.take_changes()
 
     @property
@@ -112,11 +123,11 @@ class LoadedMetadata:
 
 
 def load_metadata(
-    directory: LogDirectory, config: LogConfig, configured: VoterSet | None, now_ms: int
+    directory: LogDirectory, config: LogConfig, configured: VoterSet | None, node_id: int, now_ms: int
 ) -> LoadedMetadata:
     """Read the metadata of a formatted directory. Raises MetadataLogError if it cannot be used."""
     try:
-        return LoadedMetadata(directory, config, configured, now_ms)
+        return LoadedMetadata(directory, config, configured, node_id, now_ms)
     except (MetadataFault, WireError) as error:
         raise MetadataLogError(f"{directory.path}/{METADATA_PARTITION}: {error}") from error
 

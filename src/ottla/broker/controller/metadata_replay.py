@@ -50,15 +50,20 @@ class MetadataReplay:
         self.control.replay(KRaftVersionRecord(k_raft_version=snapshot.kraft_version), offset)
         self.control.replay(snapshot.voters, offset)
 
-    def take_batches(self, batches: Iterable[BatchView]) -> None:
-        for batch in batches:
-            self._take_batch(batch)
-
-    def _take_batch(self, batch: BatchView) -> None:
+    def take_control(self, batch: BatchView) -> None:
+        """Voters and kraft.version count as soon as they are in the log, committed or not."""
         self.last_timestamp_ms = max(self.last_timestamp_ms, batch.max_timestamp)
         if batch.is_control:
             for offset, control in enumerate(read_control_batch(batch), batch.base_offset):
                 self.control.replay(control.message, offset)
+
+    def take_batches(self, batches: Iterable[BatchView]) -> None:
+        """Replay committed batches."""
+        for batch in batches:
+            self._take_batch(batch)
+
+    def _take_batch(self, batch: BatchView) -> None:
+        if batch.is_control:
             self.image.last_offset = batch.last_offset
             self.image.last_epoch = batch.partition_leader_epoch
             return

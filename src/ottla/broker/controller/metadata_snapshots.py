@@ -20,7 +20,7 @@ from ottla.core.metadata.snapshot import (
     snapshot_records,
     write_snapshot,
 )
-from ottla.log.disk import Disk, read_all
+from ottla.log.disk import Disk, File, read_all
 from ottla.wire.types.control_records import VotersRecord
 
 __all__ = ["SnapshotFiles"]
@@ -31,6 +31,15 @@ _DRAFT_SUFFIX: Final = ".checkpoint.part"
 _DELETED_SUFFIX: Final = ".checkpoint.deleted"
 
 
+class _Download:
+    """A snapshot that is being copied from the leader."""
+
+    def __init__(self, path: str, file: File) -> None:
+        self.path = path
+        self.file = file
+        self.size_bytes = 0
+
+
 class SnapshotFiles:
     """The snapshots in a metadata partition's directory."""
 
@@ -38,6 +47,7 @@ class SnapshotFiles:
         self._disk = disk
         self._path = path
         self._sizes: dict[SnapshotId, int] = {}
+        self._download: _Download | None = None
         self._find()
 
     def _find(self) -> None:
@@ -118,6 +128,55 @@ class SnapshotFiles:
         for identity in [each for each in self._sizes if each.end_offset < end_offset]:
             self._disk.unlink(self._file(identity))
             del self._sizes[identity]
+
+    def size_of(self, identity: SnapshotId) -> int | None:
+        """The bytes of a snapshot; None if there is no such snapshot."""
+        return self._sizes.get(identity)
+
+    def read_piece(self, identity: SnapshotId, position: int, max_bytes: int) -> bytes:
+        """Some bytes of a snapshot's file."""
+        file = self._disk.open(self._file(identity))
+        try:
+            return bytes(file.read(min(max_bytes, self._sizes[identity] - position), position))
+        finally:
+            file.close()
+
+    # --- a snapshot that comes from the leader ------------------------------------------------------------------------
+
+    def begin_download(self, identity: SnapshotId) -> None:
+        """Open an empty file for a snapshot of the leader; one that was begun before is thrown away."""
+        self.abandon_download()
+        path = f"{self._path}/{identity.file_name.removesuffix('.checkpoint')}-download{_DRAFT_SUFFIX}"
+        if self._disk.exists(path):
+            self._disk.unlink(path)
+        self._download = _Download(path, self._disk.open(path, create=True))
+
+    def append_download(self, data: bytes | memoryview) -> None:
+        assert self._download is not None
+        self._download.file.write([data], self._download.size_bytes)
+        self._download.size_bytes += len(data)
+
+    def finish_download(self) -> str:
+        """Sync the file and close it; returns its path. To be called in a thread."""
+        assert self._download is not None
+        self._download.file.sync()
+        self._download.file.close()
+        return self._download.path
+
+    def take_download(self, identity: SnapshotId) -> None:
+        """Give the snapshot that was downloaded its name."""
+        download, self._download = self._download, None
+        assert download is not None
+        self._disk.make_read_only(download.path)
+        self._disk.rename(download.path, self._file(identity))
+        self._disk.sync_directory(self._path)
+        self._sizes[identity] = download.size_bytes
+
+    def abandon_download(self) -> None:
+        download, self._download = self._download, None
+        if download is not None:
+            download.file.close()
+            self._disk.unlink(download.path)
 
     def timestamp_ms(self, identity: SnapshotId) -> int:
         """The time of the last record in a snapshot."""

@@ -14,10 +14,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from ottla.core.metadata.image_comparison import compare
+from ottla.core.metadata.records import read_batch
 
 if TYPE_CHECKING:
     from ottla.broker.loop.cooperative_tasks import CooperativeTasks
     from ottla.core.metadata.image import Changes, MetadataImage
+    from ottla.wire.batch import BatchView
     from ottla.wire.keyed import Versioned
 
 __all__ = ["ImageFollower", "MetadataPublisher"]
@@ -39,12 +41,10 @@ class ImageFollower(Protocol):
 
 class _Batch(NamedTuple):
     records: Sequence[Versioned]
+    """None of them if they are control records, which only move the position."""
     base_offset: int
+    end_offset: int
     epoch: int
-
-    @property
-    def end_offset(self) -> int:
-        return self.base_offset + len(self.records)
 
 
 class _Snapshot(NamedTuple):
@@ -70,8 +70,15 @@ class MetadataPublisher:
         self._conditions: dict[Callable[[], None], Callable[[], bool]] = {}
 
     def expect(self, records: Sequence[Versioned], base_offset: int, epoch: int) -> None:
-        """Keep records that the leader has appended until they are committed."""
-        self._steps.append(_Batch(records, base_offset, epoch))
+        """Keep records that were appended until they are committed."""
+        self._steps.append(_Batch(records, base_offset, base_offset + len(records), epoch))
+
+    def expect_batch(self, batch: BatchView) -> None:
+        """Keep a batch that was appended until it is committed."""
+        if batch.base_offset < self._committed:
+            return  # the image has it
+        records = () if batch.is_control else read_batch(batch)
+        self._steps.append(_Batch(records, batch.base_offset, batch.next_offset, batch.partition_leader_epoch))
 
     def load(self, image: MetadataImage) -> None:
         """Go over to the image of a snapshot; what it already has is not replayed."""
@@ -79,21 +86,17 @@ class MetadataPublisher:
         while self._steps and self._steps[-1].end_offset <= snapshot.end_offset:
             self._steps.pop()
         self._steps.append(snapshot)
-        self.committed(snapshot.end_offset, image.last_epoch)
+        self.committed(snapshot.end_offset)
 
-    def forget_uncommitted(self) -> None:
-        """Drop the records that may never be committed."""
-        while self._steps and self._steps[-1].end_offset > self._committed:
+    def forget_from(self, offset: int) -> None:
+        """Drop what was appended at an offset and behind it: it will never be committed."""
+        while self._steps and self._steps[-1].end_offset > max(offset, self._committed):
             self._steps.pop()
 
-    def committed(self, end_offset: int, epoch: int) -> None:
+    def committed(self, end_offset: int) -> None:
         """Publish what lies below an offset."""
         self._committed = max(self._committed, end_offset)
         self._go_on()
-        if not self._is_busy and not self._steps and self._published < self._committed:
-            # Control records, which only move the position.
-            self.image.last_offset, self.image.last_epoch = self._committed - 1, epoch
-            self._arrive(self._committed)
 
     def when_at(self, end_offset: int, then: Callable[[], None]) -> None:
         """Call `then` when everything below an offset is published: at once, if it is."""
@@ -122,6 +125,7 @@ class MetadataPublisher:
                 self._begin(self._replay_aside(step))
             else:
                 self.image.replay_all(step.records, step.base_offset, step.epoch)
+                self.image.last_offset, self.image.last_epoch = step.end_offset - 1, step.epoch
                 changes = self.image.take_changes()
                 for _ in self._follower.follow_partitions(self.image, changes):
                     pass

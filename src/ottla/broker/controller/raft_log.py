@@ -1,66 +1,121 @@
-"""The metadata log on this node's disk, and the state machine of the quorum that drives it.
+"""Drives the quorum of the metadata log: events in, what they ask for done.
 
-An event goes into `Quorum`; the writes that it asks for are done in threads, and their ends are the next events.
-Nothing is counted before it is stored: the first records of an epoch are appended when quorum-state is on disk, and the
-high watermark rises over records that are synced. One sync runs at a time; what is appended meanwhile goes with the
-next.
+An event goes into `Quorum`. The writes that a step asks for are done in their order, syncs in a thread, and their ends
+are the next events; then the messages of the step leave. One event is worked on at a time. One sync runs at a time;
+what is appended meanwhile goes with the next.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Sequence
-from typing import Protocol
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ottla.broker.controller.metadata_load import LoadedMetadata
+from ottla.broker.controller.replicated_log import MetadataLog
 from ottla.broker.loop.clock import Clock
 from ottla.broker.loop.offload import Job, Offload
-from ottla.core.quorum.quorum import (
+from ottla.core.metadata.snapshot import SnapshotId, load_snapshot, read_snapshot
+from ottla.core.quorum.events import (
+    Actions,
+    Answered,
     AppendControl,
     Appended,
     AppendFailed,
+    AppendRecords,
+    AppendSnapshot,
+    BeginSnapshot,
+    Destination,
     Event,
-    Quorum,
+    InstallSnapshot,
+    NotAnswered,
+    PeerGone,
+    QuorumSettings,
+    Received,
+    Reply,
+    Send,
+    SnapshotInstalled,
     Start,
     StateNotStored,
     StateStored,
     Stop,
     StoreState,
+    Synced,
+    Tick,
+    TruncateLog,
+    Write,
 )
+from ottla.core.quorum.quorum import Quorum
 from ottla.core.quorum.stored import FILE_NAME as QUORUM_STATE
-from ottla.core.quorum.voter_changes import add_voter, remove_voter
-from ottla.core.quorum.voters import Listener, Voter
-from ottla.log.disk import replace_file
+from ottla.core.quorum.voters import Voter
+from ottla.log.disk import read_all, replace_file
 from ottla.log.errors import StorageError
 from ottla.log.flush import Flush
 from ottla.log.producer_state import Origin
 from ottla.log.retention import apply_retention
-from ottla.wire.types.add_raft_voter import AddRaftVoterRequest
-from ottla.wire.types.describe_quorum import DescribeQuorumRequest
-from ottla.wire.types.remove_raft_voter import RemoveRaftVoterRequest
+from ottla.wire.types.control_records import KRaftVersionRecord
 
-__all__ = ["RaftListener", "RaftLog"]
+if TYPE_CHECKING:
+    from ottla.core.metadata.image import MetadataImage
+    from ottla.core.quorum.voters import Listener
+
+__all__ = ["RaftListener", "RaftLog", "RaftPeers"]
 
 log = logging.getLogger(__name__)
+
+RESIGN_SECONDS: Final = 2.0
 
 
 class RaftListener(Protocol):
     """Who is told what becomes of the log."""
 
+    def appended(self, batches: Sequence[bytes | memoryview]) -> None:
+        """Batches were appended that this node has not decided itself: those of its leader, and control records."""
+
+    def truncated(self, end_offset: int) -> None:
+        """The log was cut: what was appended behind an offset will never be committed."""
+
+    def replaced(self, image: MetadataImage) -> None:
+        """A snapshot has replaced the log."""
+
     def committed(self, end_offset: int) -> None:
         """Everything below an offset is committed."""
 
-    def resigned(self) -> None:
-        """This node no longer leads: what it had appended may be lost."""
+    def leader_changed(self) -> None:
+        """Another node leads, or none: what this one had appended as leader may be lost."""
 
     def failed(self, reason: str) -> None:
         """The log cannot be written."""
 
 
-class RaftLog:
-    """The metadata log of one node."""
+class RaftPeers(Protocol):
+    """The connections to other voters."""
 
-    def __init__(self, loaded: LoadedMetadata, voter: Voter, cluster_id: str, clock: Clock, offload: Offload) -> None:
+    def send(self, to: Destination, request: Any, done: Callable[[Any], None]) -> None:  # noqa: ANN401
+        """Send a request; `done` gets the response, or None if there is none."""
+
+    def close(self) -> None: ...
+
+
+class RaftLog:
+    """The metadata log of one node, and its part in the quorum."""
+
+    def __init__(
+        self,
+        loaded: LoadedMetadata,
+        voter: Voter,
+        cluster_id: str,
+        settings: QuorumSettings,
+        *,
+        bootstrap: Sequence[Destination],
+        peers: RaftPeers,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+        offload: Offload,
+        random: Callable[[int], int],
+    ) -> None:
         self.directory = loaded.directory
         self.partition = loaded.partition
         self.snapshots = loaded.snapshots
@@ -69,15 +124,27 @@ class RaftLog:
         self.quorum = Quorum(
             voter,
             loaded.replay.control,
+            MetadataLog(loaded.partition, loaded.snapshots),
             stored=loaded.stored,
-            log_end_offset=loaded.partition.log_end_offset,
-            log_epoch=loaded.log_epoch,
+            cluster_id=cluster_id,
+            random=random,
+            settings=settings,
+            bootstrap=bootstrap,
         )
-        self._cluster_id = cluster_id
+        self._peers = peers
         self._clock = clock
+        self._loop = loop
         self._offload = offload
         self._listener: RaftListener | None = None
-        self._job: Job | None = None
+        self._events: deque[Event] = deque()
+        self._is_stepping = False
+        self._is_over = False
+        self._stopped: asyncio.Future[None] = loop.create_future()
+        self._timer: asyncio.Handle | None = None
+        self._sync: Job | None = None
+        self._is_sync_due = False
+
+    # --- what others ask of it ----------------------------------------------------------------------------------------
 
     @property
     def end_offset(self) -> int:
@@ -90,63 +157,151 @@ class RaftLog:
     @property
     def leader(self) -> Listener | None:
         """Where the leader listens, if it is another node and known."""
-        if self.is_leader:
-            return None
-        voters = {each.voter_id: each for each in self.quorum.control.voters.voters}
-        leader = voters.get(self.quorum.leader_id)
-        return leader.listeners[0] if leader is not None and leader.listeners else None
+        listeners = () if self.is_leader else self.quorum.leader_listeners
+        return listeners[0] if listeners else None
 
     @property
     def high_watermark(self) -> int:
         return self.quorum.high_watermark
 
     def start(self, listener: RaftListener) -> None:
-        """Stand for election. What is committed from now on is told to the listener."""
+        """Take part in the quorum. What becomes of the log is told to the listener from now on."""
         self._listener = listener
         self._step(Start())
 
     def append(self, batches: Sequence[bytes]) -> int:
         """Append batches of the leader; returns the new end. They are synced soon. StorageError if the disk fails."""
         for batch in batches:
-            self._append(batch)
+            self._append(batch, Origin.RAFT_LEADER)
         self.sync_soon()
+        self._step(Appended(self.end_offset))
         return self.end_offset
 
-    def answer(self, request: object, api_version: int) -> object:
-        """Answer a request about the quorum itself."""
-        if isinstance(request, AddRaftVoterRequest):
-            return add_voter(self.quorum, request, self._cluster_id)
-        if isinstance(request, RemoveRaftVoterRequest):
-            return remove_voter(self.quorum, request, self._cluster_id)
-        assert isinstance(request, DescribeQuorumRequest)
-        return self.quorum.describe(request, api_version, self._clock.wall_ms())
+    def receive(self, request: object, api_version: int, listener: str, done: Callable[[Any], None]) -> None:
+        """Take a request of another node; `done` gets the response or a Reject, perhaps later."""
+        self._step(Received(request, done, api_version, listener))
+
+    def peer_gone(self, node_id: int) -> None:
+        """The process of another node is dead."""
+        self._step(PeerGone(node_id))
+
+    def describe(self, request: Any, api_version: int) -> object:  # noqa: ANN401
+        """The answer to DescribeQuorum."""
+        return self.quorum.describe(request, api_version, self._clock.monotonic_ms(), self._clock.wall_ms())
 
     def drop_below(self, offset: int) -> None:
         """Raise the log start to an offset that a snapshot covers; delete segments below it."""
         self.partition.increment_log_start_offset(offset)
         apply_retention(self.partition, self._clock.wall_ms())
 
-    def close(self) -> None:
-        """Sync everything; write nothing more in this epoch."""
+    async def resign(self) -> None:
+        """Write nothing more in this epoch, and tell the other voters so; wait a moment until they know."""
         self._step(Stop())
+        if not self._stopped.done():
+            await asyncio.wait([self._stopped], timeout=RESIGN_SECONDS)
+
+    def close(self) -> None:
+        """Sync everything and end; `resign` comes before."""
+        self.abandon()
         self.partition.close()
 
-    # --- events and writes --------------------------------------------------------------------------------------------
+    def abandon(self) -> None:
+        """Take no part any more: nothing is sent and nothing is written."""
+        self._is_over = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._peers.close()
+
+    # --- steps --------------------------------------------------------------------------------------------------------
 
     def _step(self, event: Event) -> None:
-        was_leader = self.quorum.is_leader
-        actions = self.quorum.step(event, self._clock.wall_ms())
-        for write in actions.writes:
-            if isinstance(write, StoreState):
-                self._store(write.content)
-            elif isinstance(write, AppendControl):
-                self.quorum.log_end_offset = self.append([write.batch])
-        if was_leader and not self.quorum.is_leader and self._listener is not None:
-            self._listener.resigned()
+        self._events.append(event)
+        if self._is_stepping or self._is_over:
+            return
+        self._is_stepping = True
+        try:
+            while self._events and not self._is_over:
+                event = self._events.popleft()
+                self._do(self.quorum.step(event, self._clock.monotonic_ms(), self._clock.wall_ms()))
+        finally:
+            self._is_stepping = False
+
+    def _do(self, actions: Actions) -> None:
+        listener = self._listener
+        assert listener is not None
+        try:
+            for write in actions.writes:
+                self._write(write)
+        except StorageError as error:
+            self._step(AppendFailed())
+            self._fail(f"the metadata log cannot be written: {error}")
+            return
+        if actions.leader is not None:
+            log.info("quorum leader=%d epoch=%d", actions.leader.leader_id, actions.leader.epoch)
+            listener.leader_changed()
         if actions.high_watermark is not None:
             self.partition.update_high_watermark(actions.high_watermark)
-            if self._listener is not None:
-                self._listener.committed(actions.high_watermark)
+            listener.committed(actions.high_watermark)
+        for message in actions.messages:
+            self._deliver(message)
+        self._wake_at(actions.deadline_ms)
+        if self.quorum.has_stopped and not self._stopped.done():
+            self._stopped.set_result(None)
+
+    def _deliver(self, message: Send | Reply) -> None:
+        if isinstance(message, Reply):
+            message.token(message.response)
+            return
+        request_id = message.request_id
+
+        def done(response: object | None) -> None:
+            self._step(NotAnswered(request_id) if response is None else Answered(request_id, response))
+
+        self._peers.send(message.to, message.request, done)
+
+    def _wake_at(self, deadline_ms: int | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if deadline_ms is not None:
+            pause_s = max(0, deadline_ms - self._clock.monotonic_ms()) / 1000
+            self._timer = self._loop.call_later(pause_s, self._due)
+
+    def _due(self) -> None:
+        """A deadline has passed. What has come by the sockets meanwhile counts first: a stall is no silence."""
+        self._timer = self._loop.call_soon(self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._step(Tick())
+
+    # --- writes -------------------------------------------------------------------------------------------------------
+
+    def _write(self, write: Write) -> None:
+        listener = self._listener
+        assert listener is not None
+        if isinstance(write, StoreState):
+            self._store(write.content)
+        elif isinstance(write, AppendControl):
+            self._append(write.batch, Origin.RAFT_LEADER)
+            listener.appended((write.batch,))
+            self.sync_soon()
+        elif isinstance(write, AppendRecords):
+            for batch in write.batches:
+                self._append(batch, None)
+            listener.appended(write.batches)
+            self.sync_soon()
+        elif isinstance(write, TruncateLog):
+            self._finish_sync()
+            self.partition.truncate_to(write.end_offset, self._clock.wall_ms())
+            listener.truncated(write.end_offset)
+            self.sync_soon()
+        elif isinstance(write, BeginSnapshot):
+            self.snapshots.begin_download(SnapshotId(*write.snapshot_id))
+        elif isinstance(write, AppendSnapshot):
+            self.snapshots.append_download(write.data)
+        elif isinstance(write, InstallSnapshot):
+            self._install(write)
 
     def _store(self, content: bytes) -> None:
         path = f"{self.partition.directory.path}/{QUORUM_STATE}"
@@ -167,10 +322,10 @@ class RaftLog:
 
         self._offload(work, then)
 
-    def _append(self, batch: bytes) -> None:
+    def _append(self, batch: bytes | memoryview, origin: Origin | None) -> None:
         now_ms = self._clock.wall_ms()
         try:
-            self.partition.append_as_follower(batch, self.quorum.epoch, now_ms, origin=Origin.RAFT_LEADER)
+            self.partition.append_as_follower(batch, self.quorum.epoch, now_ms, origin=origin)
         except StorageError as error:
             self._step(AppendFailed())
             self._fail(f"the metadata log cannot be written: {error}")
@@ -178,27 +333,71 @@ class RaftLog:
         self.bytes_since_snapshot += len(batch)
         self.last_timestamp_ms = now_ms
 
+    def _install(self, write: InstallSnapshot) -> None:
+        """Let the downloaded snapshot take the place of the log. It is synced and read in a thread."""
+        identity = SnapshotId(*write.snapshot_id)
+        found: list[tuple[MetadataImage, tuple[Any, ...]]] = []
+        failures: list[Exception] = []
+
+        def work() -> None:
+            try:
+                path = self.snapshots.finish_download()
+                snapshot = read_snapshot(read_all(self.directory.disk, path))
+                control = (KRaftVersionRecord(k_raft_version=snapshot.kraft_version), snapshot.voters)
+                found.append((load_snapshot(snapshot, identity), control))
+            except Exception as error:  # noqa: BLE001 - told on the loop
+                failures.append(error)
+
+        def then() -> None:
+            if failures:
+                self._step(AppendFailed())
+                self._fail(f"a snapshot of the metadata cannot be used: {failures[0]}")
+                return
+            ((image, control),) = found
+            self.snapshots.take_download(identity)
+            self.partition.truncate_fully(identity.end_offset, self._clock.wall_ms())
+            self.snapshots.remove_below(identity.end_offset)
+            self.bytes_since_snapshot = 0
+            assert self._listener is not None
+            self._listener.replaced(image)
+            self._step(SnapshotInstalled(write.snapshot_id, control))
+
+        self._finish_sync()
+        self._offload(work, then)
+
+    # --- syncs --------------------------------------------------------------------------------------------------------
+
     def sync_soon(self) -> None:
-        """Sync what was appended, in a thread."""
-        if self._job is not None or self.quorum.high_watermark >= self.end_offset:
-            return
+        """Sync what was written, in a thread."""
+        self._is_sync_due = True
+        if self._sync is None:
+            self._begin_sync()
+
+    def _begin_sync(self) -> None:
+        self._is_sync_due = False
         try:
             flush = self.partition.prepare_flush()
         except StorageError as error:
             self._fail(f"the metadata log cannot be written: {error}")
             return
-        self._job = self._offload(flush.run, lambda: self._synced(flush))
+        self._sync = self._offload(flush.run, lambda: self._synced(flush))
 
     def _synced(self, flush: Flush) -> None:
-        self._job = None
+        self._sync = None
         end_offset = flush.end_offset
         if not self.partition.finish_flush(flush, self._clock.wall_ms()):
             self._step(AppendFailed())
             self._fail(f"the metadata log cannot be synced: {flush.error}")
             return
-        self._step(Appended(end_offset))
-        if self.quorum.is_leader:
-            self.sync_soon()
+        self._step(Synced(end_offset))
+        if self._is_sync_due and self._sync is None:
+            self._begin_sync()
+
+    def _finish_sync(self) -> None:
+        """Wait for the sync that runs: the log is about to be cut."""
+        self._is_sync_due = False
+        if self._sync is not None:
+            self._sync.finish()
 
     def _fail(self, reason: str) -> None:
         if self._listener is not None:

@@ -13,6 +13,8 @@ from ottla.core.metadata.bootstrap import bootstrap_records
 from ottla.core.metadata.context import ControllerSettings
 from ottla.core.metadata.features import levels_for_format, supported
 from ottla.core.metadata.format import BOOTSTRAP_CHECKPOINT, read_bootstrap
+from ottla.core.quorum.events import Destination, QuorumSettings
+from ottla.core.quorum.stored import NOBODY
 from ottla.core.quorum.voters import Listener, Voter, VoterSet
 from ottla.log.config import LogConfig
 from ottla.log.directory import LogDirectory
@@ -21,7 +23,7 @@ from ottla.log.disk import Disk, read_all
 if TYPE_CHECKING:
     from ottla.wire.keyed import Versioned
 
-__all__ = ["controller_settings", "first_records", "own_voter", "read_metadata"]
+__all__ = ["bootstrap_servers", "controller_settings", "first_records", "own_voter", "quorum_settings", "read_metadata"]
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +41,7 @@ def read_metadata(config: NodeConfig, directory: LogDirectory, now_ms: int) -> L
             for number, address in sorted(config.voters.items())
         )
     )
-    loaded = load_metadata(directory, log_config, configured or None, now_ms)
+    loaded = load_metadata(directory, log_config, configured or None, config.node_id, now_ms)
     tell(loaded.report)
     for fault in loaded.replay.faults:
         log.warning("metadata log: %s", fault)
@@ -62,6 +64,25 @@ def own_voter(config: NodeConfig, directory: LogDirectory, advertised: Iterable[
     names = config["controller.listener.names"]
     listeners = tuple(Listener(each.name, each.host, each.port) for each in advertised if each.name in names)
     return Voter(config.node_id, directory.properties.directory_id or bytes(16), listeners)
+
+
+def quorum_settings(config: NodeConfig) -> QuorumSettings:
+    prefix = "controller.quorum"
+    return QuorumSettings(
+        election_timeout_ms=config[f"{prefix}.election.timeout.ms"],
+        fetch_timeout_ms=config[f"{prefix}.fetch.timeout.ms"],
+        election_backoff_max_ms=config[f"{prefix}.election.backoff.max.ms"],
+        request_timeout_ms=config[f"{prefix}.request.timeout.ms"],
+        retry_backoff_ms=config[f"{prefix}.retry.backoff.ms"],
+        auto_join=config[f"{prefix}.auto.join.enable"],
+        has_controller_role=config.is_controller,
+    )
+
+
+def bootstrap_servers(config: NodeConfig) -> list[Destination]:
+    """Controllers that can be asked for the leader: those of the configuration."""
+    servers = [Destination(NOBODY, *address) for address in config.bootstrap_servers]
+    return servers or [Destination(NOBODY, *address) for address in config.voters.values()]
 
 
 def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettings:

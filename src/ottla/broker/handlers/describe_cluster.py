@@ -37,13 +37,11 @@ def handle(node: Cluster, request: Request) -> DescribeClusterResponse:
     if code:
         return refuse(request, code, message)
     nodes = _controllers(node, listener) if is_controller else _brokers(node, request, listener)
-    alive = [each.broker_id for each in nodes if not each.is_fenced]
-    is_here = is_controller or node.node_id in alive
     return DescribeClusterResponse(
         error_message=None,
         endpoint_type=request.body.endpoint_type,
         cluster_id=node.cluster_id,
-        controller_id=node.node_id if is_here else next(iter(alive), -1),
+        controller_id=node.raft.quorum.leader_id if is_controller else _any_alive(node, nodes),
         brokers=tuple(nodes),
         cluster_authorized_operations=_operations(node, request),
     )
@@ -71,6 +69,12 @@ def _brokers(node: Cluster, request: Request, listener: str) -> list[_Entry]:
         if endpoint is not None and (not broker.fenced or request.body.include_fenced_brokers):
             entries.append(_Entry(broker.broker_id, endpoint.host, endpoint.port, broker.rack, broker.fenced))
     return entries
+
+
+def _any_alive(node: Cluster, brokers: list[_Entry]) -> int:
+    """Brokers pass requests on, so any of them will do for a client that looks for the controller."""
+    alive = [each.broker_id for each in brokers if not each.is_fenced]
+    return node.node_id if node.node_id in alive else next(iter(alive), -1)
 
 
 def _controllers(node: Cluster, listener: str) -> list[_Entry]:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Hashable
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ottla.broker.handlers import raft
 from ottla.broker.loop.delayed_operations import DelayedOperation
 from ottla.broker.network.request import Answer, DelayedResponse, Request
 from ottla.broker.network.send_queue import FileSpan
@@ -326,6 +327,8 @@ class _Fetch:
 
 
 def handle(node: Records, request: Request) -> Answer:
+    if request.connection.peer.listener in node.controller_listeners:
+        return raft.handle(node, request)  # a voter or an observer, which reads the metadata log
     return _Fetch(node, request).answer()
 
 

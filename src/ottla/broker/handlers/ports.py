@@ -39,6 +39,7 @@ __all__ = [
     "Groups",
     "LogDirectories",
     "Quorum",
+    "QuorumMember",
     "Records",
     "ShareGroups",
     "Transactions",
@@ -56,6 +57,12 @@ class Quorum(Access, Controller, Protocol):
     """APIs about the quorum, which its leader answers."""
 
 
+class QuorumMember(Access, Protocol):
+    """APIs between the nodes of the quorum."""
+
+    raft: RaftLog
+
+
 class Forwarded(Access, Protocol):
     """Envelope: requests that a broker passes on."""
 
@@ -63,8 +70,10 @@ class Forwarded(Access, Protocol):
     clock: Clock
 
 
-class Records(Access, Protocol):
+class Records(QuorumMember, Protocol):
     """APIs that read and write partitions."""
+
+    controller_listeners: frozenset[str]
 
     image: MetadataImage
     settings: Settings

@@ -52,6 +52,8 @@ def format_directories(
     """
     cluster_id = cluster_id or uuid_text(draw(randomness.uuid))
     is_dynamic = not config.voters
+    if not config.is_controller:
+        voters = VoterSet()
     levels = features.levels_for_format(is_dynamic_quorum=is_dynamic) if levels is None else levels
     for path in config.all_dirs:
         if is_formatted(disk, path):

@@ -83,7 +83,7 @@ class NodeStorage:
             path: LogStorage(disk, open_files=open_files, jitter=randomness.below) for path in config.all_dirs
         }
 
-    def format_if_new(self, now_ms: int, controller_port: int) -> bool:
+    def format_if_new(self, now_ms: int, controller_port: int | None) -> bool:
         """Format empty directories, unless the configuration names other controllers; whether it was done."""
         config = self._config
         usable = [path for path in config.all_dirs if path not in self._failed]

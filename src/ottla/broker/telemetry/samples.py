@@ -75,7 +75,7 @@ def cluster_samples(image: MetadataImage, quorum: Quorum) -> Iterator[Sample]:
     yield "kafka_server_raft_metrics_current_epoch", {}, quorum.epoch
     yield "kafka_server_raft_metrics_current_leader", {}, quorum.leader_id
     yield "kafka_server_raft_metrics_high_watermark", {}, quorum.high_watermark
-    yield "kafka_server_raft_metrics_log_end_offset", {}, quorum.log_end_offset
+    yield "kafka_server_raft_metrics_log_end_offset", {}, quorum.log.end_offset
 
 
 def coordinator_samples(coordinators: Coordinators) -> Iterator[Sample]:

@@ -6,7 +6,8 @@ the first one into a snapshot of nothing, before there is a log. With kraft.vers
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -17,6 +18,13 @@ KRAFT_VERSIONS: Final = (0, 1)
 NO_DIRECTORY: Final = bytes(16)
 BOOTSTRAP_OFFSET: Final = -1
 """Where voters lie that only formatting has set."""
+
+
+class ReplicaKey(NamedTuple):
+    """A replica of the log: a node with a directory."""
+
+    node_id: int
+    directory_id: bytes
 
 
 class Listener(msgspec.Struct, frozen=True):
@@ -38,6 +46,10 @@ class Voter(msgspec.Struct, frozen=True):
     listeners: tuple[Listener, ...] = ()
     kraft_versions: tuple[int, int] = KRAFT_VERSIONS
 
+    @property
+    def key(self) -> ReplicaKey:
+        return ReplicaKey(self.voter_id, self.directory_id)
+
     def is_node(self, node_id: int, directory_id: bytes) -> bool:
         return self.voter_id == node_id and self.directory_id in (NO_DIRECTORY, directory_id)
 
@@ -54,6 +66,13 @@ class VoterSet(msgspec.Struct, frozen=True):
     def ids(self) -> tuple[int, ...]:
         return tuple(voter.voter_id for voter in self.voters)
 
+    @property
+    def majority(self) -> int:
+        return len(self.voters) // 2 + 1
+
+    def by_id(self, node_id: int) -> Voter | None:
+        return next((voter for voter in self.voters if voter.voter_id == node_id), None)
+
     def find(self, node_id: int, directory_id: bytes) -> Voter | None:
         return next((voter for voter in self.voters if voter.is_node(node_id, directory_id)), None)
 
@@ -61,6 +80,9 @@ class VoterSet(msgspec.Struct, frozen=True):
         """The set with this entry in the place of the one with the same id."""
         others = [each for each in self.voters if each.voter_id != voter.voter_id]
         return VoterSet(tuple(sorted((*others, voter), key=lambda each: each.voter_id)))
+
+    def without(self, key: ReplicaKey) -> VoterSet:
+        return VoterSet(tuple(voter for voter in self.voters if voter.key != key))
 
 
 def voters_from_record(record: VotersRecord) -> VoterSet:
@@ -97,11 +119,12 @@ def voters_record(voters: VoterSet) -> VotersRecord:
 class ControlHistory:
     """kraft.version and voters as the log has had them, so that cutting its tail gives back what was before."""
 
-    __slots__ = ("_versions", "_voters")
+    __slots__ = ("_has_configured", "_versions", "_voters")
 
     def __init__(self, configured: VoterSet | None = None) -> None:
         self._versions: list[tuple[int, int]] = []
         self._voters: list[tuple[int, VoterSet]] = []
+        self._has_configured = configured is not None
         if configured is not None:
             self._voters.append((BOOTSTRAP_OFFSET, configured))
 
@@ -118,6 +141,17 @@ class ControlHistory:
         """Where the newest voters lie; BOOTSTRAP_OFFSET if they are not in the log."""
         return self._voters[-1][0] if self._voters else BOOTSTRAP_OFFSET
 
+    def at(self, end_offset: int) -> tuple[int, VoterSet]:
+        """kraft.version and voters as a snapshot that ends at an offset has them."""
+        versions = [level for offset, level in self._versions if offset < end_offset]
+        voters = [each for offset, each in self._voters if offset < end_offset]
+        return (versions[-1] if versions else 0), (voters[-1] if voters else VoterSet())
+
+    def uncommitted_voters(self, high_watermark: int) -> list[VoterSet]:
+        """The newest committed voters, and those behind the high watermark."""
+        committed = [each for offset, each in self._voters if offset < max(high_watermark, 0)]
+        return committed[-1:] + [each for offset, each in self._voters if offset >= max(high_watermark, 0)]
+
     def replay(self, message: object, offset: int) -> None:
         """Take in a control record of the log, or of a snapshot that ends at `offset` + 1. Others are overlooked."""
         if isinstance(message, KRaftVersionRecord):
@@ -129,3 +163,10 @@ class ControlHistory:
         """Forget what was at `end_offset` and behind it."""
         self._versions = [entry for entry in self._versions if entry[0] < end_offset]
         self._voters = [entry for entry in self._voters if entry[0] < end_offset]
+
+    def replace(self, messages: Iterable[object], offset: int) -> None:
+        """Forget everything but the configuration: a snapshot that ends at `offset` + 1 has replaced the log."""
+        configured = self._voters[:1] if self._has_configured else []
+        self._versions, self._voters = [], configured
+        for message in messages:
+            self.replay(message, offset)

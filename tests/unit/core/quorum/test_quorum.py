@@ -2,20 +2,21 @@ from pathlib import Path
 
 import pytest
 
-from ottla.core.quorum.quorum import (
+from ottla.core.quorum.errors import QuorumError
+from ottla.core.quorum.events import (
     Actions,
     AppendControl,
-    Appended,
     AppendFailed,
-    Quorum,
-    QuorumError,
+    SnapshotId,
     Start,
-    State,
     StateNotStored,
     StateStored,
     Stop,
     StoreState,
+    Synced,
 )
+from ottla.core.quorum.quorum import Quorum
+from ottla.core.quorum.states import State
 from ottla.core.quorum.stored import StoredState, read_stored
 from ottla.core.quorum.voters import BOOTSTRAP_OFFSET, ControlHistory, Listener, Voter, VoterSet, voters_record
 from ottla.wire import decode, encode
@@ -23,6 +24,7 @@ from ottla.wire.batch import BatchView, ControlRecordType, read_control_batch, r
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.control_records import KRaftVersionRecord, VotersRecord
 from ottla.wire.types.describe_quorum import DescribeQuorumRequest
+from simulation.quorum.virtual_log import Batch, VirtualLog, batches_of
 
 LIFE = Path(__file__).parents[3] / "golden" / "storage" / "life"
 DIRECTORY = bytes(range(16))
@@ -41,15 +43,35 @@ def formatted(*voters: Voter) -> ControlHistory:
 def quorum(
     control: ControlHistory | None = None, *, stored: StoredState | None = None, end: int = 0, epoch: int = 0
 ) -> Quorum:
-    return Quorum(NODE, control or formatted(), stored=stored, log_end_offset=end, log_epoch=epoch)
+    return replica(NODE, control or formatted(), stored=stored, end=end, epoch=epoch)
+
+
+def replica(
+    node: Voter, control: ControlHistory, *, stored: StoredState | None = None, end: int = 0, epoch: int = 0
+) -> Quorum:
+    log = VirtualLog()
+    if end:
+        log.append([Batch(0, end, epoch, b"")])
+    elif epoch:
+        log.add_snapshot(SnapshotId(0, epoch), b"")
+    return Quorum(node, control, log, stored=stored, cluster_id="c", random=lambda below: 0)
+
+
+def grow(node: Quorum, end_offset: int) -> Actions:
+    """Append to the leader's log, and sync it."""
+    assert isinstance(node.log, VirtualLog)
+    node.log.append([Batch(node.log.end_offset, end_offset, node.epoch, b"")])
+    return node.step(Synced(end_offset), 0, NOW_MS)
 
 
 def lead(node: Quorum) -> AppendControl:
     """Step until the first batch of the epoch is to be written."""
-    (store,) = node.step(Start(), NOW_MS).writes
+    (store,) = node.step(Start(), 0, NOW_MS).writes
     assert isinstance(store, StoreState)
-    (append,) = node.step(StateStored(), NOW_MS).writes
+    (append,) = node.step(StateStored(), 0, NOW_MS).writes
     assert isinstance(append, AppendControl)
+    assert isinstance(node.log, VirtualLog)
+    node.log.append(batches_of(append.batch))
     return append
 
 
@@ -59,17 +81,17 @@ def kinds(append: AppendControl) -> list[str]:
 
 def test_the_state_is_stored_before_anything_is_written():
     node = quorum()
-    actions = node.step(Start(), NOW_MS)
+    actions = node.step(Start(), 0, NOW_MS)
     (store,) = actions.writes
     assert isinstance(store, StoreState)
     assert read_stored(store.content) == StoredState(epoch=1, leader_id=1)
     assert not node.is_leader
     assert node.leader_id == -1
-    (append,) = node.step(StateStored(), NOW_MS).writes
+    (append,) = node.step(StateStored(), 0, NOW_MS).writes
     assert isinstance(append, AppendControl)
     assert node.is_leader
     assert node.high_watermark == -1
-    assert node.step(Appended(append.end_offset), NOW_MS) == Actions(high_watermark=3)
+    assert node.step(Synced(append.end_offset), 0, NOW_MS) == Actions(high_watermark=3)
 
 
 def test_the_first_epoch_puts_the_voters_into_the_log():
@@ -130,9 +152,9 @@ def test_the_first_batch_is_apaches():
     (voter,) = voters.voters
     (endpoint,) = voter.endpoints
     own = Voter(voter.voter_id, voter.voter_directory_id, (Listener(endpoint.name, endpoint.host, endpoint.port),))
-    node = Quorum(own, formatted(own), stored=None, log_end_offset=0, log_epoch=0)
-    node.step(Start(), NOW_MS)
-    (append,) = node.step(StateStored(), first.base_timestamp).writes
+    node = replica(own, formatted(own))
+    node.step(Start(), 0, NOW_MS)
+    (append,) = node.step(StateStored(), 0, first.base_timestamp).writes
     assert isinstance(append, AppendControl)
     assert append.batch == bytes(first.data)
 
@@ -140,26 +162,26 @@ def test_the_first_batch_is_apaches():
 def test_what_is_appended_is_committed_and_never_falls():
     node = quorum()
     append = lead(node)
-    node.step(Appended(append.end_offset), NOW_MS)
-    assert node.step(Appended(9), NOW_MS) == Actions(high_watermark=9)
-    assert node.step(Appended(5), NOW_MS) == Actions()
-    assert (node.high_watermark, node.log_end_offset) == (9, 9)
+    node.step(Synced(append.end_offset), 0, NOW_MS)
+    assert grow(node, 9) == Actions(high_watermark=9)
+    assert node.step(Synced(5), 0, NOW_MS) == Actions()
+    assert (node.high_watermark, node.log.end_offset) == (9, 9)
 
 
 def test_records_of_former_epochs_are_committed_with_one_of_this():
     node = quorum(end=40, epoch=2)
     append = lead(node)
-    assert node.step(Appended(40), NOW_MS) == Actions()
+    assert node.step(Synced(40), 0, NOW_MS) == Actions()
     assert node.high_watermark == -1
-    assert node.step(Appended(append.end_offset), NOW_MS).high_watermark == append.end_offset
+    assert node.step(Synced(append.end_offset), 0, NOW_MS).high_watermark == append.end_offset
 
 
 def test_a_state_that_could_not_be_stored_is_not_acted_on():
     node = quorum(stored=StoredState(3), epoch=3)
-    node.step(Start(), NOW_MS)
-    assert node.step(StateNotStored(), NOW_MS) == Actions()
+    node.step(Start(), 0, NOW_MS)
+    assert node.step(StateNotStored(), 0, NOW_MS) == Actions()
     assert (node.state, node.epoch, node.leader_id) == (State.UNATTACHED, 3, -1)
-    assert node.step(Appended(5), NOW_MS) == Actions()
+    assert node.step(Synced(5), 0, NOW_MS) == Actions()
     lead(node)  # once the disk is well again
     assert node.epoch == 4
 
@@ -167,35 +189,35 @@ def test_a_state_that_could_not_be_stored_is_not_acted_on():
 def test_after_a_failed_append_nothing_more_is_written_in_the_epoch():
     node = quorum()
     append = lead(node)
-    node.step(Appended(append.end_offset), NOW_MS)
-    node.step(AppendFailed(), NOW_MS)
+    node.step(Synced(append.end_offset), 0, NOW_MS)
+    node.step(AppendFailed(), 0, NOW_MS)
     assert (node.state, node.leader_id) == (State.RESIGNED, -1)
-    assert node.step(Appended(99), NOW_MS) == Actions()
-    assert node.step(Start(), NOW_MS) == Actions()
+    assert node.step(Synced(99), 0, NOW_MS) == Actions()
+    assert node.step(Start(), 0, NOW_MS) == Actions()
     assert node.high_watermark == append.end_offset
 
 
 def test_stopping_resigns():
     node = quorum()
     lead(node)
-    node.step(Stop(), NOW_MS)
+    node.step(Stop(), 0, NOW_MS)
     assert not node.is_leader
 
 
 def test_events_out_of_place_do_nothing():
     node = quorum()
-    for event in (StateStored(), StateNotStored(), Appended(3), AppendFailed()):
-        assert node.step(event, NOW_MS) == Actions()
+    for event in (StateStored(), StateNotStored(), Synced(3), AppendFailed()):
+        assert node.step(event, 0, NOW_MS) == Actions()
         assert node.state is State.UNATTACHED
 
 
 def test_a_configured_quorum_keeps_its_voters_out_of_the_log():
     control = ControlHistory(VoterSet((Voter(1),)))
     node = quorum(control)
-    (store,) = node.step(Start(), NOW_MS).writes
+    (store,) = node.step(Start(), 0, NOW_MS).writes
     assert isinstance(store, StoreState)
     assert b'"currentVoters":[{"voterId":1}],"data_version":0' in store.content
-    (append,) = node.step(StateStored(), NOW_MS).writes
+    (append,) = node.step(StateStored(), 0, NOW_MS).writes
     assert isinstance(append, AppendControl)
     assert kinds(append) == ["LEADER_CHANGE"]
 
@@ -206,13 +228,12 @@ def test_a_configured_quorum_keeps_its_voters_out_of_the_log():
         (ControlHistory(), "no voters"),
         (formatted(Voter(1, bytes(16)[:-1] + b"\x09")), "not among the voters"),
         (formatted(Voter(2, DIRECTORY)), "not among the voters"),
-        (formatted(NODE, Voter(2, bytes(15) + b"\x07")), "2 voters"),
     ],
 )
 def test_quorums_it_cannot_lead(control: ControlHistory, reason: str):
     node = quorum(control)
     with pytest.raises(QuorumError, match=reason):
-        node.step(Start(), NOW_MS)
+        node.step(Start(), 0, NOW_MS)
     assert node.state is State.UNATTACHED
 
 
@@ -220,7 +241,7 @@ def test_a_later_kraft_version():
     control = formatted()
     control.replay(KRaftVersionRecord(k_raft_version=2), 5)
     with pytest.raises(QuorumError, match="0 to 1"):
-        quorum(control).step(Start(), NOW_MS)
+        quorum(control).step(Start(), 0, NOW_MS)
 
 
 # --- DescribeQuorum
@@ -233,9 +254,9 @@ def asked(topic: str = "__cluster_metadata", *partitions: int) -> DescribeQuorum
 
 def test_describing_the_leader():
     node = quorum()
-    node.step(Appended(lead(node).end_offset), NOW_MS)
-    node.step(Appended(12), NOW_MS)
-    reply = node.describe(asked(), 2, NOW_MS)
+    node.step(Synced(lead(node).end_offset), 0, NOW_MS)
+    grow(node, 12)
+    reply = node.describe(asked(), 2, 0, NOW_MS)
     assert (reply.error_code, reply.error_message) == (0, "")
     (topic,) = reply.topics
     (partition,) = topic.partitions
@@ -254,7 +275,7 @@ def test_describing_the_leader():
 def test_every_version_of_every_answer_can_be_sent(version: int):
     node = quorum()
     for request in (asked(), asked("orders"), asked()):
-        answer = node.describe(request, version, NOW_MS)
+        answer = node.describe(request, version, 0, NOW_MS)
         received = decode("DescribeQuorumResponse", version, encode(answer, version))
         assert received.topics[0].topic_name == request.topics[0].topic_name
         if not node.is_leader:
@@ -265,13 +286,13 @@ def test_every_version_of_every_answer_can_be_sent(version: int):
 def test_describing_before_the_first_commit():
     node = quorum()
     lead(node)
-    assert node.describe(asked(), 2, NOW_MS).topics[0].partitions[0].high_watermark == -1
+    assert node.describe(asked(), 2, 0, NOW_MS).topics[0].partitions[0].high_watermark == -1
 
 
 def test_a_configured_voter_shows_no_directory():
     node = quorum(ControlHistory(VoterSet((Voter(1),))))
     lead(node)
-    row = node.describe(asked(), 2, NOW_MS).topics[0].partitions[0].current_voters[0]
+    row = node.describe(asked(), 2, 0, NOW_MS).topics[0].partitions[0].current_voters[0]
     assert row.replica_directory_id == bytes(16)
 
 
@@ -281,7 +302,7 @@ def test_a_configured_voter_shows_no_directory():
 def test_describing_anything_else(request_: DescribeQuorumRequest):
     node = quorum()
     lead(node)
-    reply = node.describe(request_, 2, NOW_MS)
+    reply = node.describe(request_, 2, 0, NOW_MS)
     assert (reply.error_code, reply.nodes) == (0, ())
     assert reply.topics[0].topic_name == request_.topics[0].topic_name
     numbers = [(each.partition_index, ErrorCode(each.error_code)) for each in reply.topics[0].partitions]
@@ -290,7 +311,7 @@ def test_describing_anything_else(request_: DescribeQuorumRequest):
 
 
 def test_describing_when_it_does_not_lead():
-    (partition,) = quorum().describe(asked(), 2, NOW_MS).topics[0].partitions
+    (partition,) = quorum().describe(asked(), 2, 0, NOW_MS).topics[0].partitions
     assert ErrorCode(partition.error_code) is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert (partition.leader_id, partition.leader_epoch, partition.high_watermark) == (0, 0, 0)
     assert partition.current_voters == ()

@@ -2,14 +2,16 @@ from collections.abc import Callable
 
 import pytest
 
-from ottla.core.quorum.quorum import Appended, Quorum, Start, StateStored
-from ottla.core.quorum.voter_changes import add_voter, remove_voter
+from ottla.core.quorum.events import Start, StateStored, Synced
+from ottla.core.quorum.quorum import Quorum
+from ottla.core.quorum.voter_changes import check_add, check_remove
 from ottla.core.quorum.voters import ControlHistory, Listener, Voter, VoterSet, voters_record
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from ottla.wire.types.add_raft_voter import AddRaftVoterRequest
 from ottla.wire.types.control_records import KRaftVersionRecord
 from ottla.wire.types.remove_raft_voter import RemoveRaftVoterRequest
+from simulation.quorum.virtual_log import VirtualLog
 
 Ask = Callable[..., Reject]
 CLUSTER = "b3R0bGEtaW50ZXJvcC0wMQ"
@@ -24,24 +26,28 @@ def leading(kraft_version: int = 1) -> Quorum:
     control.replay(KRaftVersionRecord(k_raft_version=kraft_version), -1)
     if kraft_version:
         control.replay(voters_record(VoterSet((voter,))), -1)
-    quorum = Quorum(voter, control, stored=None, log_end_offset=0, log_epoch=0)
-    quorum.step(Start(), 0)
-    quorum.step(StateStored(), 0)
-    quorum.step(Appended(3), 0)
+    quorum = replica(voter, control)
+    quorum.step(Start(), 0, 0)
+    quorum.step(StateStored(), 0, 0)
+    quorum.step(Synced(3), 0, 0)
     return quorum
+
+
+def replica(voter: Voter, control: ControlHistory) -> Quorum:
+    return Quorum(voter, control, VirtualLog(), stored=None, cluster_id=CLUSTER, random=lambda below: 0)
 
 
 def adding(quorum: Quorum | None = None, **fields: object) -> Reject:
     asked = {"cluster_id": CLUSTER, "voter_id": 2, "voter_directory_id": OTHER, "listeners": LISTENERS} | fields
     with pytest.raises(Reject) as refused:
-        add_voter(quorum or leading(), AddRaftVoterRequest(**asked), CLUSTER)  # type: ignore[arg-type]
+        check_add(quorum or leading(), AddRaftVoterRequest(**asked))  # type: ignore[arg-type]
     return refused.value
 
 
 def removing(quorum: Quorum | None = None, **fields: object) -> Reject:
     asked = {"cluster_id": CLUSTER, "voter_id": 1, "voter_directory_id": OWN} | fields
     with pytest.raises(Reject) as refused:
-        remove_voter(quorum or leading(), RemoveRaftVoterRequest(**asked), CLUSTER)  # type: ignore[arg-type]
+        check_remove(quorum or leading(), RemoveRaftVoterRequest(**asked))  # type: ignore[arg-type]
     return refused.value
 
 
@@ -65,7 +71,7 @@ def test_a_voter_has_an_id_and_a_directory(ask: Ask, fields: dict[str, object]):
 @pytest.mark.parametrize("ask", [adding, removing])
 def test_only_a_leader_changes_voters(ask: Ask):
     voter = Voter(1, OWN)
-    follower = Quorum(voter, ControlHistory(VoterSet((voter,))), stored=None, log_end_offset=0, log_epoch=0)
+    follower = replica(voter, ControlHistory(VoterSet((voter,))))
     assert ask(follower).code is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
