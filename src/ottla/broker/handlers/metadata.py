@@ -17,7 +17,7 @@ from ottla.broker.network.request import Answer, DelayedResponse, Request
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.topic_image import NO_LEADER, PartitionImage, TopicImage
 from ottla.core.metadata.topic_names import INTERNAL_TOPICS, check_topic_name
-from ottla.core.metadata.uuids import UNASSIGNED
+from ottla.core.metadata.uuids import NO_ID
 from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -52,7 +52,7 @@ def handle(node: Cluster, request: Request) -> Answer:
     _check(request, body)
     if body.topics is None or (request.version == 0 and not body.topics):
         return _all(node, request)
-    ids = [topic.topic_id for topic in body.topics if topic.topic_id != UNASSIGNED]
+    ids = [topic.topic_id for topic in body.topics if topic.topic_id != NO_ID]
     if ids:
         return _response(node, request, [_by_id(node, request, topic_id) for topic_id in dict.fromkeys(ids)])
     names = list(dict.fromkeys(topic.name or "" for topic in body.topics))
@@ -72,7 +72,7 @@ def _check(request: Request, body: MetadataRequest) -> None:
     if request.version >= _IDS_FROM:
         return
     for topic in body.topics or ():
-        if topic.name is None or topic.topic_id != UNASSIGNED:
+        if topic.name is None or topic.topic_id != NO_ID:
             raise Reject(ErrorCode.INVALID_REQUEST, f"Version {request.version} asks for topics by name only.")
 
 

@@ -11,7 +11,7 @@ from ottla.broker.network.request import Request
 from ottla.broker.replicas.replicas import Replica, Replicas
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.image import MetadataImage
-from ottla.core.metadata.uuids import UNASSIGNED
+from ottla.core.metadata.uuids import NO_ID
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 
@@ -34,7 +34,7 @@ class Endpoint(NamedTuple):
 
 def topic_name(image: MetadataImage, name: str, topic_id: bytes, *, by_id: bool) -> str:
     """The name of a topic that was given by name or by id; Reject if there is none."""
-    topic = image.topic_by_id(topic_id) if by_id and topic_id != UNASSIGNED else None
+    topic = image.topic_by_id(topic_id) if by_id and topic_id != NO_ID else None
     if by_id:
         if topic is None:
             raise Reject(ErrorCode.UNKNOWN_TOPIC_ID)

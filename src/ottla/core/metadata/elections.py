@@ -77,7 +77,7 @@ def change_partition(
     """The record that makes a partition what is wanted, with the leader that follows from it; None if nothing changes.
 
     `wanted` differs from the partition in its replicas, directories, ISR or recovery state. Leader, ELR and last known
-    ELR are worked out here, and a reassignment ends as soon as all replicas that are to stay are in sync.
+    ELR are worked out here, and a reassignment ends as soon as its replicas are in sync.
     """
     target = _reassigned(wanted)
     outcome = _Outcome(target.isr, _target_elr(partition, target, terms))
@@ -266,19 +266,24 @@ def _leaders(
 
 
 def _reassigned(wanted: PartitionImage) -> PartitionImage:
-    """The partition without the replicas that go, if all that stay are in sync; else as it is."""
+    """The partition without the replicas that go, if those that come are in sync; else as it is.
+
+    If more go than come, all that stay must be in sync: the partition must not end with fewer than it could have.
+    """
+    coming, going = wanted.adding_replicas, wanted.removing_replicas
     if not wanted.is_reassigning:
         return wanted
-    going = wanted.removing_replicas
     staying = [(replica, where) for replica, where in wanted.placed if replica not in going]
     replicas = tuple(replica for replica, _ in staying)
-    if not replicas or not set(replicas) <= set(wanted.isr):
+    isr = tuple(replica for replica in wanted.isr if replica not in going)
+    needed = replicas if len(coming) < len(going) else coming
+    if not replicas or not isr or not set(needed) <= set(isr):
         return wanted
     return msgspec.structs.replace(
         wanted,
         replicas=replicas,
         directories=tuple(where for _, where in staying),
-        isr=tuple(replica for replica in wanted.isr if replica not in going),
+        isr=isr,
         adding_replicas=(),
         removing_replicas=(),
     )

@@ -1,8 +1,8 @@
 """Partitions on their way to other brokers: AlterPartitionReassignments and ListPartitionReassignments.
 
 A reassignment has two steps. The partition first gets the new replicas beside the old ones, with those that come
-(`adding`) and those that go (`removing`) noted; when all that stay are in sync, those that go are dropped. That happens
-with the change of the ISR that makes it so (see `elections`), or at once if nobody has to catch up.
+(`adding`) and those that go (`removing`) noted; when those that come are in sync, those that go are dropped. That
+happens with the change of the ISR that makes it so (see `elections`), or at once if nobody has to catch up.
 """
 
 from __future__ import annotations
@@ -120,10 +120,9 @@ def _sent(state: ControllerState, partition: PartitionImage, target: tuple[int, 
     adding = tuple(sorted({*target}.difference(partition.replicas)))
     removing = tuple(sorted({*partition.replicas}.difference(target)))
     moved = _on(state, partition, (*target, *removing))
-    # Those that an earlier reassignment has added are still on their way.
-    return msgspec.structs.replace(
-        moved, adding_replicas=adding or partition.adding_replicas, removing_replicas=removing
-    )
+    # Those that an earlier reassignment has added, and this one keeps, are still on their way.
+    coming = adding or tuple(each for each in partition.adding_replicas if each in target)
+    return msgspec.structs.replace(moved, adding_replicas=coming, removing_replicas=removing)
 
 
 def _called_back(state: ControllerState, topic: TopicImage, partition: PartitionImage) -> PartitionImage:

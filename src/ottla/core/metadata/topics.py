@@ -14,7 +14,7 @@ from ottla.core.metadata.partitions import check_assignments, new_partition_reco
 from ottla.core.metadata.placement import draw_from, place
 from ottla.core.metadata.topic_image import TopicImage
 from ottla.core.metadata.topic_names import METADATA_TOPIC, check_topic_name, has_collision_chars
-from ottla.core.metadata.uuids import UNASSIGNED, draw
+from ottla.core.metadata.uuids import NO_ID, draw
 from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import Versioned
@@ -230,7 +230,7 @@ def delete_topics(state: ControllerState, request: DeleteTopicsRequest, context:
 
 def asked_topics(request: DeleteTopicsRequest) -> list[_Asked]:
     """The topics a request names; up to version 5 only names can be given."""
-    names: list[_Asked] = [(name, UNASSIGNED) for name in request.topic_names]
+    names: list[_Asked] = [(name, NO_ID) for name in request.topic_names]
     return names + [(topic.name, topic.topic_id) for topic in request.topics]
 
 
@@ -242,9 +242,9 @@ def _find(state: ControllerState, asked: _Asked) -> TopicImage | None:
 def _deletable(state: ControllerState, asked: _Asked, count: int, context: Context) -> TopicImage:
     """The topic, if the request names it rightly and the principal may delete it."""
     name, topic_id = asked
-    if name is None and topic_id == UNASSIGNED:
+    if name is None and topic_id == NO_ID:
         raise Reject(ErrorCode.INVALID_REQUEST, "Neither a name nor an id is given.")
-    if name is not None and topic_id != UNASSIGNED:
+    if name is not None and topic_id != NO_ID:
         raise Reject(ErrorCode.INVALID_REQUEST, "Both a name and an id are given.")
     check_single(count)
     topic = _find(state, asked)

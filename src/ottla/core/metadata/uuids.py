@@ -8,12 +8,13 @@ from typing import Final
 from ottla.wire import uuid_text
 from ottla.wire.properties import RESERVED_IDS
 
-UNASSIGNED: Final = bytes(16)
-"""No id; of a replica's directory: not known yet."""
-LOST: Final = bytes(15) + b"\x01"
-"""The replica's directory has failed."""
-MIGRATING: Final = bytes(15) + b"\x02"
-"""From a time when directories had no ids."""
+NO_ID: Final = bytes(16)
+MIGRATING: Final = bytes(16)
+"""Of a replica's directory: from a time when directories had no ids."""
+UNASSIGNED: Final = bytes(15) + b"\x01"
+"""Of a replica's directory: its broker has not said yet which."""
+LOST: Final = bytes(15) + b"\x02"
+"""Of a replica's directory: it has failed."""
 METADATA_TOPIC_ID: Final = bytes(15) + b"\x01"
 
 _DRAWS_MAX: Final = 1000

@@ -5,6 +5,7 @@ import pytest
 from ottla.core.metadata import features
 from ottla.core.metadata.context import Result
 from ottla.core.metadata.topic_image import NO_LEADER
+from ottla.core.metadata.uuids import UNASSIGNED
 from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import Versioned
@@ -307,7 +308,7 @@ def test_a_failed_directory_takes_its_partitions_along(empty_cluster: Cluster):
     assert {
         directory for p in empty_cluster.image.topics_by_name["t"].partitions.values() for directory in p.directories
     } == {
-        bytes(16),
+        UNASSIGNED,
         uuid(202),
     }
     placed = PartitionChangeRecord(0, topic_id, replicas=(1, 2), directories=(uuid(11), uuid(202)))

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from ottla.core.metadata.image import TOPIC
-from ottla.core.metadata.uuids import UNASSIGNED
+from ottla.core.metadata.uuids import NO_ID
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.cluster_metadata import ClearElrRecord, ConfigRecord, PartitionRecord, TopicRecord
@@ -50,7 +50,7 @@ def test_the_reply_tells_what_was_made(cluster: Cluster):
     reply = cluster.submit(request(Topic("t", 3, 1, configs=(Config("retention.ms", "5"),))))
     (topic,) = reply.topics
     assert (topic.error_code, topic.error_message, topic.num_partitions, topic.replication_factor) == (0, None, 3, 1)
-    assert topic.topic_id == cluster.image.topics_by_name["t"].topic_id != UNASSIGNED
+    assert topic.topic_id == cluster.image.topics_by_name["t"].topic_id != NO_ID
     assert {config.name: (config.value, config.config_source) for config in topic.configs} == {
         "cleanup.policy": ("delete", 5),
         "min.insync.replicas": ("1", 3),  # the cluster's, since ELR is on
@@ -71,7 +71,7 @@ def test_minus_one_stands_for_the_defaults(empty_cluster: Cluster):
 def test_only_validating_creates_nothing_and_still_gives_an_id(cluster: Cluster):
     result = cluster.ask(request(Topic("t", 1, 1), validate_only=True))
     assert result.records == ()
-    assert result.reply.topics[0].topic_id != UNASSIGNED
+    assert result.reply.topics[0].topic_id != NO_ID
     assert result.reply.topics[0].num_partitions == 1
 
 
@@ -115,7 +115,7 @@ def test_what_cannot_be_is_refused(cluster: Cluster, topic: Any, code: ErrorCode
     assert ErrorCode(refused.error_code) is code
     assert refused.error_message
     assert (refused.num_partitions, refused.replication_factor, refused.configs) == (-1, -1, ())
-    assert refused.topic_id == UNASSIGNED
+    assert refused.topic_id == NO_ID
     assert result.records == ()
 
 

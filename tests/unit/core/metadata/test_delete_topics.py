@@ -3,7 +3,7 @@ from collections.abc import Callable
 import pytest
 
 from ottla.core.metadata.image import TOPIC
-from ottla.core.metadata.uuids import UNASSIGNED
+from ottla.core.metadata.uuids import NO_ID
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
@@ -35,11 +35,11 @@ def test_by_name_and_by_id(cluster: Cluster):
 def test_names_of_old_versions(cluster: Cluster):
     topic_id = cluster.create("a")
     reply = cluster.submit(DeleteTopicsRequest(topic_names=("a", "b")), api_version=5)
-    assert answers(reply) == [("a", topic_id, ErrorCode.NONE), ("b", UNASSIGNED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
+    assert answers(reply) == [("a", topic_id, ErrorCode.NONE), ("b", NO_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
 
 
 def test_what_is_not_there(cluster: Cluster):
-    assert answers(cluster.submit(by_name("a"))) == [("a", UNASSIGNED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
+    assert answers(cluster.submit(by_name("a"))) == [("a", NO_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
     assert answers(cluster.submit(by_id(uuid(9)))) == [(None, uuid(9), ErrorCode.UNKNOWN_TOPIC_ID)]
 
 
@@ -54,7 +54,7 @@ def test_neither_or_both_of_name_and_id(cluster: Cluster):
     topic_id = cluster.create("a")
     reply = cluster.submit(DeleteTopicsRequest((Asked(None), Asked("a", topic_id))))
     assert answers(reply) == [
-        (None, UNASSIGNED, ErrorCode.INVALID_REQUEST),
+        (None, NO_ID, ErrorCode.INVALID_REQUEST),
         ("a", topic_id, ErrorCode.INVALID_REQUEST),
     ]
     assert "a" in cluster.image.topics_by_name
@@ -64,7 +64,7 @@ def test_twice_the_same_is_refused_once(cluster: Cluster):
     first, second = cluster.create("a"), cluster.create("b")
     request = DeleteTopicsRequest((Asked("a"), Asked(None, second), Asked("a"), Asked(None, second)))
     assert answers(cluster.submit(request)) == [
-        ("a", UNASSIGNED, ErrorCode.INVALID_REQUEST),
+        ("a", NO_ID, ErrorCode.INVALID_REQUEST),
         (None, second, ErrorCode.INVALID_REQUEST),
     ]
     assert first in cluster.image.topics_by_id
@@ -94,7 +94,7 @@ def test_who_may_not_see_a_topic_does_not_learn_whether_it_exists(cluster: Clust
     topic_id = cluster.create("a")
     reply = cluster.submit(by_name("a", "b"), authorize=only())
     assert [code for *_, code in answers(reply)] == [ErrorCode.TOPIC_AUTHORIZATION_FAILED] * 2
-    assert answers(reply)[0][1] == UNASSIGNED
+    assert answers(reply)[0][1] == NO_ID
     by_known_id = cluster.submit(by_id(topic_id), authorize=only())
     assert answers(by_known_id) == [(None, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED)]
 

@@ -1,4 +1,4 @@
-from ottla.core.metadata.uuids import UNASSIGNED
+from ottla.core.metadata.uuids import LOST, MIGRATING, UNASSIGNED
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from tests.unit.core.metadata.cluster import Cluster, uuid
@@ -31,6 +31,13 @@ def test_a_broker_with_several_directories_says_where_replicas_are(empty_cluster
     assert codes(cluster, assign(cluster, TWO, topic_id, 0, 1)) == [0, 0]
     partitions = cluster.image.topics_by_id[topic_id].partitions
     assert [(each.directories, each.leader, each.leader_epoch) for each in partitions.values()] == [((TWO,), 1, 0)] * 2
+
+
+def test_reserved_ids_are_those_of_apache_kafka(cluster: Cluster):
+    """As its metadata log has them: in this order 0, 1 and 2."""
+    assert [int.from_bytes(each, "big") for each in (MIGRATING, UNASSIGNED, LOST)] == [0, 1, 2]
+    broker = cluster.image.brokers[1]
+    assert [broker.has_online_dir(each) for each in (MIGRATING, UNASSIGNED, LOST)] == [True, True, False]
 
 
 def test_to_say_it_again_changes_nothing(empty_cluster: Cluster):

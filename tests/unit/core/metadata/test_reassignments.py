@@ -190,6 +190,29 @@ def test_calling_back_may_lose_records_where_the_topic_allows_it(three: Cluster)
     assert (after.replicas, after.isr, after.leader, after.is_reassigning) == ((old,), (old,), -1, False)
 
 
+def test_one_that_comes_takes_the_place_of_one_that_goes(three: Cluster):
+    """Then a replica that lags, and stays, holds nothing up."""
+    three.create("there", replicas=2)
+    first, second = partition(three, "there").replicas
+    third = next(broker for broker in (1, 2, 3) if broker not in (first, second))
+    three.in_sync("there", first)
+    reassign(three, "there", (0, (second, third)))
+    assert partition(three, "there").removing_replicas == (first,)
+    three.in_sync("there", first, third)
+    after = partition(three, "there")
+    assert (after.replicas, after.isr, after.leader) == ((second, third), (third,), third)
+
+
+def test_one_that_was_to_come_is_not_waited_for_when_it_is_not_wanted_any_more(three: Cluster):
+    three.create("there", replicas=2)
+    first, second = partition(three, "there").replicas
+    third = next(broker for broker in (1, 2, 3) if broker not in (first, second))
+    reassign(three, "there", (0, (third,)))
+    assert answers(reassign(three, "there", (0, (second,)))) == [(0, None)]
+    after = partition(three, "there")
+    assert (after.replicas, after.isr, after.is_reassigning) == ((second,), (second,), False)
+
+
 def test_all_that_stay_must_be_in_sync_before_one_goes(three: Cluster):
     three.create("there", replicas=3)
     first, second, third = partition(three, "there").replicas
