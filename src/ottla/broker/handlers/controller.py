@@ -32,7 +32,7 @@ UnregisterController         0         the same for a controller (KIP-1312). Its
 Brokers ask for these, on the listener of controllers:
 
 ===========================  ========  ================================================================================
-API                          versions  what it does, and what differs between versions
+API of brokers               versions  what it does, and what differs between versions
 ===========================  ========  ================================================================================
 AlterPartition               2, 3      changes the in-sync replicas of partitions for their leader; from 3 on their
                                        brokers' epochs are compared
