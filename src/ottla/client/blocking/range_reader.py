@@ -1,6 +1,8 @@
 """A range of offsets of one partition, as the broker sends it: chunks of whole record batches.
 
-The next request is on its way while the caller decodes the last answer. The reader never resets its position: an offset
+The next request is on its way while the caller decodes the last answer. A request asks for about as many bytes as the
+rest of the range has, by the size of the records so far: much of what lies behind a short range would be sent in vain.
+The reader never resets its position: an offset
 that is not in the log any more is the caller's to judge (ResponseError with OFFSET_OUT_OF_RANGE). What passes by
 itself, such as a leader that moves or a broker that restarts, is retried as long as no time-out passes without
 progress.
@@ -32,6 +34,10 @@ from ottla.wire.types.fetch import FetchResponse, FetchResponsePartitionData
 __all__ = ["Chunk", "ReadOptions", "ReadStats", "StalledError", "read_range"]
 
 MIB: Final = 1024 * 1024
+FIRST_GUESS_BYTES: Final = 128
+"""Of a record, before any were seen. Too small a guess takes one more request."""
+SLACK: Final = 1.1
+SLACK_BYTES: Final = 64 * 1024
 EMPTY_ANSWERS: Final = 2
 """After so many answers without a batch, although the log goes on behind the range, the rest of the range is gone."""
 _LENGTH_AND_MAGIC: Final = Struct(">i4xb")
@@ -114,6 +120,7 @@ class _Reader:
     replica: int = NO_NODE
     """The replica that the leader told us to read from."""
     empty_answers: int = 0
+    record_bytes: float = FIRST_GUESS_BYTES
     deadline: Deadline = field(init=False)
     backoff: BlockingBackoff = field(init=False)
     last_error: ClientError | None = None
@@ -185,8 +192,13 @@ class _Reader:
     def _send(self) -> None:
         assert self.connection is not None
         version = choose_version("Fetch", self.connection.versions, self.connection.peer)
-        request = fetch_request(self.client.metadata, {self.at: self.position}, self.limits)
+        request = fetch_request(self.client.metadata, {self.at: self.position}, self._limits_of_the_rest())
         self.connection.send(request, version)
+
+    def _limits_of_the_rest(self) -> FetchLimits:
+        rest_bytes = round((self.until - self.position) * self.record_bytes * SLACK) + SLACK_BYTES
+        wanted = min(max(rest_bytes, self.limits.min_bytes), self.limits.partition_max_bytes)
+        return self.limits._replace(partition_max_bytes=wanted)
 
     # --- what comes back ----------------------------------------------------------------------------------------------
 
@@ -206,6 +218,7 @@ class _Reader:
             assert self.connection is not None
             raise ProtocolError(self.connection.peer, f"no whole batch of {self.at} from offset {position} on")
         self.position = next_position
+        self.record_bytes = end / (next_position - position)
         self.empty_answers = 0
         self._made_progress()
         aborted = tuple(

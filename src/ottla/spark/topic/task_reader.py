@@ -159,6 +159,8 @@ def columns_of(
                     yield columns, next_position
                     position = next_position
                     attempts = 0
+                    if position >= until:
+                        return
         except WireError as error:
             attempts += 1
             text = f"corrupt record batch at {named(at)} offset {position}: {error}"

@@ -7,7 +7,14 @@ import pytest
 
 from ottla.client import TopicPartition
 from ottla.client.blocking import Chunk, ReadOptions, read_range
-from ottla.client.blocking.range_reader import ReadStats, StalledError, whole_batches
+from ottla.client.blocking.range_reader import (
+    FIRST_GUESS_BYTES,
+    SLACK,
+    SLACK_BYTES,
+    ReadStats,
+    StalledError,
+    whole_batches,
+)
 from ottla.client.errors import ResponseError
 from ottla.wire import WireError, frames, types
 from ottla.wire.aborted import AbortedTransaction
@@ -51,6 +58,25 @@ def test_a_range_is_read_chunk_by_chunk():
             1,
             3,
         ]
+
+
+def test_a_request_asks_for_about_as_much_as_the_range_has():
+    large = batch(0, 1, value=b"x" * 100_000)
+    with threaded(serving(Logs(orders=[large, batch(2, 999)]))) as there:
+        read(there, 0, 1_000)
+        first, second = _sizes(there)
+        assert first == round(1_000 * FIRST_GUESS_BYTES * SLACK) + SLACK_BYTES
+        assert second == QUICK.partition_max_bytes, "the first answer has larger records"
+
+    patient = QUICK._replace(min_bytes=1_000_000)
+    with threaded(serving(Logs(orders=[batch(0)]))) as there:
+        read(there, 0, 1, patient)
+        assert _sizes(there) == [1_000_000], "less would never be enough"
+
+
+def _sizes(there: ThreadedCluster) -> list[int]:
+    """How many bytes of the partition each request asked for."""
+    return [each.topics[0].partitions[0].partition_max_bytes for each in there.cluster.broker().asked_for("Fetch")]
 
 
 def test_the_next_request_is_sent_before_the_answer_is_given():
