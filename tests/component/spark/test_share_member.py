@@ -92,11 +92,19 @@ def test_records_are_acquired_and_accepted(broker: Any, join: Join) -> None:
     assert member.acquire(1000) == []
 
 
-def test_what_is_too_much_is_kept_for_the_next_batch(broker: Any, join: Join) -> None:
+def test_no_more_is_acquired_than_is_asked_for(broker: Any, join: Join) -> None:
     fill(broker, 30)
     member = join()
     assert ranges(member.acquire(12)) == {0: [Acquisition(0, 11, 1)]}
     assert ranges(member.acquire(1000)) == {0: [Acquisition(12, 29, 1)]}
+
+
+def test_what_is_there_is_acquired_without_waiting(broker: Any, join: Join) -> None:
+    fill(broker, 10)
+    member = join(fetchWaitMs="600000")
+    assert ranges(member.acquire(6)) == {0: [Acquisition(0, 5, 1)]}
+    assert ranges(member.acquire(6, waits=False)) == {0: [Acquisition(6, 9, 1)]}
+    assert member.acquire(6, waits=False) == []
 
 
 def test_parts_are_settled_by_themselves(broker: Any, join: Join) -> None:
@@ -122,13 +130,13 @@ def test_what_a_member_leaves_behind_comes_again(broker: Any, join: Join) -> Non
 def test_renewed_locks_last(broker: Any, join: Join) -> None:
     fill(broker, 10)
     member, other = join(), join()
-    held = member.acquire(4)
+    held = member.acquire(10)
     for _ in range(3):  # the locks last for thirty seconds
         broker.advance(20_000)
         member.renew()
-    assert other.acquire(10) == [], "the surplus is renewed as well"
+    assert other.acquire(10) == []
     assert member.settle(accept_all(held)) == {held[0].tp}
-    assert ranges(member.acquire(10)) == {0: [Acquisition(4, 9, 1)]}
+    assert lag(broker) == 0
 
 
 def test_locks_that_are_not_renewed_end(broker: Any, join: Join) -> None:
@@ -155,7 +163,6 @@ def test_what_is_handed_out_again_is_held_once(broker: Any, join: Join) -> None:
     member = join()
     member.acquire(6)
     broker.restart()
-    member.acquire(4)  # the surplus from before, which is held no longer
     held = acquire_until_something(member, 100)
     assert member.settle(accept_all(held)) == {each.tp for each in held}
 

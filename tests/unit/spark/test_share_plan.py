@@ -16,7 +16,7 @@ from ottla.spark.errors import OttlaSparkError
 from ottla.spark.share import plan as plan_module
 from ottla.spark.share.decisions import Decisions
 from ottla.spark.share.offsets import Acquisition, ShareOffset, TopicIdPartition
-from ottla.spark.share.plan import Acknowledgement, AcquiredPartition, SharePlan, tasks_of
+from ottla.spark.share.plan import Acknowledgement, AcquiredPartition, Limits, SharePlan, tasks_of
 from ottla.spark.share.ranges import cut, join, subtract
 from ottla.wire.acknowledge_type import AcknowledgeType
 
@@ -91,9 +91,11 @@ class FakeMember:
         self.refuses: set[TopicIdPartition] = set()
         self.start_offsets: dict[TopicIdPartition, int] = {}
         self.asked: list[int] = []
+        self.waited: list[bool] = []
 
-    def acquire(self, max_records: int) -> list[AcquiredPartition]:
+    def acquire(self, max_records: int, *, waits: bool = True) -> list[AcquiredPartition]:
         self.asked.append(max_records)
+        self.waited.append(waits)
         return self.rounds.pop(0) if self.rounds else []
 
     def settle(self, acknowledgements: Mapping[TopicIdPartition, Sequence[Acknowledgement]]) -> set[TopicIdPartition]:
@@ -126,6 +128,42 @@ def test_no_more_is_asked_for_than_is_wanted() -> None:
     end = plan_of(member).next_end(NOTHING, 8)
     assert member.asked == [8, 3]
     assert offsets_of(end.acquired[HERE]) == set(range(8))
+
+
+def test_only_the_first_records_of_a_batch_are_waited_for() -> None:
+    member = FakeMember([held(0, 4)], [held(5, 7)], [], [])
+    plan = plan_of(member)
+    end = plan.next_end(NOTHING, MANY)
+    assert member.waited == [True, False, False]
+    plan.next_end(end, MANY)
+    assert member.waited[3:] == [True]
+
+
+def test_what_is_owed_is_not_what_was_waited_for() -> None:
+    logged = ShareOffset(7, "g", {HERE: (Acquisition(0, 4, 1),)}, {"id-jobs": "jobs"})
+    member = FakeMember([held(0, 4, 2)], [held(5, 7)])
+    plan_of(member).next_end(logged, MANY)
+    assert member.waited == [True, True, False]
+
+
+def test_a_batch_is_limited_in_bytes() -> None:
+    large = [held(each, each)._replace(size_bytes=40) for each in range(9)]
+    member = FakeMember(*([each] for each in large))
+    end = plan_of(member, limits=Limits(max_bytes=100)).next_end(NOTHING, MANY)
+    assert offsets_of(end.acquired[HERE]) == {0, 1, 2}
+
+
+def test_a_batch_is_limited_in_time() -> None:
+    clock = iter(range(0, 9_000, 400))
+    member = FakeMember(*([held(each, each)] for each in range(9)))
+    plan = plan_of(member, now_ms=lambda: next(clock), limits=Limits(acquire_time_ms=1_000))
+    assert offsets_of(plan.next_end(NOTHING, MANY).acquired[HERE]) == {0, 1, 2}
+
+
+def test_records_that_come_again_while_a_batch_is_acquired_are_in_it_once() -> None:
+    member = FakeMember([held(0, 9)], [held(3, 5, 2)])
+    end = plan_of(member).next_end(NOTHING, MANY)
+    assert end.acquired == {HERE: (Acquisition(0, 2, 1), Acquisition(3, 5, 2), Acquisition(6, 9, 1))}
 
 
 def test_nothing_new_is_the_same_offset() -> None:
@@ -304,7 +342,7 @@ def test_a_query_that_is_to_stop_does_not_wait_while_more_and_more_comes() -> No
     clock = [0.0]
 
     class Endless(FakeMember):
-        def acquire(self, max_records: int) -> list[AcquiredPartition]:
+        def acquire(self, max_records: int, *, waits: bool = True) -> list[AcquiredPartition]:
             clock[0] += 100
             assert clock[0] < 60_000, "it goes on for ever"
             return [held(10, 10)]

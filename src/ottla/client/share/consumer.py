@@ -36,6 +36,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from time import monotonic
@@ -160,8 +161,18 @@ class ShareConsumer:
         await self._await_records(deadline)
         return self._give_ready()
 
-    async def drain(self) -> list[Acquired]:
-        """What requests under way bring; no more are sent. For who does not poll for a while: locks run meanwhile."""
+    async def fetch(self, max_records: int, max_wait_ms: int) -> list[Acquired]:
+        """What one fetch brings; an empty list if there is nothing in time. No request is under way afterwards.
+
+        For who does not poll for a while: locks run meanwhile. With acquire_mode="record_limit" leaders take turns.
+        """
+        self._accept_given()
+        limits = self._limits._replace(max_wait_ms=max_wait_ms, max_records=max_records, batch_size=max_records)
+        deadline = Deadline(max_wait_ms)
+        while await self._ask_leaders(limits, self._client.deadline(None)) and not self._fetches:
+            if deadline.passed:
+                break
+            await self._await_news(deadline)
         if self._fetches:
             await asyncio.wait(self._fetches.values())
         self._collect()
@@ -227,8 +238,9 @@ class ShareConsumer:
         if not acquired.ranges:
             return acquired
         now_s = monotonic()
+        ranges = {_place(acquired): _offsets(acquired)[1]}
         try:
-            await self._exchange.renew(self._session(acquired.node_id), _ranges(acquired), deadline)
+            await self._exchange.renew(self._session(acquired.node_id), ranges, deadline)
         except ClientError as error:
             _log.info("the locks of %s cannot be renewed: %s", acquired.at, error)
             return acquired
@@ -320,8 +332,11 @@ class ShareConsumer:
         if verdict not in (AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT):
             raise ConfigurationError(f"{verdict.name} is not for users to send; to go on processing, call renew")
         for each in done:
-            for tp, offset, owner in self._take_held(each):
-                self._session(owner.node_id).acknowledgements(tp).add(offset, verdict)
+            for owner, first, last in self._find_held(each):
+                held = self._held[owner.at]
+                for offset in range(first, last + 1):
+                    del held[offset]
+                self._session(owner.node_id).acknowledgements(_place(owner)).add_range(first, last, verdict)
 
     async def renew(self, *still: ShareRecord | Acquired, timeout_ms: int | None = None) -> None:
         """Start the locks of these records anew, now: they take longer. Needs brokers of Kafka 4.2 or later.
@@ -332,8 +347,8 @@ class ShareConsumer:
             raise ConfigurationError('only acknowledgement="explicit" can renew locks')
         renewed: dict[int, dict[TopicIdPartition, list[tuple[int, int]]]] = {}
         for each in still:
-            for tp, offset, owner in self._find_held(each):
-                renewed.setdefault(owner.node_id, {}).setdefault(tp, []).append((offset, offset))
+            for owner, first, last in self._find_held(each):
+                renewed.setdefault(owner.node_id, {}).setdefault(_place(owner), []).append((first, last))
         deadline = self._client.deadline(timeout_ms)
         for node_id, ranges in renewed.items():
             await self._exchange.renew(self._session(node_id), ranges, deadline)
@@ -356,28 +371,26 @@ class ShareConsumer:
     def _settle(self, acquired: Acquired, ack_type: AcknowledgeType) -> None:
         """Acknowledge all of it in one go."""
         if self._is_implicit:
-            acknowledgements = self._session(acquired.node_id).acknowledgements(
-                TopicIdPartition(acquired.topic_id, acquired.at.partition)
-            )
+            acknowledgements = self._session(acquired.node_id).acknowledgements(_place(acquired))
             for first, last, _ in acquired.ranges:
                 acknowledgements.add_range(first, last, ack_type)
         else:
             self.acknowledge(ack_type, acquired)
 
-    def _find_held(self, each: ShareRecord | Acquired) -> Iterator[tuple[TopicIdPartition, int, Acquired]]:
-        at, offsets = _offsets(each)
+    def _find_held(self, each: ShareRecord | Acquired) -> Iterator[tuple[Acquired, int, int]]:
+        """The held records in runs of offsets, each with what it was handed out with."""
+        at, ranges = _offsets(each)
         held = self._held.get(at, {})
-        for offset in offsets:
-            owner = held.get(offset)
-            if owner is None:
-                raise ConfigurationError(f"offset {offset} of {at} is not held: it was acknowledged, or never given")
-            yield TopicIdPartition(owner.topic_id, at.partition), offset, owner
-
-    def _take_held(self, each: ShareRecord | Acquired) -> Iterator[tuple[TopicIdPartition, int, Acquired]]:
-        at, _ = _offsets(each)
-        for tp, offset, owner in self._find_held(each):
-            del self._held[at][offset]
-            yield tp, offset, owner
+        for first, last in ranges:
+            while first <= last:
+                owner = held.get(first)
+                if owner is None:
+                    raise ConfigurationError(f"offset {first} of {at} is not held: it was acknowledged, or never given")
+                end = first + 1
+                while end <= last and held.get(end) is owner:
+                    end += 1
+                yield owner, first, end - 1
+                first = end
 
     def _settle_outcomes(self, outcomes: Outcomes) -> None:
         """Tell the user what became of acknowledgements."""
@@ -392,21 +405,26 @@ class ShareConsumer:
 
     async def _await_records(self, deadline: Deadline) -> None:
         """Wait until something is ready, or the deadline has passed."""
+        while await self._ask_leaders(self._limits, deadline):
+            await self._await_news(deadline)
+
+    async def _ask_leaders(self, limits: Limits, deadline: Deadline) -> bool:
+        """Send fetches, unless something is ready; whether there is something to wait for."""
         self._check_open()
         self._drop_stale()
-        while not self._ready:
-            self._membership.raise_failure()
-            self._news.clear()
-            self._collect()
-            if not self._ready:
-                await self._send_fetches(deadline)
-            if deadline.passed or self._ready or self._is_closed:
-                return
-            try:
-                async with asyncio.timeout(self._patience_s(deadline)):
-                    await self._news.wait()
-            except TimeoutError:
-                continue
+        if self._ready:
+            return False
+        self._membership.raise_failure()
+        self._news.clear()
+        self._collect()
+        if not self._ready:
+            await self._send_fetches(limits, deadline)
+        return not (deadline.passed or self._ready or self._is_closed)
+
+    async def _await_news(self, deadline: Deadline) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._patience_s(deadline)):
+                await self._news.wait()
 
     def _drop_stale(self) -> None:
         """Nobody has asked for these while their locks lasted."""
@@ -428,7 +446,7 @@ class ShareConsumer:
             return deadline.left_s
         return min(deadline.left_s, self._client.settings.retry_backoff_ms / 1000)
 
-    async def _send_fetches(self, deadline: Deadline) -> None:
+    async def _send_fetches(self, limits: Limits, deadline: Deadline) -> None:
         """Ask every leader that has no request under way."""
         wanted = await self._exchange.leaders(self._membership.assignment, self._membership.topics, deadline)
         for node_id in wanted:
@@ -438,7 +456,7 @@ class ShareConsumer:
             places = wanted.get(node_id, [])
             is_full = bool(places) and node_id in chosen
             if node_id not in self._fetches and (is_full or session.differs(places) or session.has_acknowledgements):
-                task = asyncio.create_task(self._exchange.fetch(session, places, self._limits if is_full else NOTHING))
+                task = asyncio.create_task(self._exchange.fetch(session, places, limits if is_full else NOTHING))
                 task.add_done_callback(lambda _: self._news.set())
                 self._fetches[node_id] = task
 
@@ -485,15 +503,15 @@ def _half_time_s(acquired: Acquired) -> float:
     return acquired.lock_ends_at_s - acquired.lock_timeout_ms / 2000
 
 
-def _ranges(acquired: Acquired) -> dict[TopicIdPartition, list[tuple[int, int]]]:
-    tp = TopicIdPartition(acquired.topic_id, acquired.at.partition)
-    return {tp: [(first, last) for first, last, _ in acquired.ranges]}
+def _place(acquired: Acquired) -> TopicIdPartition:
+    return TopicIdPartition(acquired.topic_id, acquired.at.partition)
 
 
-def _offsets(each: ShareRecord | Acquired) -> tuple[TopicPartition, Iterable[int]]:
+def _offsets(each: ShareRecord | Acquired) -> tuple[TopicPartition, list[tuple[int, int]]]:
+    """The partition, and ranges of offsets."""
     if isinstance(each, ShareRecord):
-        return TopicPartition(each.topic, each.partition), (each.offset,)
-    return each.at, (offset for first, last, _ in each.ranges for offset in range(first, last + 1))
+        return TopicPartition(each.topic, each.partition), [(each.offset, each.offset)]
+    return each.at, [(first, last) for first, last, _ in each.ranges]
 
 
 def _subscription(topics: Iterable[str]) -> tuple[str, ...]:

@@ -12,7 +12,8 @@ any other error             told to the user; the member is no longer one
 ==========================  ========================================================================================
 
 A group that is new needs a moment before its first assignment, and Apache Kafka tells of it only in the next heartbeat.
-So until there is one, the next heartbeat comes after a second instead of the group's interval, by default five.
+So until there is one, heartbeats come after 100 ms, 200 ms and so on up to a second, instead of the group's interval,
+by default five seconds.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ __all__ = ["Membership"]
 
 JOINING_EPOCH: Final = 0
 LEAVING_EPOCH: Final = -1
-FIRST_INTERVAL_MS: Final = 1_000
+FIRST_INTERVAL_MS: Final = 100
+EMPTY_INTERVAL_MS: Final = 1_000
+"""The longest time between heartbeats without an assignment."""
 REJOINING: Final = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH})
 LEAVE_TIMEOUT_MS: Final = 5_000
 
@@ -55,6 +58,7 @@ class Membership:
         self._epoch = JOINING_EPOCH
         self._told_topics: tuple[str, ...] | None = None
         self._failure: ClientError | None = None
+        self._empty_interval_ms = FIRST_INTERVAL_MS
         self._hurry = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -135,8 +139,11 @@ class Membership:
                 frozenset(TopicIdPartition(each.topic_id, index) for each in assigned for index in each.partitions)
             )
         if self.assignment:
+            self._empty_interval_ms = FIRST_INTERVAL_MS
             return body.heartbeat_interval_ms
-        return min(body.heartbeat_interval_ms, FIRST_INTERVAL_MS)
+        interval_ms = self._empty_interval_ms
+        self._empty_interval_ms = min(2 * interval_ms, EMPTY_INTERVAL_MS)
+        return min(body.heartbeat_interval_ms, interval_ms)
 
     async def _ask(self, request: ShareGroupHeartbeatRequest, timeout_ms: int | None = None) -> Answer:
         return await self._client.ask(

@@ -19,6 +19,7 @@ from ottla.client.metadata import TopicPartition
 from ottla.client.share.consumer import ShareConsumer
 from ottla.client.share.offsets import describe_offsets
 from ottla.client.share.records import AcknowledgeType, Acquired, AcquiredRange
+from ottla.spark.cluster_options import MIB
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.notes import warn, warn_once, warn_seldom
 from ottla.spark.share.offsets import Acquisition, TopicIdPartition
@@ -30,7 +31,7 @@ from ottla.wire import uuid_text
 __all__ = ["GroupMember"]
 
 T = TypeVar("T")
-FETCH_RECORDS_MAX: Final = 2_000
+FETCH_MAX_BYTES: Final = 16 * MIB
 SECOND_MS: Final = 1000
 RENEWALS: Final = 3
 """How often a lock is renewed during a lock duration."""
@@ -48,8 +49,7 @@ class GroupMember:
         self._loop = asyncio.new_event_loop()
         self._held: dict[TopicIdPartition, list[Acquired]] = {}
         """The records that are acquired and not acknowledged yet."""
-        self._spare: list[Acquired] = []
-        """Acquired records beyond the limit of the last batch."""
+        self._assigned_by_s = 0.0
         self._lock_ms = SHORTEST_LOCK_MS
         self._consumer: ShareConsumer | None = None
         self._client: Client | None = None
@@ -70,38 +70,27 @@ class GroupMember:
 
     # --- acquiring ----------------------------------------------------------------------------------------------------
 
-    def acquire(self, max_records: int) -> list[AcquiredPartition]:
-        """Acquire up to so many records within the time limit; none if none come within one fetch."""
-        return [_held(each) for each in self._call(self._acquire(max_records))]
+    def acquire(self, max_records: int, *, waits: bool = True) -> list[AcquiredPartition]:
+        """Acquire at most so many records with one fetch; leaders are asked in turn until one has some."""
+        wait_ms = self._options.fetch_wait_ms if waits else 0
+        return [_held(each) for each in self._call(self._acquire(max_records, wait_ms))]
 
-    async def _acquire(self, max_records: int) -> list[Acquired]:
+    async def _acquire(self, max_records: int, wait_ms: int) -> list[Acquired]:
         consumer = await self._joined()
-        ends_at_s = time.monotonic() + self._options.acquire_time_ms / SECOND_MS
-        taken: list[Acquired] = []
-        size_bytes = empty_rounds = 0
-        while (left := max_records - sum(map(len, taken))) > 0 and size_bytes < self._options.max_bytes_per_trigger:
-            brought = await self._round(consumer)
-            for each in brought:
-                size_bytes += len(each.data)
-                # An older lock on these records was lost: the broker has delivered them again.
-                taken = _outside(taken, each)
-            pieces, self._spare = _divided(brought, left)
-            taken += pieces
-            empty_rounds = 0 if brought else empty_rounds + 1
-            if empty_rounds >= self._leader_count(consumer) or time.monotonic() > ends_at_s:
+        turns = 1
+        while not (brought := await consumer.fetch(max_records, wait_ms)):
+            if turns >= self._leader_count(consumer) and not (wait_ms and self._is_new(consumer)):
                 break
-        for each in taken:
+            turns += 1
+        for each in brought:
             self._lock_ms = each.lock_timeout_ms
             held = self._held.setdefault(_place(each), [])
             held[:] = [*_outside(held, each), replace(each, data=b"")]
-        return taken
+        return brought
 
-    async def _round(self, consumer: ShareConsumer) -> list[Acquired]:
-        """The records of one request, or the surplus of an earlier one. No request is pending afterwards."""
-        if self._spare:
-            return self._spare
-        brought = await consumer.poll(self._options.fetch_wait_ms // 2)
-        return brought + await consumer.drain()
+    def _is_new(self, consumer: ShareConsumer) -> bool:
+        """Whether the group has no assignment yet: a query with availableNow would end before it has begun."""
+        return not consumer.assignment and time.monotonic() < self._assigned_by_s
 
     def _leader_count(self, consumer: ShareConsumer) -> int:
         """The number of requests without a record after which there is none: each goes to one leader."""
@@ -121,13 +110,11 @@ class GroupMember:
                 options.subscribe,
                 acknowledgement="explicit",
                 acquire_mode="record_limit",
-                max_records=min(options.max_records_per_trigger, FETCH_RECORDS_MAX),
-                max_wait_ms=options.fetch_wait_ms,
-                max_bytes=options.max_bytes_per_trigger,
+                max_bytes=min(options.max_bytes_per_trigger, FETCH_MAX_BYTES),
                 on_acknowledged=lambda *_: None,
             ).__aenter__()
             self._renewing = self._loop.create_task(self._renew())
-            await self._wait_for_assignment(self._consumer)
+            self._assigned_by_s = time.monotonic() + ASSIGNMENT_TIMEOUT_S
         return self._consumer
 
     async def _check_topics(self, client: Client) -> None:
@@ -139,12 +126,6 @@ class GroupMember:
             )
         if missing:
             warn(f"there is no topic {missing}: it is read when it is there")
-
-    async def _wait_for_assignment(self, consumer: ShareConsumer) -> None:
-        """A new group needs some time; otherwise a query with availableNow would end before it has begun."""
-        deadline_s = time.monotonic() + ASSIGNMENT_TIMEOUT_S
-        while not consumer.assignment and time.monotonic() < deadline_s:
-            self._spare += await consumer.poll(100)
 
     def close(self) -> None:
         """Leave the group, which releases its records, as the end of the process does."""
@@ -208,7 +189,7 @@ class GroupMember:
         self._call(self._renew_all())
 
     async def _renew_all(self) -> None:
-        held = [each for some in self._held.values() for each in some] + self._spare
+        held = [each for some in self._held.values() for each in some]
         for node_id in {each.node_id for each in held}:
             await self._renew_at([each for each in held if each.node_id == node_id])
 
@@ -254,27 +235,8 @@ def _place(acquired: Acquired) -> TopicIdPartition:
 
 
 def _held(acquired: Acquired) -> AcquiredPartition:
-    return AcquiredPartition(_place(acquired), acquired.at.topic, [Acquisition(*each) for each in acquired.ranges])
-
-
-def _divided(brought: Iterable[Acquired], count: int) -> tuple[list[Acquired], list[Acquired]]:
-    """The first `count` records, and the rest."""
-    first: list[Acquired] = []
-    rest: list[Acquired] = []
-    for each in brought:
-        now, later = _split(each, count)
-        first += [now] if now.ranges else []
-        rest += [later] if later.ranges else []
-        count -= len(now)
-    return first, rest
-
-
-def _split(acquired: Acquired, count: int) -> tuple[Acquired, Acquired]:
-    for first, last, _ in acquired.ranges:
-        if count <= last - first:
-            return acquired.before(first + count), acquired.since(first + count)
-        count -= last - first + 1
-    return acquired, replace(acquired, ranges=())
+    ranges = [Acquisition(*each) for each in acquired.ranges]
+    return AcquiredPartition(_place(acquired), acquired.at.topic, ranges, len(acquired.data))
 
 
 def _outside(pieces: Iterable[Acquired], newer: Acquired) -> list[Acquired]:

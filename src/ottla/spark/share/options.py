@@ -26,7 +26,7 @@ def _function(value: str) -> str:
 class ShareOptions(RecordOptions, ClusterOptions):
     group: str = option("group", text, "")
     subscribe: tuple[str, ...] = option("subscribe", names, ())
-    max_records_per_trigger: int = option("maxRecordsPerTrigger", positive, 10_000)
+    max_records_per_trigger: int = option("maxRecordsPerTrigger", positive, 100_000)
     max_bytes_per_trigger: int = option("maxBytesPerTrigger", positive, 64 * MIB)
     max_records_per_partition: int | None = option("maxRecordsPerPartition", positive, None)
     fetch_wait_ms: int = option("fetchWaitMs", positive, 500)

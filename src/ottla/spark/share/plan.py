@@ -1,11 +1,15 @@
 """The plan of the driver's runner: the ranges of each batch, their acknowledgement, and owed ranges.
 
+Only the first fetch of a batch waits for records. The others take what is there: a batch that is complete, because all
+locks of the group are taken, must not wait for records that cannot come before it is acknowledged.
+
 Nothing here connects to a cluster or uses pyspark: `ShareMember` is the port to the group.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
 from typing import Final, NamedTuple, Protocol
 
 from ottla.spark.share.decisions import Decisions
@@ -13,7 +17,7 @@ from ottla.spark.share.offsets import Acquisition, ShareOffset, TopicIdPartition
 from ottla.spark.share.ranges import Range, cut, join, subtract
 from ottla.wire.acknowledge_type import AcknowledgeType
 
-__all__ = ["Acknowledgement", "AcquiredPartition", "ShareMember", "SharePlan", "Task", "tasks_of"]
+__all__ = ["Acknowledgement", "AcquiredPartition", "Limits", "ShareMember", "SharePlan", "Task", "tasks_of"]
 
 RANGES_MAX: Final = 20_000
 """More ranges would make the offset a large file, which Spark writes and reads in every batch."""
@@ -34,12 +38,24 @@ class AcquiredPartition(NamedTuple):
     tp: TopicIdPartition
     topic: str
     ranges: Sequence[Acquisition]
+    size_bytes: int = 0
+
+
+class Limits(NamedTuple):
+    """The limits of a batch, beside its number of records."""
+
+    max_bytes: float = inf
+    acquire_time_ms: float = inf
+
+
+UNLIMITED: Final = Limits()
 
 
 class ShareMember(Protocol):
     """The member of the group; tests have a fake."""
 
-    def acquire(self, max_records: int) -> list[AcquiredPartition]: ...
+    def acquire(self, max_records: int, *, waits: bool = True) -> list[AcquiredPartition]:
+        """Acquire records with one fetch; `waits` if it may wait for them."""
 
     def settle(self, acknowledgements: Mapping[TopicIdPartition, Sequence[Acknowledgement]]) -> set[TopicIdPartition]:
         """Acknowledge held ranges; returns the partitions for which that is known to be stored."""
@@ -59,11 +75,17 @@ class Task(NamedTuple):
 
 class SharePlan:
     def __init__(
-        self, member: ShareMember, group: str, decisions: Decisions, now_ms: Callable[[], float] = lambda: 0.0
+        self,
+        member: ShareMember,
+        group: str,
+        decisions: Decisions,
+        now_ms: Callable[[], float] = lambda: 0.0,
+        limits: Limits = UNLIMITED,
     ) -> None:
         self._member = member
         self._group = group
         self._decisions = decisions
+        self._limits = limits
         self._now_ms = now_ms
         self._checked_at_ms = float("-inf")
         self._mine: dict[int, ShareOffset] = {}
@@ -140,21 +162,22 @@ class SharePlan:
     def _acquire(self, max_records: int) -> tuple[dict[TopicIdPartition, list[Acquisition]], dict[str, str]]:
         acquired: dict[TopicIdPartition, list[Acquisition]] = {}
         names: dict[str, str] = {}
-        left = max_records
+        records_left, bytes_left = max_records, self._limits.max_bytes
         idle_since_ms = self._now_ms()
-        while left > 0 and sum(map(len, acquired.values())) < RANGES_MAX:
-            brought = self._member.acquire(left)
-            if not brought:
-                break
+        ends_at_ms = idle_since_ms + self._limits.acquire_time_ms
+        while min(records_left, bytes_left) > 0 and sum(map(len, acquired.values())) < RANGES_MAX:
+            brought = self._member.acquire(records_left, waits=not acquired)
             wanted = self._within_target(brought)
-            if wanted:
-                idle_since_ms = self._now_ms()
-            elif self._now_ms() - idle_since_ms > BEYOND_MS:
-                break
             for held in self._new(wanted):
-                acquired.setdefault(held.tp, []).extend(held.ranges)
+                older = acquired.get(held.tp, [])
+                acquired[held.tp] = [*_without(older, held.ranges), *held.ranges]
                 names[held.tp.topic_id] = held.topic
-                left -= sum(each.size for each in held.ranges)
+                records_left -= sum(each.size for each in held.ranges)
+                bytes_left -= held.size_bytes
+            now_ms = self._now_ms()
+            idle_since_ms = now_ms if wanted else idle_since_ms
+            if not brought or now_ms - idle_since_ms > BEYOND_MS or (acquired and now_ms > ends_at_ms):
+                break
         return acquired, names
 
     def _within_target(self, brought: Iterable[AcquiredPartition]) -> list[AcquiredPartition]:
@@ -193,6 +216,17 @@ class SharePlan:
         stored = self._member.settle({tp: _verdicts(shown, self._rejected.get(tp, {}))})
         if tp in stored:
             self._no_longer_owe(tp, [(each.first, each.last) for each in shown])
+
+
+def _without(ranges: Iterable[Acquisition], newer: Iterable[Acquisition]) -> list[Acquisition]:
+    """The ranges without records that were delivered again, because their lock was lost."""
+    by = join(each[:2] for each in newer)
+    return [
+        Acquisition(first, last, each.delivery_count)
+        for each in ranges
+        for first, last, is_newer in cut(each.first, each.last, by)
+        if not is_newer
+    ]
 
 
 def tasks_of(end: ShareOffset, max_records: int | None) -> list[Task]:

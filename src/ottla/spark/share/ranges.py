@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
 __all__ = ["Range", "cut", "join", "subtract"]
 
@@ -23,9 +25,10 @@ def join(*sets: Iterable[Range]) -> list[Range]:
 def cut(first: int, last: int, by: Sequence[Range]) -> list[tuple[int, int, bool]]:
     """A range, split at the boundaries of a set; each part says whether it is in the set."""
     parts: list[tuple[int, int, bool]] = []
-    for begin, end in by:
-        if end < first or begin > last:
-            continue
+    for index in range(bisect_left(by, first, key=itemgetter(1)), len(by)):
+        begin, end = by[index]
+        if begin > last:
+            break
         if begin > first:
             parts.append((first, begin - 1, False))
         parts.append((max(first, begin), min(last, end), True))

@@ -16,7 +16,7 @@ from ottla.spark.clients import client_for, one_sentence
 from ottla.spark.share.decisions import Decisions
 from ottla.spark.share.offsets import ShareOffset, TopicIdPartition
 from ottla.spark.share.options import ShareOptions
-from ottla.spark.share.plan import SharePlan, Task, tasks_of
+from ottla.spark.share.plan import Limits, SharePlan, Task, tasks_of
 from ottla.wire import uuid_text
 
 if TYPE_CHECKING:
@@ -85,9 +85,13 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             from ottla.spark.share.group_member import GroupMember
 
             self._decisions_at()
-            member = GroupMember(self._options)
+            options = self._options
             self._made_plan = SharePlan(
-                member, self._options.group, self._decisions, lambda: time.monotonic() * SECOND_MS
+                GroupMember(options),
+                options.group,
+                self._decisions,
+                lambda: time.monotonic() * SECOND_MS,
+                Limits(options.max_bytes_per_trigger, options.acquire_time_ms),
             )
             if self._stops:
                 self._made_plan.stop_at(self._ends())

@@ -18,10 +18,12 @@ from tests.component.client.share.leaders import (
     QUICK,
     RENEW,
     OneLeader,
+    assigned,
     batch,
     consuming,
     delivery,
     polled,
+    steady,
 )
 from tests.unit.client.running import run
 
@@ -46,18 +48,31 @@ def test_polling_accepts_what_was_polled_before():
     run(body)
 
 
-def test_draining_gives_what_is_under_way_and_asks_for_no_more():
+def test_a_fetch_is_one_request_with_limits_of_its_own():
     async def body() -> None:
         scene = OneLeader([delivery(0, 1)], [delivery(2, 3)])
         async with consuming(scene.cluster, **QUICK) as consumer:
-            assert await consumer.drain() == []
-            brought = []
-            for _ in range(100):
-                brought = brought or await consumer.poll(1) or await consumer.drain()
+            brought = await consumer.fetch(7, 5_000)
             assert [record.offset for each in brought for record in each.records()] == [0, 1]
-            asked = len(scene.leader.epochs)
-            assert await consumer.drain() == []
-            assert len(scene.leader.epochs) == asked
+            (request,) = scene.broker.asked_for("ShareFetch")
+            assert (request.max_records, request.batch_size, request.max_wait_ms) == (7, 7, 5_000)
+            brought = await consumer.fetch(8, 0)
+            assert [record.offset for each in brought for record in each.records()] == [2, 3]
+            assert scene.broker.asked_for("ShareFetch")[1].max_wait_ms == 0
+            assert await consumer.fetch(8, 0) == []
+            assert len(scene.leader.epochs) == 3, "no request is sent ahead"
+
+    run(body)
+
+
+def test_a_fetch_without_an_assignment_waits_no_longer_than_it_may():
+    async def body() -> None:
+        scene = OneLeader([delivery(0)])
+        scene.broker.on("ShareGroupHeartbeat", assigned(), steady())
+        async with consuming(scene.cluster, **QUICK) as consumer:
+            assert await consumer.fetch(1, 0) == []
+            assert await consumer.fetch(1, 20) == []
+            assert scene.leader.epochs == []
 
     run(body)
 
@@ -180,6 +195,8 @@ def test_all_of_a_batch_at_once():
         async with consuming(scene.cluster, **EXPLICIT) as consumer:
             (acquired,) = await polled_batches(consumer)
             records = list(acquired.records())
+            await consumer.renew(acquired)
+            assert scene.leader.said == [(0, 0, 3, RENEW)]
             consumer.reject(records[1])
             with pytest.raises(ConfigurationError, match="offset 1 of jobs-0 is not held"):
                 consumer.accept(acquired)

@@ -6,6 +6,7 @@ import pytest
 
 from ottla.client import ShareConsumer
 from ottla.client.errors import ResponseError
+from ottla.client.share.membership import Membership
 from ottla.wire.errors import ErrorCode
 from tests.component.client.share.leaders import (
     QUICK,
@@ -104,17 +105,26 @@ def test_closing_the_client_closes_the_consumer():
 def test_a_first_assignment_is_asked_for_soon(monkeypatch: pytest.MonkeyPatch):
     """A new group has none in its first answer, and its usual interval is long."""
     monkeypatch.setattr("ottla.client.share.membership.FIRST_INTERVAL_MS", 1)
+    paused: list[float] = []
+    pause = Membership._pause
+
+    async def note(self: Membership, interval_ms: float) -> None:
+        paused.append(interval_ms)
+        await pause(self, interval_ms)
+
+    monkeypatch.setattr(Membership, "_pause", note)
 
     async def body() -> None:
         scene = OneLeader([delivery(0)])
         empty = Heartbeat(
             member_id="m", member_epoch=2, heartbeat_interval_ms=3_600_000, assignment=Heartbeat.Assignment(())
         )
-        scene.broker.on("ShareGroupHeartbeat", empty, assigned(0), steady())
+        scene.broker.on("ShareGroupHeartbeat", empty, empty, empty, assigned(0), steady())
         async with consuming(scene.cluster, **QUICK) as consumer:
             assert len(await polled(consumer)) == 1
 
     run(body)
+    assert paused == [1, 2, 4, 5_000], "each time later, so that a group without a topic is no burden"
 
 
 def test_a_farewell_that_is_refused_holds_nothing_up():
