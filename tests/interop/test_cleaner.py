@@ -14,10 +14,10 @@ from confluent_kafka import Producer
 from ottla.log.checkpoint import parse_offsets
 from ottla.log.cleaner import cleanable, compact
 from ottla.log.config import LogConfig
-from ottla.log.directory import CLEANER_CHECKPOINT, LogDirectory
+from ottla.log.directory import LogDirectory
 from ottla.log.disk import OsDisk
 from ottla.log.files import LogStorage
-from ottla.log.names import TopicPartition
+from ottla.log.names import CLEANER_CHECKPOINT, TopicPartition
 from ottla.log.partition import Partition
 from ottla.log.recovery import load
 from ottla.wire.batch import BatchView, split_batches

@@ -25,9 +25,14 @@ from ottla.log.config import LogConfig
 from ottla.log.disk import Disk, read_all, replace_file
 from ottla.log.files import LogStorage
 from ottla.log.names import (
+    CLEAN_SHUTDOWN_FILE,
+    CLEANER_CHECKPOINT,
     DELETE_SUFFIX,
     FUTURE_SUFFIX,
+    HIGH_WATERMARK_CHECKPOINT,
+    LOG_START_CHECKPOINT,
     PARTITION_METADATA_FILE,
+    RECOVERY_POINT_CHECKPOINT,
     STRAY_SUFFIX,
     TopicPartition,
     marked_directory_name,
@@ -38,22 +43,12 @@ from ottla.log.recovery import LoadRequest
 from ottla.wire.properties import META_PROPERTIES_FILE, MetaProperties, MetaPropertiesError, read_meta_properties
 
 __all__ = [
-    "CLEANER_CHECKPOINT",
-    "CLEAN_SHUTDOWN_FILE",
-    "HIGH_WATERMARK_CHECKPOINT",
-    "LOG_START_CHECKPOINT",
     "METADATA_PARTITION",
-    "RECOVERY_POINT_CHECKPOINT",
     "LogDirectory",
     "RecoveryOffsets",
     "directory_problems",
 ]
 
-RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
-LOG_START_CHECKPOINT: Final = "log-start-offset-checkpoint"
-HIGH_WATERMARK_CHECKPOINT: Final = "replication-offset-checkpoint"
-CLEANER_CHECKPOINT: Final = "cleaner-offset-checkpoint"
-CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
 METADATA_PARTITION: Final = TopicPartition("__cluster_metadata", 0)
 
 NO_BROKER_EPOCH: Final = -1

@@ -16,15 +16,18 @@ from typing import Any, Final, NamedTuple
 
 from ottla import wire
 from ottla.log.checkpoint import CheckpointError, parse_epochs, parse_offsets, parse_partition_metadata
-from ottla.log.directory import (
+from ottla.log.disk import Disk, File, read_all
+from ottla.log.names import (
     CLEAN_SHUTDOWN_FILE,
     CLEANER_CHECKPOINT,
     HIGH_WATERMARK_CHECKPOINT,
+    LEADER_EPOCH_FILE,
     LOG_START_CHECKPOINT,
+    PARTITION_METADATA_FILE,
     RECOVERY_POINT_CHECKPOINT,
+    parse_directory_name,
+    parse_file_name,
 )
-from ottla.log.disk import Disk, File, read_all
-from ottla.log.names import LEADER_EPOCH_FILE, PARTITION_METADATA_FILE, parse_directory_name, parse_file_name
 from ottla.log.producer_snapshot import SnapshotError, parse_snapshot
 from ottla.log.scan import CHUNK_BYTES, find_sound_batches, read_batch
 from ottla.wire import WireError, keyed

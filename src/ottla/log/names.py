@@ -12,15 +12,20 @@ from typing import Final, NamedTuple
 
 __all__ = [
     "CLEANED_SUFFIX",
+    "CLEANER_CHECKPOINT",
+    "CLEAN_SHUTDOWN_FILE",
     "CUT_SUFFIX",
     "DELETED_SUFFIX",
     "DELETE_SUFFIX",
     "FUTURE_SUFFIX",
+    "HIGH_WATERMARK_CHECKPOINT",
     "INDEX_SUFFIX",
     "LEADER_EPOCH_FILE",
+    "LOG_START_CHECKPOINT",
     "LOG_SUFFIX",
     "NAME_LENGTH_MAX",
     "PARTITION_METADATA_FILE",
+    "RECOVERY_POINT_CHECKPOINT",
     "SNAPSHOT_SUFFIX",
     "STRAY_SUFFIX",
     "SWAP_SUFFIX",
@@ -47,6 +52,12 @@ CUT_SUFFIX: Final = ".cut"
 
 LEADER_EPOCH_FILE: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA_FILE: Final = "partition.metadata"
+
+RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
+LOG_START_CHECKPOINT: Final = "log-start-offset-checkpoint"
+HIGH_WATERMARK_CHECKPOINT: Final = "replication-offset-checkpoint"
+CLEANER_CHECKPOINT: Final = "cleaner-offset-checkpoint"
+CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
 
 DELETE_SUFFIX: Final = "-delete"
 STRAY_SUFFIX: Final = "-stray"

@@ -9,13 +9,8 @@ import pytest
 
 from ottla.broker.loop.clock import ShiftedClock
 from ottla.log.checkpoint import parse_offsets
-from ottla.log.directory import (
-    HIGH_WATERMARK_CHECKPOINT,
-    LOG_START_CHECKPOINT,
-    RECOVERY_POINT_CHECKPOINT,
-)
 from ottla.log.disk import OsDisk, OsFile
-from ottla.log.names import TopicPartition
+from ottla.log.names import HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, RECOVERY_POINT_CHECKPOINT, TopicPartition
 from tests.component.broker.raw_client import TIMEOUT_S, batch, running_node
 
 

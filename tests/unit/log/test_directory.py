@@ -7,19 +7,11 @@ from typing import Any
 
 import pytest
 
-from ottla.log.directory import (
-    CLEAN_SHUTDOWN_FILE,
-    CLEANER_CHECKPOINT,
-    LOG_START_CHECKPOINT,
-    METADATA_PARTITION,
-    LogDirectory,
-    directory_problems,
-    remove_tree,
-)
+from ottla.log.directory import METADATA_PARTITION, LogDirectory, directory_problems, remove_tree
 from ottla.log.disk import OsDisk
 from ottla.log.errors import StorageError
 from ottla.log.files import LogStorage
-from ottla.log.names import TopicPartition
+from ottla.log.names import CLEAN_SHUTDOWN_FILE, CLEANER_CHECKPOINT, LOG_START_CHECKPOINT, TopicPartition
 from ottla.log.partition import Partition, create_partition_directory
 from ottla.log.recovery import load
 from ottla.wire.properties import MetaProperties, write_meta_properties

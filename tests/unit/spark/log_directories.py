@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ottla.log.checkpoint import format_offsets
-from ottla.log.directory import CLEAN_SHUTDOWN_FILE, HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT
-from ottla.log.names import TopicPartition
+from ottla.log.names import CLEAN_SHUTDOWN_FILE, HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, TopicPartition
 from ottla.log.partition import Partition
 from ottla.log.producer_state import Origin, Verification
 from ottla.spark.log.directory import PartitionFiles, find_partitions

@@ -5,8 +5,7 @@ import traceback
 import pytest
 
 from ottla.client.errors import ConfigurationError
-from ottla.spark.clients import one_sentence
-from ottla.spark.errors import OttlaSparkError
+from ottla.spark.errors import OttlaSparkError, one_sentence
 from ottla.wire.fault import WireError
 
 

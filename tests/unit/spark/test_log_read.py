@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ottla.log.directory import CLEAN_SHUTDOWN_FILE, HIGH_WATERMARK_CHECKPOINT
+from ottla.log.names import CLEAN_SHUTDOWN_FILE, HIGH_WATERMARK_CHECKPOINT
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.log.read import TaskReport
 from ottla.spark.log.storage import Entry, LocalStorage, SourceFile

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual
 
-from ottla.log.directory import CLEAN_SHUTDOWN_FILE
-from ottla.log.names import TopicPartition
+from ottla.log.names import CLEAN_SHUTDOWN_FILE, TopicPartition
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.log.options import LogOptions, with_paths
 from ottla.spark.log.readers import LogPushdownReader, LogReader, LogStreamReader

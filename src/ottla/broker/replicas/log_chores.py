@@ -8,16 +8,10 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.replicas.checkpoint_writer import CheckpointWriter
 from ottla.log.config import LONG_MAX
-from ottla.log.directory import (
-    CLEANER_CHECKPOINT,
-    HIGH_WATERMARK_CHECKPOINT,
-    LogDirectory,
-    RecoveryOffsets,
-    remove_tree,
-)
+from ottla.log.directory import LogDirectory, RecoveryOffsets, remove_tree
 from ottla.log.disk import Disk
 from ottla.log.errors import LogError, StorageError
-from ottla.log.names import TopicPartition
+from ottla.log.names import CLEANER_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT, TopicPartition
 from ottla.log.partition import Partition
 from ottla.log.retention import apply_retention
 

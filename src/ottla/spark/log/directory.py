@@ -15,15 +15,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ottla.log.checkpoint import CheckpointError, parse_offsets, parse_partition_metadata
-from ottla.log.directory import (
+from ottla.log.names import (
     CLEAN_SHUTDOWN_FILE,
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_CHECKPOINT,
-    RECOVERY_POINT_CHECKPOINT,
-)
-from ottla.log.names import (
     LOG_SUFFIX,
     PARTITION_METADATA_FILE,
+    RECOVERY_POINT_CHECKPOINT,
     SNAPSHOT_SUFFIX,
     TopicPartition,
     parse_directory_name,

@@ -7,11 +7,11 @@ the batches are read from the beginning.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from functools import cached_property
+from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
-
-import numpy as np
 
 from ottla.log.names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, file_name
 from ottla.log.scan import find_batch, read_batch, walk_headers
@@ -30,8 +30,8 @@ __all__ = ["BatchPosition", "Segment"]
 
 TAIL_BYTES: Final = 1 << 20
 """How much of a log's end has its checksums verified."""
-_OFFSET_ENTRY: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
-_TIME_ENTRY: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
+_OFFSET_ENTRY: Final = Struct(">ii")
+_TIME_ENTRY: Final = [("timestamp", ">i8"), ("offset", ">i4")]
 _TXN_ENTRY: Final = TxnIndex.ENTRY
 
 
@@ -40,6 +40,42 @@ class BatchPosition(NamedTuple):
 
     position: int
     base_offset: int
+
+
+class OffsetEntry(NamedTuple):
+    offset: int
+    """The last one of the batch."""
+    position: int
+
+
+class OffsetIndex:
+    """The entries of a segment's offset index, up to the unfilled ones at its end.
+
+    Entries are read one by one, as a search comes by: planners are processes of their own, and to import numpy would
+    take longer than the whole plan.
+    """
+
+    def __init__(self, data: bytes, base_offset: int, size_bytes: int) -> None:
+        self._data = data
+        self._base_offset = base_offset
+        # Positions rise from above 0, for no entry is for the first batch. Unfilled entries are 0.
+        places = range(len(data) // _OFFSET_ENTRY.size)
+        self._count = bisect_left(places, True, key=lambda index: not 0 < self[index].position < size_bytes)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, index: int) -> OffsetEntry:
+        offset, position = _OFFSET_ENTRY.unpack_from(self._data, index * _OFFSET_ENTRY.size)
+        return OffsetEntry(self._base_offset + offset, position)
+
+    def last_up_to(self, offset: int) -> int:
+        """The number of the last entry whose offset is not after this one; -1 if there is none."""
+        return bisect_right(range(self._count), offset, key=lambda index: self[index].offset) - 1
+
+    def first_from(self, position: int) -> int:
+        """The number of the first entry at a position or after it; the number of all if there is none."""
+        return bisect_left(range(self._count), position, key=lambda index: self[index].position)
 
 
 class Segment:
@@ -76,16 +112,8 @@ class Segment:
     # --- offsets ------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def offset_entries(self) -> tuple[Int64s, Int64s]:
-        """Last offsets of batches and their positions, up to the first invalid entry."""
-        data = self._index(INDEX_SUFFIX)
-        entries = np.frombuffer(data, _OFFSET_ENTRY, len(data) // _OFFSET_ENTRY.itemsize)
-        offsets, positions = entries["offset"].astype(np.int64), entries["position"].astype(np.int64)
-        # No entry is for the first batch, so positions increase from above 0; unfilled entries are 0.
-        rises = (np.diff(positions, prepend=0) > 0) & (np.diff(offsets, prepend=-1) > 0)
-        rises &= positions < self.size_bytes
-        count = len(rises) if rises.all() else int(np.argmin(rises))
-        return offsets[:count] + self.base_offset, positions[:count]
+    def offset_index(self) -> OffsetIndex:
+        return OffsetIndex(self._index(INDEX_SUFFIX), self.base_offset, self.size_bytes)
 
     def headers(self, position: int = 0) -> Iterator[tuple[int, AnyBatch]]:
         """Position and header of each batch from a position on, up to the first invalid one."""
@@ -93,17 +121,16 @@ class Segment:
 
     def header_at(self, index: int) -> AnyBatch | None:
         """The header of the batch of an entry in the offset index; None if the entry is wrong."""
-        offsets, positions = self.offset_entries
-        found = next(self.headers(int(positions[index])), None)
-        return found[1] if found is not None and found[1].last_offset == offsets[index] else None
+        offset, position = self.offset_index[index]
+        found = next(self.headers(position), None)
+        return found[1] if found is not None and found[1].last_offset == offset else None
 
     def position_before(self, offset: int) -> int:
         """The position at which to start the search for the batch with an offset; 0 if the index does not help."""
-        offsets, positions = self.offset_entries
-        index = int(np.searchsorted(offsets, offset, side="right")) - 1
+        index = self.offset_index.last_up_to(offset)
         if index < 0 or self.header_at(index) is None:
             return 0
-        return int(positions[index])
+        return self.offset_index[index].position
 
     def batch_at(self, offset: int) -> BatchPosition | None:
         """The batch with an offset, or else the first one after it; None if the segment ends before."""
@@ -126,16 +153,16 @@ class Segment:
 
     def _indexed_batches(self, wanted: list[int]) -> list[BatchPosition]:
         """The first indexed batch at or after each position, as far as the index goes; none if it is wrong."""
-        _, positions = self.offset_entries
+        entries = self.offset_index
         found: dict[int, BatchPosition] = {}
         for position in wanted:
-            index = int(np.searchsorted(positions, position))
-            if index == len(positions):
+            index = entries.first_from(position)
+            if index == len(entries):
                 break
             header = self.header_at(index)
             if header is None:
                 return []
-            found[index] = BatchPosition(int(positions[index]), header.base_offset)
+            found[index] = BatchPosition(entries[index].position, header.base_offset)
         return list(found.values())
 
     def _walked_batches(self, wanted: list[int], start: int) -> list[BatchPosition]:
@@ -153,9 +180,8 @@ class Segment:
 
     def end(self) -> tuple[int, int]:
         """The end position of the valid batches and the offset after them; for the last segment, which may be torn."""
-        offsets, positions = self.offset_entries
-        index = int(np.searchsorted(positions, self.size_bytes - TAIL_BYTES, side="right")) - 1
-        start = self.position_before(int(offsets[index])) if index >= 0 else 0
+        index = self.offset_index.first_from(self.size_bytes - TAIL_BYTES + 1) - 1
+        start = self.position_before(self.offset_index[index].offset) if index >= 0 else 0
         position, end_offset = start, self.base_offset
         tail: list[tuple[int, int, int]] = []
         for position, header in self.headers(start):
@@ -190,8 +216,10 @@ class Segment:
     @cached_property
     def time_entries(self) -> tuple[Int64s, Int64s]:
         """Largest timestamps so far, and the last offsets of their batches."""
-        data = self._index(TIME_INDEX_SUFFIX)
-        entries = np.frombuffer(data, _TIME_ENTRY, len(data) // _TIME_ENTRY.itemsize)
+        import numpy as np
+
+        data, entry = self._index(TIME_INDEX_SUFFIX), np.dtype(_TIME_ENTRY)
+        entries = np.frombuffer(data, entry, len(data) // entry.itemsize)
         timestamps, offsets = entries["timestamp"].astype(np.int64), entries["offset"].astype(np.int64)
         rises = (np.diff(timestamps, prepend=-1) > 0) & (timestamps > 0)
         rises[1:] &= np.diff(offsets) > 0
@@ -203,15 +231,15 @@ class Segment:
         timestamps, offsets = self.time_entries
         if INDEX_SUFFIX not in self.indexes or not len(timestamps) or timestamps[-1] >= timestamp:
             return False
-        indexed, _ = self.offset_entries
+        indexed = self.offset_index
         # A closed segment's time index ends with its newest batch, mostly the last one. If that is before the last
         # entry of the other index, either older records follow or the file is truncated.
-        return len(indexed) == 0 or bool(offsets[-1] >= indexed[-1])
+        return len(indexed) == 0 or bool(offsets[-1] >= indexed[len(indexed) - 1].offset)
 
     def first_at(self, timestamp: int, from_offset: int) -> int | None:
         """The first offset from `from_offset` on whose record is not older than a time."""
         timestamps, offsets = self.time_entries
-        index = int(np.searchsorted(timestamps, timestamp)) - 1
+        index = int(timestamps.searchsorted(timestamp)) - 1
         after = max(int(offsets[index]) if index >= 0 else self.base_offset, from_offset)
         for position, header in self.headers(self.position_before(after)):
             if header.max_timestamp >= timestamp and header.last_offset >= from_offset:

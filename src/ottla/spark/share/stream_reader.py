@@ -12,7 +12,8 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 from ottla.client.client import Client
 from ottla.client.metadata import TopicPartition
 from ottla.client.offsets import LATEST, list_offsets
-from ottla.spark.clients import client_for, one_sentence
+from ottla.spark.clients import client_for
+from ottla.spark.errors import one_sentence
 from ottla.spark.share.decisions import Decisions
 from ottla.spark.share.offsets import ShareOffset, TopicIdPartition
 from ottla.spark.share.options import ShareOptions

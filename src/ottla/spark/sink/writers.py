@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from ottla.client.blocking import BlockingClient
-from ottla.spark.clients import client_for, forget_client, one_sentence
-from ottla.spark.errors import OttlaSparkError
+from ottla.spark.clients import client_for, forget_client
+from ottla.spark.errors import OttlaSparkError, one_sentence
 from ottla.spark.sink.columns import Columns
 from ottla.spark.sink.exactly_once import Prepared, Task, prepare
 from ottla.spark.sink.options import SinkOptions
