@@ -48,10 +48,10 @@ def parser(description: str | None) -> argparse.ArgumentParser:
 
 
 @contextmanager
-def running(options: argparse.Namespace) -> Iterator[Setup]:
+def running(options: argparse.Namespace, **settings: object) -> Iterator[Setup]:
     """A broker and a session on two cores."""
     kind = ApacheKafka if options.broker == "apache" else OttlaServe
-    with tempfile.TemporaryDirectory(prefix="ottla-bench-") as base, kind(Path(base) / "broker") as broker:
+    with tempfile.TemporaryDirectory(prefix="ottla-bench-") as base, kind(Path(base) / "broker", **settings) as broker:
         spark = new_session(options.memory)
         try:
             yield Setup(spark, broker)
@@ -116,10 +116,10 @@ def measurements(name: str, seconds: Mapping[str, Sequence[float]]) -> list[Meas
 def table(name: str, windows: Windows, records: int) -> list[str]:
     medians = {each: statistics.median(values) for each, values in windows.seconds.items()}
     lines = [f"{name} (others took {windows.foreign:.0%} of the machine)"]
-    lines.append(f"  {'':20}{'rows/s':>12}{'range':>25}{'of Spark':>10}{'workers':>10}")
+    lines.append(f"  {'':28}{'rows/s':>12}{'range':>25}{'of Spark':>10}{'workers':>10}")
     for each, values in windows.seconds.items():
         span = f"{records / max(values):,.0f}..{records / min(values):,.0f}"
         ratio = f"{medians[THEIRS] / medians[each]:.2f}x" if THEIRS in medians else ""
         rate = records / medians[each]
-        lines.append(f"  {each:20}{rate:>12,.0f}{span:>25}{ratio:>10}{windows.memory[each] // MIB:>6} MiB")
+        lines.append(f"  {each:28}{rate:>12,.0f}{span:>25}{ratio:>10}{windows.memory[each] // MIB:>6} MiB")
     return lines

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
-from ottla.client.errors import ClientError
-from ottla.wire.fault import WireError
-
-__all__ = ["OttlaSparkError", "explain_error", "one_sentence"]
+__all__ = ["OttlaSparkError", "explain_error"]
 
 CAUSES_MAX: Final = 20
 """Chains of causes are short; the bound guards against a cycle."""
@@ -20,20 +16,6 @@ _PYTHON: Final = re.compile(r"^\s*[\w.]*(?:Error|Exception|Interrupt|Exit)(?:: .
 
 class OttlaSparkError(Exception):
     """An error of a query, in one sentence that names the option, the partition or the file."""
-
-
-@contextmanager
-def one_sentence() -> Iterator[None]:
-    """Errors reach Spark as one sentence, without a traceback.
-
-    Our own errors are created again, because an exception keeps its traceback.
-    """
-    try:
-        yield
-    except (ClientError, WireError, OttlaSparkError) as error:
-        raise OttlaSparkError(str(error)) from None
-    except OSError as error:
-        raise OttlaSparkError(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from None
 
 
 def explain_error(error: BaseException) -> str:

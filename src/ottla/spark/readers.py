@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from ottla.spark.errors import one_sentence
 from ottla.spark.filters import EVERYTHING, Bounds, bounds_of
 from ottla.spark.offsets import SourceOffset
+from ottla.spark.query_errors import one_sentence
 from ottla.spark.range_options import RangeOptions
 
 if TYPE_CHECKING:

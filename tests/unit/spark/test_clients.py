@@ -5,7 +5,8 @@ import traceback
 import pytest
 
 from ottla.client.errors import ConfigurationError
-from ottla.spark.errors import OttlaSparkError, one_sentence
+from ottla.spark.errors import OttlaSparkError
+from ottla.spark.query_errors import one_sentence
 from ottla.wire.fault import WireError
 
 

@@ -6,11 +6,11 @@ from types import ModuleType
 
 import pytest
 
-from ottla.log.directory import CLEAN_SHUTDOWN_FILE, HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT
-from ottla.log.names import TopicPartition
+from ottla.log.names import CLEAN_SHUTDOWN_FILE, HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, TopicPartition
+from ottla.log.scan import walk_headers
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.log.directory import find_partitions
-from ottla.spark.log.storage import ArrowStorage, LocalStorage, storage_of
+from ottla.spark.log.storage import BLOCK_BYTES, ArrowStorage, FsspecStorage, LocalStorage, storage_of
 from ottla.spark.log.view import PartitionView
 from ottla.wire import uuid_text
 from tests.unit.log.logs import TOPIC_ID
@@ -174,10 +174,11 @@ def test_a_growing_log_ends_further_at_each_look(tmp_path: Path):
 # --- storage ----------------------------------------------------------------------------------------------------------
 
 
-def test_paths_with_a_scheme_go_to_pyarrow(tmp_path: Path):
+def test_paths_with_a_scheme_go_to_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert isinstance(storage_of(str(tmp_path))[0], LocalStorage)
     assert storage_of(f"file://{tmp_path}/")[1] == str(tmp_path)
     assert isinstance(storage_of("mock:///logs")[0], ArrowStorage)
+    monkeypatch.setitem(sys.modules, "fsspec.core", None)
     with pytest.raises(OttlaSparkError, match=r"^option path: nowhere://x is on a file system that pyarrow does not"):
         storage_of("nowhere://x")
 
@@ -214,6 +215,7 @@ class Elsewhere:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.forgotten = 0
+        self.reads = 0
 
     def invalidate_cache(self, path: str | None = None) -> None:
         self.forgotten += 1
@@ -225,20 +227,16 @@ class Elsewhere:
         kind = "directory" if found.is_dir() else "file"
         return {"name": path, "type": kind, "size": found.stat().st_size}
 
-    def isdir(self, path: str) -> bool:
-        return (self.root / path).is_dir()
+    def ls(self, path: str, detail: bool) -> list[dict[str, object]]:
+        assert detail
+        if self.info(path)["type"] == "file":
+            return [self.info(path)]
+        inside = [self.info(f"{path}/{each.name}") for each in (self.root / path).iterdir()]
+        return [self.info(path), *inside]  # object stores may have an object with the name of the directory
 
-    def isfile(self, path: str) -> bool:
-        return (self.root / path).is_file()
-
-    def exists(self, path: str) -> bool:
-        return (self.root / path).exists()
-
-    def find(self, path: str, **_options: object) -> dict[str, dict[str, object]]:
-        return {f"{path}/{each.name}": self.info(f"{path}/{each.name}") for each in (self.root / path).iterdir()}
-
-    def open(self, path: str, mode: str = "rb") -> object:
-        return (self.root / path).open(mode)
+    def cat_file(self, path: str, start: int, end: int) -> bytes:
+        self.reads += 1
+        return (self.root / path).read_bytes()[start:end]
 
 
 def test_what_pyarrow_does_not_know_goes_to_fsspec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -254,3 +252,24 @@ def test_what_pyarrow_does_not_know_goes_to_fsspec(tmp_path: Path, monkeypatch: 
     assert system.forgotten > 1
     with pytest.raises(OttlaSparkError, match=r"^option path: elsewhere://nothing does not exist$"):
         find_partitions(["elsewhere://nothing"], lambda _: True)
+    with pytest.raises(OttlaSparkError, match=r"^option path: elsewhere://logs/meta.properties is not a directory$"):
+        find_partitions(["elsewhere://logs/meta.properties"], lambda _: True)
+    with pytest.raises(FileNotFoundError):
+        FsspecStorage(system).open("logs")
+
+
+def test_walking_along_a_far_file_takes_few_reads(tmp_path: Path):
+    filled(tmp_path, batches=2_500, segment_bytes=1 << 30)
+    system = Elsewhere(tmp_path)
+    file = FsspecStorage(system).open(f"orders-0/{0:020d}.log")
+    assert len(list(walk_headers(file, 0, file.size()))) == 2_500
+    assert system.reads == -(-file.size() // BLOCK_BYTES)
+
+
+def test_errors_of_any_file_system_name_the_file(tmp_path: Path):
+    class Refusing(Elsewhere):
+        def ls(self, path: str, detail: bool) -> list[dict[str, object]]:
+            raise LookupError("no credentials\nwere found")
+
+    with pytest.raises(OSError, match=r"^logs: no credentials$"):
+        FsspecStorage(Refusing(tmp_path)).list("logs")

@@ -2,13 +2,16 @@
 
 A path with a scheme (`s3://bucket/kafka-logs`) is opened with pyarrow, or with fsspec, if it is installed and pyarrow
 does not know the scheme. All others are files of this machine. Nothing is ever written or locked.
+
+Reading elsewhere is a request to an object store, and takes much longer than its bytes. So a small read takes the block
+behind it along: whoever walks along a file asks once for each MiB.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
@@ -18,7 +21,19 @@ from ottla.spark.errors import OttlaSparkError
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-__all__ = ["ArrowStorage", "Entry", "LocalStorage", "SourceFile", "Storage", "absolute", "is_remote", "storage_of"]
+__all__ = [
+    "ArrowStorage",
+    "Entry",
+    "FsspecStorage",
+    "LocalStorage",
+    "SourceFile",
+    "Storage",
+    "absolute",
+    "is_remote",
+    "storage_of",
+]
+
+BLOCK_BYTES: Final = 1 << 20
 
 _SCHEME: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://")
 _FILE_SCHEME: Final = "file://"
@@ -66,24 +81,17 @@ def storage_of(path: str) -> tuple[Storage, str]:
     """The storage of a path, and the path within it."""
     if not is_remote(path):
         return LocalStorage(), absolute(path)
-    system, inner = _file_system(path)
-    return ArrowStorage(system), inner.rstrip("/")
-
-
-def _file_system(uri: str) -> tuple[FileSystem, str]:
     import pyarrow as pa
     from pyarrow import fs
 
     try:
-        system, inner = fs.FileSystem.from_uri(uri)
+        system, inner = fs.FileSystem.from_uri(path)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        return _fsspec(uri, str(error).splitlines()[0])
-    return system, str(inner)
+        return _fsspec(path, str(error).splitlines()[0])
+    return ArrowStorage(system), str(inner).rstrip("/")
 
 
-def _fsspec(uri: str, why: str) -> tuple[FileSystem, str]:
-    from pyarrow import fs
-
+def _fsspec(uri: str, why: str) -> tuple[Storage, str]:
     try:
         url_to_fs = import_module("fsspec.core").url_to_fs
     except ImportError:
@@ -94,7 +102,7 @@ def _fsspec(uri: str, why: str) -> tuple[FileSystem, str]:
     except (ValueError, ImportError) as error:
         raise OttlaSparkError(f"option path: {uri}: {error}") from None
     system.invalidate_cache()  # it may have cached an older listing
-    return fs.PyFileSystem(fs.FSSpecHandler(system)), str(inner)
+    return FsspecStorage(system), str(inner).rstrip("/")
 
 
 # --- this machine -----------------------------------------------------------------------------------------------------
@@ -143,7 +151,7 @@ class _LocalFile:
 
 
 class ArrowStorage:
-    """A file system of pyarrow, or of fsspec through it."""
+    """A file system of pyarrow."""
 
     def __init__(self, system: FileSystem) -> None:
         self._system = system
@@ -157,20 +165,57 @@ class ArrowStorage:
 
     def open(self, path: str) -> SourceFile:
         with _named(path):
-            return _ArrowFile(path, self._system.open_input_file(path))
+            file = self._system.open_input_file(path)
+            return _RemoteFile(path, file.size(), lambda start, end: file.read_at(end - start, start), file.close)
 
 
-class _ArrowFile:
-    def __init__(self, path: str, file: Any) -> None:
+class FsspecStorage:
+    """A file system of fsspec. Ranges are read as they are: its file objects read ahead, by 50 MiB on S3."""
+
+    def __init__(self, system: Any) -> None:
+        self._system = system
+
+    def list(self, path: str) -> list[Entry]:
+        with _named(path):
+            found = self._system.ls(path, detail=True)
+        inside = [each for each in found if each["name"].strip("/") != path.strip("/")]
+        if len(found) == 1 and not inside and found[0]["type"] == "file":
+            raise NotADirectoryError(path)
+        return [
+            Entry(each["name"].rstrip("/").rpartition("/")[2], each["type"] == "directory", each["size"] or 0)
+            for each in inside
+        ]
+
+    def open(self, path: str) -> SourceFile:
+        with _named(path):
+            info = self._system.info(path)
+        if info["type"] == "directory":
+            raise FileNotFoundError(path)
+        return _RemoteFile(path, info["size"], lambda start, end: self._system.cat_file(path, start=start, end=end))
+
+
+class _RemoteFile:
+    """Keeps the block that was read last. Its size is that when it was opened."""
+
+    def __init__(
+        self, path: str, size: int, fetch: Callable[[int, int], bytes], close: Callable[[], None] = lambda: None
+    ) -> None:
         self._path = path
-        self._file = file
+        self._size = size
+        self._fetch = fetch
+        self._start = 0
+        self._block = b""
+        self.close = close
 
     def read(self, size: int, position: int) -> bytes:
-        rest = self.size() - position
-        if rest <= 0:
+        end = min(position + size, self._size)
+        if position >= end:
             return b""
-        with _named(self._path):
-            return bytes(self._file.read_at(min(size, rest), position))
+        if not self._start <= position < end <= self._start + len(self._block):
+            with _named(self._path):
+                self._block = bytes(self._fetch(position, min(max(end, position + BLOCK_BYTES), self._size)))
+            self._start = position
+        return self._block[position - self._start : end - self._start]
 
     def fill(self, buffer: memoryview, position: int) -> int:
         data = self.read(len(buffer), position)
@@ -178,10 +223,7 @@ class _ArrowFile:
         return len(data)
 
     def size(self) -> int:
-        return int(self._file.size())
-
-    def close(self) -> None:
-        self._file.close()
+        return self._size
 
 
 @contextmanager
@@ -189,7 +231,8 @@ def _named(path: str) -> Iterator[None]:
     """Turns errors of remote file systems into those of local ones."""
     try:
         yield
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise
-    except OSError as error:
-        raise OSError(f"{path}: {str(error).splitlines()[0]}") from error
+    except Exception as error:  # each file system of fsspec has errors of its own
+        reason = str(error).splitlines() or [type(error).__name__]
+        raise OSError(f"{path}: {reason[0]}") from error

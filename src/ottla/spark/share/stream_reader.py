@@ -13,7 +13,7 @@ from ottla.client.client import Client
 from ottla.client.metadata import TopicPartition
 from ottla.client.offsets import LATEST, list_offsets
 from ottla.spark.clients import client_for
-from ottla.spark.errors import one_sentence
+from ottla.spark.query_errors import one_sentence
 from ottla.spark.share.decisions import Decisions
 from ottla.spark.share.offsets import ShareOffset, TopicIdPartition
 from ottla.spark.share.options import ShareOptions

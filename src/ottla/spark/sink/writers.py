@@ -10,7 +10,8 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from ottla.client.blocking import BlockingClient
 from ottla.spark.clients import client_for, forget_client
-from ottla.spark.errors import OttlaSparkError, one_sentence
+from ottla.spark.errors import OttlaSparkError
+from ottla.spark.query_errors import one_sentence
 from ottla.spark.sink.columns import Columns
 from ottla.spark.sink.exactly_once import Prepared, Task, prepare
 from ottla.spark.sink.options import SinkOptions
