@@ -1,16 +1,16 @@
-"""Bounds of topics, partitions, offsets and times, from a query's filters: the rest need not be read.
+"""Bounds of topics, partitions, offsets and times, and values of columns, from a query's filters.
 
-Filters narrow the plan and are returned to Spark, which applies them to every row: a bound may be too wide, never too
-narrow. pyspark's filters are distinguished by class name, so that this module works without pyspark.
+The rest need not be read. Filters are returned to Spark, which applies them to every row: a bound may be too wide,
+never too narrow. pyspark's filters are distinguished by class name, so that this module works without pyspark.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
-__all__ = ["EVERYTHING", "Bounds", "bounds_of"]
+__all__ = ["EVERYTHING", "Bounds", "bounds_of", "values_of"]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -40,15 +40,32 @@ class Bounds(NamedTuple):
 EVERYTHING: Final = Bounds()
 
 
-def bounds_of(filters: Iterable[Any]) -> Bounds:
-    """The bounds of all filters together."""
+def bounds_of(filters: Iterable[Any], prefix: str = "") -> Bounds:
+    """The bounds of all filters together. `prefix` is what the names of the columns with bounds begin with."""
     bounds = EVERYTHING
+    for column, kind, value in _comparisons(filters):
+        narrow = _NARROW.get(column.removeprefix(prefix)) if column.startswith(prefix) else None
+        if narrow is not None:
+            bounds = narrow(bounds, kind, value)
+    return bounds
+
+
+def values_of(filters: Iterable[Any]) -> dict[str, frozenset[str | int]]:
+    """Columns of texts and numbers -> the only values that the filters accept; none of them is null."""
+    found: dict[str, frozenset[str | int]] = {}
+    for column, kind, value in _comparisons(filters):
+        listed = value if kind == "In" else [value] if kind in ("EqualTo", "EqualNullSafe") else None
+        if listed is not None and all(isinstance(each, str | int) for each in listed):
+            found[column] = frozenset(listed) & found.get(column, frozenset(listed))
+    return found
+
+
+def _comparisons(filters: Iterable[Any]) -> Iterator[tuple[str, str, Any]]:
+    """The column, the kind and the value of each filter on a whole column."""
     for each in filters:
         attribute: tuple[str, ...] = getattr(each, "attribute", ())
-        narrow = _NARROW.get(attribute[0]) if len(attribute) == 1 else None
-        if narrow is not None:
-            bounds = narrow(bounds, type(each).__name__, getattr(each, "value", None))
-    return bounds
+        if len(attribute) == 1:
+            yield attribute[0], type(each).__name__, getattr(each, "value", None)
 
 
 def _values(kind: str, value: Any) -> frozenset[Any] | None:

@@ -6,13 +6,13 @@ objects often and in several processes, which share no state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from ottla.spark.filters import EVERYTHING, Bounds, bounds_of
+from ottla.spark.filters import EVERYTHING, Bounds, bounds_of, values_of
 from ottla.spark.offsets import SourceOffset
 from ottla.spark.query_errors import one_sentence
 from ottla.spark.range_options import RangeOptions
@@ -34,6 +34,8 @@ class RangeReader(DataSourceReader, Generic[OptionsT]):
     def __init__(self, options: OptionsT) -> None:
         self._options = options
         self._bounds = EVERYTHING
+        self._values: Mapping[str, frozenset[str | int]] = {}
+        """The only values of some columns; a format may leave out rows with others."""
 
     def partitions(self) -> Sequence[InputPartition]:
         with one_sentence():
@@ -56,9 +58,13 @@ class TakesFilters:
     `spark.sql.python.filterPushdown.enabled` is off."""
 
     _bounds: Bounds
+    _values: Mapping[str, frozenset[str | int]]
+    _column_prefix = ""
+    """What the names of the columns for topic, partition, offset and time begin with."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        self._bounds = bounds_of(filters)
+        self._bounds = bounds_of(filters, self._column_prefix)
+        self._values = values_of(filters)
         return filters  # Spark applies them again, because a plan may be too wide
 
 

@@ -122,6 +122,18 @@ def test_tombstones_and_aborted_commits(tables: Tables):
     assert 99 in {row["offset"] for row in uncommitted}
 
 
+def test_filters_and_columns(tables: Tables):
+    frame = tables.frame("OffsetCommit", columns="group,topic,offset,_offset")
+    assert frame.columns == ["_offset", "group", "topic", "offset"]
+    found = frame.where(f"group = '{SIMPLE}' and offset is not null").collect()
+    everything = [row for row in tables.rows("OffsetCommit") if row["group"] == SIMPLE and not row["_tombstone"]]
+    assert sorted((row["_offset"], row["offset"]) for row in found) == sorted(
+        (row["_offset"], row["offset"]) for row in everything
+    )
+    (kind,) = tables.frame("*").where("_record = 'GroupMetadata'").select("_record").distinct().collect()
+    assert kind["_record"] == "GroupMetadata"
+
+
 def test_classic_groups(tables: Tables, cluster: Cluster):
     told = cluster.topics.client.call(groups.describe, CLASSIC)
     (row,) = (row for row in tables.latest("GroupMetadata") if row["group"] == CLASSIC)
@@ -236,10 +248,12 @@ def test_the_metadata_log_gives_the_brokers_own_describe(files: Tables, cluster:
         client.delete(name)
     client.grow(client.create("grown", partitions=1, retention_ms=1234), 3)
     told = client.client.call(_topics, [TOPIC, OTHER, "grown"])
+    newest = {row["Name"]: row["TopicId"] for row in files.latest("Topic")}
+    assert {name: uuid_text(topic.topic_id) for name, topic in told.items()}.items() <= newest.items()
+    assert not any(name.startswith("temporary") for name in newest)
     removed = {row["TopicId"] for row in files.rows("RemoveTopic")}
-    found = {row["Name"]: row["TopicId"] for row in files.rows("Topic") if row["TopicId"] not in removed}
-    assert {name: uuid_text(topic.topic_id) for name, topic in told.items()}.items() <= found.items()
-    assert not any(name.startswith("temporary") for name in found)
+    alive = {row["Name"]: row["TopicId"] for row in files.rows("Topic") if row["TopicId"] not in removed}
+    assert alive == newest
     partitions: dict[tuple[str, int], dict[str, Any]] = {}
     for row in files.rows("Partition"):
         partitions[row["TopicId"], row["PartitionId"]] = row.asDict(recursive=True)
@@ -248,14 +262,17 @@ def test_the_metadata_log_gives_the_brokers_own_describe(files: Tables, cluster:
         if known is not None:
             known |= {name: row[name] for name in ("Isr", "Replicas") if row[name] is not None}
             known |= {"Leader": row["Leader"]} if row["Leader"] != -2 else {}
+    latest = {(row["TopicId"], row["PartitionId"]): row.asDict() for row in files.latest("Partition")}
     for topic in told.values():
         for number, each in topic.partitions.items():
-            known = partitions[uuid_text(topic.topic_id), number]
-            assert (known["Leader"], list(known["Replicas"]), list(known["Isr"])) == (
-                each.leader,
-                list(each.replicas),
-                list(each.isr),
-            )
+            for known in (partitions, latest):
+                found = known[uuid_text(topic.topic_id), number]
+                assert (found["Leader"], list(found["Replicas"]), list(found["Isr"])) == (
+                    each.leader,
+                    list(each.replicas),
+                    list(each.isr),
+                )
+            assert latest[uuid_text(topic.topic_id), number]["LeaderEpoch"] == each.leader_epoch
     configs = {
         (row["ResourceTypeName"], row["ResourceName"], row["Name"]): row["Value"] for row in files.rows("Config")
     }
@@ -306,8 +323,8 @@ def test_errors_name_the_option(tables: Tables):
         == "option record: there is no record type OffsetComit: did you mean OffsetCommit?"
     )
     assert tables.refusal("OffsetCommit", views="latest") == "unknown option views: did you mean view?"
-    assert tables.refusal("Partition", view="latest").startswith(
-        "option view: latest needs a record type that has keys"
+    assert tables.refusal("PartitionChange", view="latest").startswith(
+        "option view: PartitionChangeRecord has no newest rows"
     )
     assert tables.refusal("OffsetCommit", topic="__transaction_state").startswith("option topic: OffsetCommit lies in")
     tables.where = {}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import datasource
 
-from ottla.spark.filters import EVERYTHING, bounds_of
+from ottla.spark.filters import EVERYTHING, bounds_of, values_of
 
 
 def attribute(name: str) -> tuple[str, ...]:
@@ -81,6 +81,25 @@ def test_times_are_milliseconds_that_hold_the_moment():
 )
 def test_others_say_nothing(one: Any):
     assert bounds_of([one]) == EVERYTHING
+
+
+def test_names_of_columns_may_begin_with_something():
+    filters = [filtered("EqualTo", "_partition", 1), filtered("EqualTo", "partition", 2)]
+    assert bounds_of(filters, "_").partitions == {1}
+
+
+def test_values_of_columns():
+    filters = [
+        filtered("EqualTo", "group", "a"),
+        filtered("In", "topic", ["x", "y"]),
+        filtered("EqualTo", "topic", "y"),
+        filtered("GreaterThan", "number", 5),
+        filtered("EqualNullSafe", "empty", None),
+        filtered("In", "some", ["x", None]),
+        filtered("EqualTo", "bytes", bytearray(b"x")),
+        datasource.Not(filtered("EqualTo", "other", 5)),
+    ]
+    assert values_of(filters) == {"group": {"a"}, "topic": {"y"}}
 
 
 COMPARE = {

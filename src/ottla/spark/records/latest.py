@@ -6,14 +6,14 @@ most of them are outdated, so memory grows with the number of keys, not with the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import pyarrow as pa
 
 from ottla.spark.records.decode import DecodedRows
 
-__all__ = ["Newest"]
+__all__ = ["Newest", "newest"]
 
 ROWS_MIN: Final = 100_000
 """Fewer rows are not compacted."""
@@ -30,8 +30,7 @@ class Newest:
 
     def add(self, decoded: DecodedRows) -> None:
         self._batches.append(decoded.rows)
-        tombstones = decoded.rows.column("_tombstone").to_pylist()
-        for key, is_tombstone in zip(decoded.keys, tombstones, strict=True):
+        for key, is_tombstone in zip(decoded.keys, decoded.tombstones, strict=True):
             # Remove and insert, so that the numbers stay in order.
             self._at.pop(key, None)
             if not is_tombstone:
@@ -50,3 +49,11 @@ class Newest:
         """The newest rows of keys that were not deleted, in the order in which they were written."""
         self._thin_out()
         yield from (batch for batch in self._batches if batch.num_rows)
+
+
+def newest(schema: pa.Schema, decoded: Iterable[DecodedRows]) -> Iterator[pa.RecordBatch]:
+    """The newest rows among all."""
+    found = Newest(schema)
+    for each in decoded:
+        found.add(each)
+    return found.batches()

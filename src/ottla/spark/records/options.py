@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.log.names import TopicPartition
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.log.options import ISOLATIONS, PathOptions, with_paths
-from ottla.spark.options import CommonOptions, bad_option, boolean, one_of, option, positive, read_options, text
-from ottla.spark.records.tables import EVERY_RECORD, JSON_COLUMNS, METADATA_TOPICS, Table, find_table
+from ottla.spark.options import CommonOptions, bad_option, boolean, names, one_of, option, positive, read_options, text
+from ottla.spark.range_options import RangeOptions
+from ottla.spark.records.tables import EVERY_RECORD, JSON_COLUMNS, METADATA_TOPICS, STATE_KEYS, Table, find_table
 from ottla.spark.records.types import Column
 from ottla.spark.records.values import ValueRules
 from ottla.spark.topic.options import TopicOptions
 from ottla.wire.keyed import FAMILIES
 
-__all__ = ["ClusterRecordOptions", "PathRecordOptions", "RecordTableOptions", "read_record_options"]
+if TYPE_CHECKING:
+    from ottla.spark.records.decode import Choice
+
+__all__ = ["ClusterRecordOptions", "PathRecordOptions", "RecordRangeOptions", "read_record_options"]
 
 DEFAULT_BATCH_ROWS: Final = 50_000
 SNAPSHOT_SUFFIX: Final = ".checkpoint"
@@ -27,10 +31,11 @@ CLUSTER_TOPICS: Final = tuple(topic for topic in FAMILIES if topic != METADATA_T
 
 @dataclass(frozen=True, repr=False)
 class RecordTableOptions(CommonOptions):
-    """The table, and the form of its values."""
+    """The table, its columns, and the form of its values."""
 
     record: str = option("record", text, "")
     topic: str = option("topic", one_of(*FAMILIES), "")
+    column_names: tuple[str, ...] = option("columns", names, ())
     view: str = option("view", one_of("all", "latest"), "all")
     defaults: bool = option("defaults", boolean, False)
     secrets: bool = option("secrets", boolean, False)
@@ -41,8 +46,16 @@ class RecordTableOptions(CommonOptions):
             raise bad_option("record", "it is required; name a record type such as OffsetCommit, or * for all")
         if self.topic and not self.is_every and self.table.topic != self.topic:
             raise bad_option("topic", f"{self.table.name} lies in {self.table.topic}, not in {self.topic}")
-        if self.is_latest and (self.is_every or self.table.kind != "keyed"):
-            raise bad_option("view", "latest needs a record type that has keys; the metadata log has none")
+        unknown = [name for name in self.column_names if name not in {column.name for column in self._all_columns}]
+        if unknown:
+            known = ", ".join(column.name for column in self._all_columns)
+            raise bad_option("columns", f"there is no column {unknown[0]}; there are {known}")
+        if self.is_latest and self.is_every:
+            raise bad_option("view", "latest needs one record type")
+        if self.is_latest and self.table.kind == "metadata" and not self.is_state:
+            raise bad_option(
+                "view", f"{self.table.name} has no newest rows: it changes or removes what others describe"
+            )
 
     @property
     def is_every(self) -> bool:
@@ -53,8 +66,13 @@ class RecordTableOptions(CommonOptions):
         return find_table(self.record)
 
     @property
-    def table_columns(self) -> tuple[Column, ...]:
+    def _all_columns(self) -> tuple[Column, ...]:
         return JSON_COLUMNS if self.is_every else self.table.columns
+
+    @property
+    def table_columns(self) -> tuple[Column, ...]:
+        """The columns that are read, in the order of the table."""
+        return tuple(each for each in self._all_columns if not self.column_names or each.name in self.column_names)
 
     @property
     def table_topics(self) -> tuple[str, ...]:
@@ -68,6 +86,11 @@ class RecordTableOptions(CommonOptions):
         return self.view == "latest"
 
     @property
+    def is_state(self) -> bool:
+        """Whether rows are the state to which the whole metadata log adds up."""
+        return self.is_latest and self.table.name in STATE_KEYS
+
+    @property
     def has_control(self) -> bool:
         """Whether control records of the quorum are included."""
         return self.is_every or self.table.kind == "control"
@@ -76,11 +99,29 @@ class RecordTableOptions(CommonOptions):
     def values(self) -> ValueRules:
         return ValueRules(self.defaults, self.secrets)
 
+    def choice(self, values: Mapping[str, frozenset[str | int]]) -> Choice:
+        """What a task decodes: the columns, and rows with the values that filters accept."""
+        from ottla.spark.records.decode import Choice
+
+        return Choice(frozenset(self.column_names) or None, values)
+
 
 @dataclass(frozen=True, repr=False)
-class PathRecordOptions(RecordTableOptions, PathOptions):
-    isolation: str = option("isolation", one_of(*ISOLATIONS), "read_committed")
+class RecordRangeOptions(RecordTableOptions, RangeOptions):
+    """The table, and the range of its topic that is read."""
+
     arrow_batch_rows: int = option("arrowBatchRows", positive, DEFAULT_BATCH_ROWS)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        start = self.starting(is_stream=False)
+        if self.is_latest and self.table.kind != "keyed" and start.where != "earliest":
+            raise bad_option(start.option, "the newest rows of the metadata log need all of it")
+
+
+@dataclass(frozen=True, repr=False)
+class PathRecordOptions(RecordRangeOptions, PathOptions):
+    isolation: str = option("isolation", one_of(*ISOLATIONS), "read_committed")
 
     def is_wanted(self, at: TopicPartition) -> bool:
         return super().is_wanted(at) and at.topic in self.table_topics
@@ -96,7 +137,7 @@ class PathRecordOptions(RecordTableOptions, PathOptions):
 
 
 @dataclass(frozen=True, repr=False)
-class ClusterRecordOptions(RecordTableOptions, TopicOptions):
+class ClusterRecordOptions(RecordRangeOptions, TopicOptions):
     isolation_level: str = option("isolation", one_of(*ISOLATIONS), "read_committed")
 
     @property

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.spark.clients import client_for
-from ottla.spark.filters import Bounds
+from ottla.spark.filters import EVERYTHING, Bounds
 from ottla.spark.log.readers import log_tasks
 from ottla.spark.notes import progress, warn
 from ottla.spark.offsets import SourceOffset, TopicPartition
-from ottla.spark.readers import RangeReader, RangeStreamReader
-from ottla.spark.records.options import ClusterRecordOptions, PathRecordOptions, RecordTableOptions
+from ottla.spark.readers import RangeReader, RangeStreamReader, TakesFilters
+from ottla.spark.records.options import ClusterRecordOptions, PathRecordOptions, RecordRangeOptions
 from ottla.spark.records.tables import METADATA_TOPICS
 
 if TYPE_CHECKING:
@@ -20,41 +20,84 @@ if TYPE_CHECKING:
 
     from ottla.spark.log.cluster import LogCluster
     from ottla.spark.log.plan import LogTask
-    from ottla.spark.records.decode import DecodedRows, Decoder
+    from ottla.spark.records.decode import DecodedRows, Decoder, Source
     from ottla.spark.records.quorum import Quorum
     from ottla.spark.records.snapshots import MetadataSnapshot
     from ottla.spark.topic.cluster import Assigned, Cluster
     from ottla.spark.topic.plan import Task
     from ottla.spark.topic.stream_plan import StreamPlan
+    from ottla.wire.columns import Columns
 
-__all__ = ["ClusterRecordReader", "ClusterRecordStreamReader", "PathRecordReader", "PathRecordStreamReader"]
+    Found = tuple[Source, Columns, int, int]
+    """Records of a partition, and the range of offsets that counts."""
+
+__all__ = [
+    "ClusterRecordPushdownReader",
+    "ClusterRecordReader",
+    "ClusterRecordStreamReader",
+    "PathRecordPushdownReader",
+    "PathRecordReader",
+    "PathRecordStreamReader",
+]
 
 METADATA: Final = TopicPartition(METADATA_TOPICS[0], 0)
 OPEN_END: Final = 1 << 62
 
 
-def _decoder(options: RecordTableOptions, batch_rows: int) -> Decoder:
-    from ottla.spark.records.decode import RecordDecoder
-    from ottla.spark.records.json_rows import JsonDecoder
+class _Tables:
+    """The common part of all readers: records become rows of a table."""
 
-    if options.is_every:
-        return JsonDecoder(options.values, batch_rows)
-    return RecordDecoder(options.table, options.values, batch_rows)
+    _options: RecordRangeOptions
+    _values: Mapping[str, frozenset[str | int]] = {}
+
+    def _found(self, task: object) -> Iterator[Found]:
+        """The records of a task."""
+        raise NotImplementedError
+
+    def _rows(self, task: object) -> Iterator[pa.RecordBatch]:
+        from ottla.spark.records.decode import RecordDecoder
+        from ottla.spark.records.json_rows import JsonDecoder
+
+        options, found = self._options, self._found(task)
+        if options.is_every:
+            json_rows = JsonDecoder(options.values, options.arrow_batch_rows, options.choice(self._values))
+            return (each.rows for each in _decoded(json_rows, found))
+        # What the whole log adds up to can be compared with filters only at its end.
+        choice = options.choice({} if options.is_state else self._values)
+        decoder = RecordDecoder(options.table, options.values, options.arrow_batch_rows, choice)
+        if options.is_state:
+            from ottla.spark.records.metadata_state import MetadataState
+
+            return MetadataState(options.table, decoder).rows(found)
+        if options.is_latest:
+            from ottla.spark.records.latest import newest
+
+            return newest(decoder.schema, _decoded(decoder, found))
+        return (each.rows for each in _decoded(decoder, found))
+
+    def _bounds_of_plan(self, bounds: Bounds) -> Bounds:
+        """What filters may leave out of the plan."""
+        if not self._options.is_latest:
+            return bounds
+        # A newer row of a key hides an older one, even if only the older one passes.
+        return bounds._replace(offset_until=None) if self._options.table.kind == "keyed" else EVERYTHING
 
 
-def _newest(decoder: Decoder, decoded: Iterable[DecodedRows]) -> Iterator[pa.RecordBatch]:
-    from ottla.spark.records.latest import Newest
-
-    newest = Newest(decoder.schema)
-    for each in decoded:
-        newest.add(each)
-    return newest.batches()
+def _decoded(decoder: Decoder, found: Iterable[Found]) -> Iterator[DecodedRows]:
+    for each in found:
+        yield from decoder.batches(*each)
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-class _PathTasks:
+class WholeLog(NamedTuple):
+    """The metadata log from its beginning, in one task."""
+
+    parts: tuple[LogTask | MetadataSnapshot, ...]
+
+
+class _PathTasks(_Tables):
     """The common part of both readers of files."""
 
     _options: PathRecordOptions
@@ -65,7 +108,7 @@ class _PathTasks:
         return LogCluster(replace(self._options, paths=self._options.directories))
 
     def _tasks_of(
-        self, cluster: LogCluster, ranges: list[Task], *, is_from_start: bool, is_growing: bool
+        self, cluster: LogCluster, ranges: list[Task], bounds: Bounds, *, is_from_start: bool, is_growing: bool
     ) -> list[LogTask | MetadataSnapshot]:
         """Pieces of the logs, and snapshots that have to be read before them."""
         snapshot = self._snapshot(cluster) if is_from_start else None
@@ -74,7 +117,7 @@ class _PathTasks:
         wanted = [each for each in ranges if each.start < each.until]
         is_latest = self._options.is_latest
         logs = log_tasks(cluster, wanted, self._options, is_growing=is_growing, whole_partitions=is_latest)
-        return [*logs] if snapshot is None else [snapshot, *logs]
+        return [*logs] if snapshot is None or not snapshot.is_in(bounds) else [snapshot, *logs]
 
     def _snapshot(self, cluster: LogCluster) -> MetadataSnapshot | None:
         from ottla.spark.records.snapshots import snapshot_before
@@ -83,14 +126,18 @@ class _PathTasks:
             return None
         return snapshot_before(cluster.view(METADATA).files)
 
-    def _rows(self, task: LogTask | MetadataSnapshot) -> Iterator[pa.RecordBatch]:
+    def _found(self, task: object) -> Iterator[Found]:
         from ottla.spark.log.plan import LogTask
+        from ottla.spark.records.snapshots import MetadataSnapshot
 
-        decoder = _decoder(self._options, self._options.arrow_batch_rows)
-        decoded = self._log_rows(task, decoder) if isinstance(task, LogTask) else _snapshot_rows(task, decoder)
-        return _newest(decoder, decoded) if self._options.is_latest else (each.rows for each in decoded)
+        for each in task.parts if isinstance(task, WholeLog) else (task,):
+            if isinstance(each, LogTask):
+                yield from self._found_in_log(each)
+            else:
+                assert isinstance(each, MetadataSnapshot)
+                yield from _found_in_snapshot(each)
 
-    def _log_rows(self, task: LogTask, decoder: Decoder) -> Iterator[DecodedRows]:
+    def _found_in_log(self, task: LogTask) -> Iterator[Found]:
         from ottla.spark.log.read import TaskReport, read_columns
         from ottla.spark.records.decode import Source
 
@@ -98,7 +145,7 @@ class _PathTasks:
         rules = self._options.read_rules(include_control=task.topic == METADATA.topic and self._options.has_control)
         source = Source(task.topic, task.partition)
         for columns, from_offset, until_offset in read_columns(task, rules, report):
-            yield from decoder.batches(source, columns, from_offset, until_offset)
+            yield source, columns, from_offset, until_offset
         progress(**report.figures(task))
 
 
@@ -106,26 +153,37 @@ def _from(task: Task, offset: int) -> Task:
     return task._replace(start=max(task.start, offset))
 
 
-def _snapshot_rows(snapshot: MetadataSnapshot, decoder: Decoder) -> Iterator[DecodedRows]:
+def _found_in_snapshot(snapshot: MetadataSnapshot) -> Iterator[Found]:
     from ottla.spark.records.decode import Source
     from ottla.spark.records.snapshots import read_snapshot
 
     for columns in read_snapshot(snapshot):
-        yield from decoder.batches(Source(*METADATA), columns, -1, OPEN_END)
+        yield Source(*METADATA), columns, -1, OPEN_END
 
 
 class PathRecordReader(_PathTasks, RangeReader[PathRecordOptions]):
-    def _tasks(self, bounds: Bounds) -> list[LogTask | MetadataSnapshot]:
+    def _tasks(self, bounds: Bounds) -> list[LogTask | MetadataSnapshot | WholeLog]:
         from ottla.spark.records.snapshots import named_snapshots
-        from ottla.spark.topic.plan import plan_batch
 
-        named: list[LogTask | MetadataSnapshot] = [*named_snapshots(self._options.snapshots)]
+        named: list[LogTask | MetadataSnapshot | WholeLog] = [*named_snapshots(self._options.snapshots)]
         if not self._options.directories:
             return named
+        found = self._directory_tasks(self._bounds_of_plan(bounds))
+        if self._options.is_latest and self._options.table_topics == (METADATA.topic,):
+            return [*named, WholeLog(tuple(found))]
+        return [*named, *found]
+
+    def _directory_tasks(self, bounds: Bounds) -> list[LogTask | MetadataSnapshot]:
+        from ottla.spark.topic.plan import plan_batch
+
         cluster = self._cluster()
         ranges = plan_batch(cluster, self._options, bounds)
         is_from_start = self._options.starting(is_stream=False).where == "earliest"
-        return named + self._tasks_of(cluster, ranges, is_from_start=is_from_start, is_growing=False)
+        return self._tasks_of(cluster, ranges, bounds, is_from_start=is_from_start, is_growing=False)
+
+
+class PathRecordPushdownReader(TakesFilters, PathRecordReader):
+    _column_prefix = "_"
 
 
 class PathRecordStreamReader(_PathTasks, RangeStreamReader[PathRecordOptions]):
@@ -141,13 +199,13 @@ class PathRecordStreamReader(_PathTasks, RangeStreamReader[PathRecordOptions]):
         ranges = StreamPlan(cluster, self._options).tasks_between(start, end)
         is_first = end.start is not None  # only the first batch has the start of the query
         is_from_start = is_first and self._options.starting(is_stream=True).where == "earliest"
-        return self._tasks_of(cluster, ranges, is_from_start=is_from_start, is_growing=True)
+        return self._tasks_of(cluster, ranges, EVERYTHING, is_from_start=is_from_start, is_growing=True)
 
 
 # --- clusters ---------------------------------------------------------------------------------------------------------
 
 
-class _ClusterTasks:
+class _ClusterTasks(_Tables):
     """The common part of both readers of clusters."""
 
     _options: ClusterRecordOptions
@@ -164,12 +222,7 @@ class _ClusterTasks:
 
         return Quorum(lambda: client_for(self._options), self._options.poll_timeout_ms)
 
-    def _rows(self, task: Task) -> Iterator[pa.RecordBatch]:
-        decoder = _decoder(self._options, self._options.arrow_batch_rows)
-        decoded = self._decoded(task, decoder)
-        return _newest(decoder, decoded) if self._options.is_latest else (each.rows for each in decoded)
-
-    def _decoded(self, task: Task, decoder: Decoder) -> Iterator[DecodedRows]:
+    def _found(self, task: Task) -> Iterator[Found]:  # type: ignore[override]
         from ottla.spark.records.decode import Source
         from ottla.spark.topic.task_reader import task_columns
 
@@ -181,7 +234,7 @@ class _ClusterTasks:
             else task_columns(lambda: client_for(self._options), task, self._options)
         )
         for each in columns:
-            yield from decoder.batches(Source(*task.at), each, first, task.until)
+            yield Source(*task.at), each, first, task.until
 
 
 class _InternalTopics:
@@ -206,10 +259,16 @@ class ClusterRecordReader(_ClusterTasks, RangeReader[ClusterRecordOptions]):
     def _tasks(self, bounds: Bounds) -> list[Task]:
         from ottla.spark.topic.plan import plan_batch
 
-        options = self._options
+        options, wanted = self._options, self._bounds_of_plan(bounds)
         if options.is_latest:  # one task must see all records of a key
             options = replace(options, min_partitions=None, max_records_per_partition=None)
-        return plan_batch(self._cluster(), options, bounds)
+        if options.is_metadata:  # controllers do not look for times
+            wanted = wanted._replace(time_from_ms=None)
+        return plan_batch(self._cluster(), options, wanted)
+
+
+class ClusterRecordPushdownReader(TakesFilters, ClusterRecordReader):
+    _column_prefix = "_"
 
 
 class ClusterRecordStreamReader(_ClusterTasks, RangeStreamReader[ClusterRecordOptions]):

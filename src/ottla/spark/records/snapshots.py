@@ -19,6 +19,7 @@ from ottla.wire.columns import decode_columns
 from ottla.wire.fault import WireError
 
 if TYPE_CHECKING:
+    from ottla.spark.filters import Bounds
     from ottla.spark.log.directory import PartitionFiles
     from ottla.wire.columns import Columns
 
@@ -32,6 +33,11 @@ class MetadataSnapshot(NamedTuple):
     uri: str
     end_offset: int
     """The first offset that it does not replace."""
+
+    def is_in(self, bounds: Bounds) -> bool:
+        """Whether filters may accept its records, which have the last offset that it replaces."""
+        start, until = bounds.clip(self.end_offset - 1, self.end_offset)
+        return start < until
 
 
 def named_snapshot(uri: str) -> MetadataSnapshot | None:

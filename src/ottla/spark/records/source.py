@@ -27,11 +27,15 @@ class RecordsDataSource(DataSource):
         return ddl(self._options().table_columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        from ottla.spark.records import readers
         from ottla.spark.records.options import PathRecordOptions
-        from ottla.spark.records.readers import ClusterRecordReader, PathRecordReader
 
         options = self._options().for_batch()
-        return PathRecordReader(options) if isinstance(options, PathRecordOptions) else ClusterRecordReader(options)
+        if isinstance(options, PathRecordOptions):
+            of_files = readers.PathRecordPushdownReader if options.pushdown else readers.PathRecordReader
+            return of_files(options)
+        of_cluster = readers.ClusterRecordPushdownReader if options.pushdown else readers.ClusterRecordReader
+        return of_cluster(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from ottla.spark.options import bad_option

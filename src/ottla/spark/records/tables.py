@@ -6,9 +6,10 @@ the fields of all versions. A numeric code is followed by a column with its name
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from difflib import get_close_matches
 from functools import cache
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.records.states import names_of
@@ -25,9 +26,11 @@ __all__ = [
     "EVERY_RECORD",
     "JSON_COLUMNS",
     "METADATA_TOPICS",
+    "STATE_KEYS",
     "Kind",
     "Table",
     "consumer_message",
+    "decoded_column",
     "find_table",
     "message_columns",
     "name_column",
@@ -48,6 +51,22 @@ COMMON: Final = (
 )
 EPOCH: Final = Column("_epoch", Scalar("int"))
 JSON_COLUMNS: Final = (*COMMON, EPOCH, Column("key", Scalar("string")), Column("value", Scalar("string")))
+
+STATE_KEYS: Final[dict[str, Callable[[Any], Any]]] = {
+    "AccessControlEntryRecord": lambda it: it.id,
+    "ClientQuotaRecord": lambda it: (frozenset((each.entity_type, each.entity_name) for each in it.entity), it.key),
+    "ConfigRecord": lambda it: (it.resource_type, it.resource_name, it.name),
+    "DelegationTokenRecord": lambda it: it.token_id,
+    "FeatureLevelRecord": lambda it: it.name,
+    "PartitionRecord": lambda it: (it.topic_id, it.partition_id),
+    "ProducerIdsRecord": lambda it: None,
+    "RegisterBrokerRecord": lambda it: it.broker_id,
+    "RegisterControllerRecord": lambda it: it.controller_id,
+    "TopicRecord": lambda it: it.topic_id,
+    "UserScramCredentialRecord": lambda it: (it.name, it.mechanism),
+    "ZkMigrationStateRecord": lambda it: None,
+}
+"""Tables of the metadata log whose records describe something -> what that is; other records change or remove it."""
 
 Kind = Literal["keyed", "metadata", "control"]
 _CONTROL: Final = {
@@ -154,13 +173,18 @@ def _columns(message: Message, fields: tuple[Field, ...]) -> tuple[Column, ...]:
             found.append(Column(more, Scalar("string")))
         inner = consumer_message(message.name, field.name)
         if inner is not None:
-            found.append(Column(f"{field.name}Decoded", StructOf(message_columns(inner))))
+            found.append(Column(decoded_column(field.name), StructOf(message_columns(inner))))
     return tuple(found)
 
 
 def name_column(message: str, field: str) -> str | None:
     """The column with the name of a numeric code."""
     return None if names_of(message, field) is None else f"{field}Name"
+
+
+def decoded_column(field: str) -> str:
+    """The column with the message in a field of bytes."""
+    return f"{field}Decoded"
 
 
 def consumer_message(message: str, field: str) -> str | None:

@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
 from ottla.spark.records.states import names_of
-from ottla.spark.records.tables import consumer_message
+from ottla.spark.records.tables import consumer_message, decoded_column, name_column
 from ottla.wire import WireError, uuid_text
 from ottla.wire.compile import message_shape
 from ottla.wire.keyed import decode_versioned
@@ -42,13 +42,18 @@ class _Context(NamedTuple):
     is_consumer: bool
 
 
-def converter(table_message: str, name: str, version: int, rules: ValueRules) -> Convert:
-    """A function from a message of this name and version to the values of the columns of the table's message."""
+def converter(
+    table_message: str, name: str, version: int, rules: ValueRules, columns: frozenset[str] | None = None
+) -> Convert:
+    """A function from a message of this name and version to the values of the columns of the table's message.
+
+    With `columns`, it gives only those.
+    """
     message = message_schema(table_message)
     shape = message_shape(name, version)
 
     def made(is_consumer: bool) -> Convert:
-        return _struct(_Context(message, version, rules, is_consumer), message.fields, shape)
+        return _struct(_Context(message, version, rules, is_consumer), message.fields, shape, columns)
 
     plain = made(False)
     if table_message == "ConfigRecord" and not rules.secrets:
@@ -80,7 +85,9 @@ def _without_secret(record: Any) -> Any:
 # records, a call for each field would take most of the time.
 
 
-def _struct(context: _Context, fields: tuple[Field, ...], shape: Struct) -> Convert:
+def _struct(
+    context: _Context, fields: tuple[Field, ...], shape: Struct, columns: frozenset[str] | None = None
+) -> Convert:
     """A function from a struct to a tuple with one value for each column."""
     members = {member.name: member for member in (*shape.plain, *shape.tagged)}
     absent = {member.name: member for member in shape.absent}
@@ -92,24 +99,33 @@ def _struct(context: _Context, fields: tuple[Field, ...], shape: Struct) -> Conv
         names[name] = function
         return f"{name}({argument})"
 
+    def add(column: str | None, part: Callable[[], str]) -> None:
+        if column is not None and (columns is None or column in columns):
+            parts.append(part())
+
     for field in fields:
         member = members.get(field.name)
         is_hidden = field.name in _SECRET_FIELDS.get(context.message.name, ()) and not context.rules.secrets
         if member is None or is_hidden:
             default = None if is_hidden or not context.rules.defaults else _default(absent.get(field.name))
-            value, parts = "None", [*parts, repr(default)]
+            value = "None"
+            add(field.name, partial(repr, default))
         else:
             value = f"it.{member.attr}"
-            inner = _value_of(context, field, member.type)
-            parts.append(value if inner is None else call(_unless_null(inner), value))
+            add(field.name, partial(_plain_or_call, _value_of(context, field, member.type), value, call))
         states = names_of(context.message.name, field.name)
         if states is not None:
-            parts.append(call(states.get, value))
+            add(name_column(context.message.name, field.name), partial(call, states.get, value))
         message = consumer_message(context.message.name, field.name)
         if message is not None:
-            parts.append(call(_unless_null(partial(_decoded, message)), value if context.is_consumer else "None"))
+            decoded = _unless_null(partial(_decoded, message))
+            add(decoded_column(field.name), partial(call, decoded, value if context.is_consumer else "None"))
     made: Convert = eval(f"lambda it: ({''.join(f'{part}, ' for part in parts)})", names)
     return made
+
+
+def _plain_or_call(inner: Convert | None, value: str, call: Callable[[Convert, str], str]) -> str:
+    return value if inner is None else call(_unless_null(inner), value)
 
 
 def _unless_null(function: Convert) -> Convert:
