@@ -1,4 +1,4 @@
-"""Log messages: warnings, and how much each task has done. Spark collects the logs of workers."""
+"""Log messages: warnings, and on request how much each task has done. Spark collects the logs of workers."""
 
 from __future__ import annotations
 

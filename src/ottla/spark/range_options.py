@@ -99,6 +99,7 @@ class RangeOptions(CommonOptions):
     offset_retries: int = option("fetchOffset.numRetries", at_least(0), 3)
     offset_retry_interval_ms: int = option("fetchOffset.retryIntervalMs", at_least(0), 1000)
     pushdown: bool = option("pushdown", boolean, True)
+    report_tasks: bool = option("reportTasks", boolean, False)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -46,9 +46,19 @@ def register(spark: SparkSession, *, check: bool = True) -> None:
     """
     spark.conf.set(PUSHDOWN, "true")
     for name in FORMATS:
-        spark.dataSource.register(format_class(name))
+        if not _is_known(spark, name):
+            spark.dataSource.register(format_class(name))
     if check:
         _check_executors(spark)
+
+
+def _is_known(spark: SparkSession, name: str) -> bool:
+    """Whether Spark knows a format already, from an earlier call or from the module that it finds by itself.
+
+    To register it once more changes nothing, and Spark warns of it. Spark Connect cannot be asked.
+    """
+    jvm = getattr(spark, "_jsparkSession", None)
+    return jvm is not None and bool(jvm.sessionState().dataSourceManager().dataSourceExists(name))
 
 
 def _check_executors(spark: SparkSession) -> None:

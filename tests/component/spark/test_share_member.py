@@ -14,12 +14,14 @@ from ottla.client.configs import Change, Operation, Resource, ResourceType, alte
 from ottla.client.producer import Producer, ProducerRecord
 from ottla.client.share.offsets import describe_offsets
 from ottla.client.topics import NewTopic, create, delete
+from ottla.spark.clients import forget_client
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.options import read_options
 from ottla.spark.share.group_member import OFFSET_MAX, GroupMember
 from ottla.spark.share.offsets import Acquisition, TopicIdPartition
 from ottla.spark.share.options import ShareOptions
 from ottla.spark.share.plan import Acknowledgement, AcquiredPartition
+from ottla.spark.share.stream_reader import ShareStreamReader
 from ottla.wire.acknowledge_type import AcknowledgeType
 
 TOPIC = "jobs"
@@ -209,3 +211,16 @@ def test_a_broker_that_does_not_answer(broker: Any, join: Join, monkeypatch: pyt
     with pytest.raises(OttlaSparkError, match=f"share group g: no answer from {broker.bootstrap_servers} in 0 s"):
         member.acquire(1)
     monkeypatch.undo()
+
+
+def test_progress_knows_the_ends_of_the_logs(broker: Any):
+    fill(broker, 3)
+    fill(broker, 4, partition=1)
+    given = {"kafka.bootstrap.servers": broker.bootstrap_servers, "group": "g", "subscribe": TOPIC}
+    options = read_options(ShareOptions, given)
+    reader = ShareStreamReader(options)
+    assert reader.reportLatestOffset() == {TOPIC: {"0": 3, "1": 4}}
+    with BlockingClient(broker.bootstrap_servers) as client:
+        client.call(delete, TOPIC)
+    assert reader.reportLatestOffset() is None
+    forget_client(options)

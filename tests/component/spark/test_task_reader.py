@@ -43,9 +43,11 @@ def test_only_the_range_is_given():
         assert read(there, 1, 4) == [1, 2, 3]
 
 
-def test_a_line_says_what_was_done(capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture):
+def test_a_line_says_what_was_done_if_it_is_asked_for(caplog: pytest.LogCaptureFixture):
     with threaded(cluster_with(Logs(orders=[batch(0, 1, 2)]))) as there:
         read(there, 0, 3)
+        assert not caplog.records
+        read(there, 0, 3, reportTasks="true")
     (line,) = [json.loads(each.message) for each in caplog.records if each.name == "ottla.spark.progress"]
     assert (line["topic"], line["partition"], line["rows"], line["fetches"]) == ("orders", 0, 3, 1)
 

@@ -1,5 +1,6 @@
 """Sessions and what they are told, with a session that only writes it down."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ class FakeSession:
         self.settings: dict[str, str] = {}
         self.registered: list[str] = []
         self.conf = self.dataSource = self
+        self._jsparkSession: Any = None
 
     def set(self, name: str, value: str) -> None:
         self.settings[name] = value
@@ -41,6 +43,16 @@ def test_every_format_is_registered_and_filters_are_on():
     spark = FakeSession(__version__)
     register(spark)  # type: ignore[arg-type]
     assert spark.registered == list(FORMATS)
+    assert spark.settings == {PUSHDOWN: "true"}
+
+
+def test_formats_that_spark_knows_are_not_registered_again():
+    spark = FakeSession(__version__)
+    known = SimpleNamespace(dataSourceExists=lambda name: name != "ottla-log")
+    state = SimpleNamespace(dataSourceManager=lambda: known)
+    spark._jsparkSession = SimpleNamespace(sessionState=lambda: state)
+    register(spark)  # type: ignore[arg-type]
+    assert spark.registered == ["ottla-log"]
     assert spark.settings == {PUSHDOWN: "true"}
 
 

@@ -84,8 +84,8 @@ class LogCluster:
         return view.last_stable_offset if self._options.is_committed else view.end_offset
 
     def _say(self, files: PartitionFiles, view: PartitionView) -> None:
-        """Log how far a directory is read, once in a process."""
+        """With `reportTasks`, log how far a directory is read, once in a process."""
         said = (files.directory.path, view.up_to)
-        if said not in _said:
+        if self._options.report_tasks and said not in _said:
             _said.add(said)
             progress(source="ottla-log", directory=said[0], upTo=said[1], isClean=files.directory.is_clean)

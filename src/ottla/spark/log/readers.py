@@ -64,7 +64,8 @@ def _rows(task: LogTask, options: LogOptions) -> Iterator[pa.RecordBatch]:
     report = TaskReport()
     for columns, from_offset, until_offset in read_columns(task, options.read_rules(), report):
         yield from maker.batches(columns, from_offset, until_offset)
-    progress(**report.figures(task))
+    if options.report_tasks:
+        progress(**report.figures(task))
 
 
 class LogReader(RangeReader[LogOptions]):

@@ -146,7 +146,8 @@ class _PathTasks(_Tables):
         source = Source(task.topic, task.partition)
         for columns, from_offset, until_offset in read_columns(task, rules, report):
             yield source, columns, from_offset, until_offset
-        progress(**report.figures(task))
+        if self._options.report_tasks:
+            progress(**report.figures(task))
 
 
 def _from(task: Task, offset: int) -> Task:

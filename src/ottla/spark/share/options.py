@@ -34,6 +34,7 @@ class ShareOptions(RecordOptions, ClusterOptions):
     fail_on_data_loss: bool = option("failOnDataLoss", boolean, True)
     reject_when: str = option("rejectWhen", _function, "")
     decision_dir: str = option("decisionDir", text, "")
+    report_tasks: bool = option("reportTasks", boolean, False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -59,4 +60,5 @@ class ShareOptions(RecordOptions, ClusterOptions):
             arrow_batch_rows=self.arrow_batch_rows,
             arrow_batch_bytes=self.arrow_batch_bytes,
             fail_on_data_loss=self.fail_on_data_loss,
+            report_tasks=self.report_tasks,
         )

@@ -10,9 +10,11 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from ottla.client.client import Client
+from ottla.client.errors import ClientError
 from ottla.client.metadata import TopicPartition
 from ottla.client.offsets import LATEST, list_offsets
 from ottla.spark.clients import client_for
+from ottla.spark.offsets import SourceOffset
 from ottla.spark.query_errors import one_sentence
 from ottla.spark.share.decisions import Decisions
 from ottla.spark.share.offsets import ShareOffset, TopicIdPartition
@@ -68,6 +70,13 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             end = self._plan.next_end(known, max_records)
             return start if end is known else end.to_json()
 
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """The ends of the logs, for Spark's progress; what is acquired ends before them."""
+        try:
+            return SourceOffset({at: end for at, (_, end) in self._log_ends().items()}).to_json()
+        except ClientError:
+            return None
+
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         with one_sentence():
             batch = ShareOffset.from_json(end, self._options.group)
@@ -95,7 +104,8 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 Limits(options.max_bytes_per_trigger, options.acquire_time_ms),
             )
             if self._stops:
-                self._made_plan.stop_at(self._ends())
+                ends = self._log_ends()
+                self._made_plan.stop_at({TopicIdPartition(id_, at.partition): end for at, (id_, end) in ends.items()})
         return self._made_plan
 
     def _decisions_at(self) -> Address:
@@ -105,16 +115,13 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._listener = Listener(self._options.group, self._decisions)
         return self._listener.address
 
-    def _ends(self) -> dict[TopicIdPartition, int]:
-        """The present end offsets of the logs."""
+    def _log_ends(self) -> dict[TopicPartition, tuple[str, int]]:
+        """The ids of the topics and the present end offsets of the logs."""
         client = client_for(self._options)
         topics = client.call(Client.topics, self._options.subscribe)
         every = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
         found = client.call(list_offsets, dict.fromkeys(every, LATEST))
-        return {
-            TopicIdPartition(uuid_text(topics[at.topic].topic_id), at.partition): each.offset
-            for at, each in found.items()
-        }
+        return {at: (uuid_text(topics[at.topic].topic_id), each.offset) for at, each in found.items()}
 
     # --- in executors -------------------------------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ class _Figures:
 
 
 def read_task(client: Callable[[], BlockingClient], task: Task, options: TopicOptions) -> Iterator[Any]:
-    """The rows of a task as Arrow batches; logs one line about them at the end."""
+    """The rows of a task as Arrow batches; with `reportTasks`, logs one line about them at the end."""
     from ottla.spark.rows import RowMaker
 
     maker = RowMaker(
@@ -61,7 +61,8 @@ def read_task(client: Callable[[], BlockingClient], task: Task, options: TopicOp
             figures.decode_s += time.monotonic() - began_s
             yield batch
             began_s = time.monotonic()
-    _report(task, figures)
+    if options.report_tasks:
+        _report(task, figures)
 
 
 def task_columns(
