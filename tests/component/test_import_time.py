@@ -34,6 +34,13 @@ def test_the_codec_brings_nothing_heavy():
     assert not {name for name in loaded if name.startswith("ottla.wire.types.")}
 
 
+def test_a_task_of_spark_brings_only_what_it_reads_with():
+    loaded = loaded_by("import ottla.spark.topic.task_reader")
+    assert "ottla.client.blocking" in loaded
+    others = {"ottla.client.fetcher", "ottla.client.producer", "ottla.client.share", "ottla.client.row_batches"}
+    assert not ({"cramjam", "crc32c", "numba", "numpy", "pyarrow"} | others) & loaded
+
+
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["--version"]])
 def test_help_loads_no_command(arguments: list[str]):
     loaded = loaded_by(f"import ottla.cli\nassert ottla.cli.run({arguments!r}) == 0")

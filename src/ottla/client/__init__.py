@@ -15,14 +15,20 @@
 What is not named here lies in the modules: `topics`, `configs`, `cluster`, `groups`, `offsets`, `errors`, `sasl`.
 """
 
-from ottla.client.client import Client
-from ottla.client.errors import ClientError, ResponseError
-from ottla.client.fetcher import ConsumerRecord, Fetcher, fetch
-from ottla.client.metadata import TopicPartition
-from ottla.client.offsets import EARLIEST, LATEST, delete_records, list_offsets
-from ottla.client.producer import Delivered, Producer, ProducerRecord
-from ottla.client.sasl import Plain, Scram
-from ottla.client.share import AcknowledgeType, ShareConsumer, ShareRecord
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from ottla.client.client import Client
+    from ottla.client.errors import ClientError, ResponseError
+    from ottla.client.fetcher import ConsumerRecord, Fetcher, fetch
+    from ottla.client.metadata import TopicPartition
+    from ottla.client.offsets import EARLIEST, LATEST, delete_records, list_offsets
+    from ottla.client.producer import Delivered, Producer, ProducerRecord
+    from ottla.client.sasl import Plain, Scram
+    from ottla.client.share import AcknowledgeType, ShareConsumer, ShareRecord
 
 __all__ = [
     "EARLIEST",
@@ -45,3 +51,28 @@ __all__ = [
     "fetch",
     "list_offsets",
 ]
+
+_HOMES: Final = {
+    "client": ("Client",),
+    "errors": ("ClientError", "ResponseError"),
+    "fetcher": ("ConsumerRecord", "Fetcher", "fetch"),
+    "metadata": ("TopicPartition",),
+    "offsets": ("EARLIEST", "LATEST", "delete_records", "list_offsets"),
+    "producer": ("Delivered", "Producer", "ProducerRecord"),
+    "sasl": ("Plain", "Scram"),
+    "share": ("AcknowledgeType", "ShareConsumer", "ShareRecord"),
+}
+"""Module -> its names here. They are loaded when they are used: whoever imports one module needs not all of them."""
+
+
+def __getattr__(name: str) -> object:
+    for module, names in _HOMES.items():
+        if name in names:
+            found: object = getattr(import_module(f"{__name__}.{module}"), name)
+            globals()[name] = found
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -16,6 +16,7 @@ from ottla.spark.filters import EVERYTHING, Bounds, bounds_of, values_of
 from ottla.spark.offsets import SourceOffset
 from ottla.spark.query_errors import one_sentence
 from ottla.spark.range_options import RangeOptions
+from ottla.spark.worker_memory import keep_modules
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -142,3 +143,4 @@ def _rows_of(
     if partition.value is not None:  # Spark gives None for an empty plan
         with one_sentence():
             yield from reader._rows(partition.value)
+    keep_modules()

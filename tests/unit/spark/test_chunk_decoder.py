@@ -46,6 +46,21 @@ def test_each_piece_has_the_offset_behind_it(monkeypatch: pytest.MonkeyPatch):
     assert found == [([0, 4], 5), ([7, 9], 10)]
 
 
+def test_little_is_decoded_without_the_compiled_loops(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(chunk_decoder, "_COMPILED", "a module that is not loaded")
+    small, large = batch(0, 1), batch(2, value=b"x" * 500)
+    decoder = ChunkDecoder(pure_bytes=2 * len(small))
+    engines = [
+        columns.is_compiled
+        for each in (chunk(small), chunk(large), chunk(small), chunk(small))
+        for columns, _ in decoder.columns_of(each)
+    ]
+    assert engines == [False, True, False, True]
+    monkeypatch.setattr(chunk_decoder, "_COMPILED", "ottla.wire.columns")
+    ((columns, _),) = ChunkDecoder().columns_of(chunk(small))
+    assert columns.is_compiled
+
+
 def test_what_is_too_large_together_goes_batch_by_batch(monkeypatch: pytest.MonkeyPatch):
     packed = [batch(offset, value=b"x" * 1000, compression=Compression.GZIP) for offset in range(3)]
     monkeypatch.setattr(chunk_decoder, "DECOMPRESSED_MAX_BYTES", 1500)

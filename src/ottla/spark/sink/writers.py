@@ -17,6 +17,7 @@ from ottla.spark.sink.exactly_once import Prepared, Task, prepare
 from ottla.spark.sink.options import SinkOptions
 from ottla.spark.sink.row_writer import TaskRows, write_all
 from ottla.spark.sink.transaction_end import abort_all, commit_all
+from ottla.spark.worker_memory import keep_modules
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,10 +58,12 @@ class _Writer:
             rows = TaskRows(iterator, self._columns, self._options.topic)
             task = self._exact_task() if self._options.exactly_once else None
             try:
-                return self._write(client_for(self._options), rows, task)
+                written = self._write(client_for(self._options), rows, task)
             except Exception:
                 forget_client(self._options)  # it may have pending requests; the next attempt begins without any
                 raise
+        keep_modules()
+        return written
 
     def _write(self, client: BlockingClient, rows: TaskRows, task: Task | None) -> Written:
         if task is None:

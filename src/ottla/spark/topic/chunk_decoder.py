@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from struct import Struct
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from ottla.client.blocking import Chunk
 from ottla.spark.committed import AbortedFilter
@@ -14,7 +16,7 @@ from ottla.wire.batch_view import CODEC_BITS, HEADER_BYTES
 from ottla.wire.columns import decode_columns
 
 if TYPE_CHECKING:
-    from ottla.wire.columns import Columns
+    from ottla.wire.columns import Columns, Engine
 
 __all__ = ["ChunkDecoder", "pieces"]
 
@@ -23,16 +25,26 @@ PIECE_BYTES: Final = 4 * MIB
 COMPRESSED_PIECE_BYTES: Final = MIB
 """Compressed bytes may grow twentyfold and more; pieces are decompressed as a whole."""
 DECOMPRESSED_MAX_BYTES: Final = 256 * MIB
+PURE_BYTES: Final = 32 * 1024
+"""So much is decoded in pure Python within some milliseconds; to load the compiled loops takes most of a second."""
+_COMPILED: Final = "ottla.wire.columns_kernels"
 _MAGIC: Final = 2
 _LENGTH_MAGIC_ATTRIBUTES: Final = Struct(">i4xb4xh")
 
 
-class ChunkDecoder(NamedTuple):
-    """How chunks are decoded."""
+@dataclass
+class ChunkDecoder:
+    """Decodes the chunks of one task.
+
+    The first rows of a stream should not wait until compiled loops are loaded in each worker: a task that reads little
+    does without them, unless an earlier one has loaded them.
+    """
 
     check_crc: bool = True
     is_committed: bool = False
     """Leave out aborted transactions."""
+    pure_bytes: int = PURE_BYTES
+    """So much may still be decoded in pure Python."""
 
     def columns_of(self, chunk: Chunk) -> Iterator[tuple[Columns, int]]:
         """The records of a chunk, piece by piece, each with the offset after it. Raises WireError for damage."""
@@ -57,9 +69,16 @@ class ChunkDecoder(NamedTuple):
         for batch in batches:
             yield self._decode(batch, committed)
 
+    def _engine(self, size: int) -> Engine:
+        if size > self.pure_bytes or _COMPILED in sys.modules:
+            return "auto"
+        self.pure_bytes -= size
+        return "pure"
+
     def _decode(self, data: memoryview, committed: AbortedFilter | None) -> Columns:
         return decode_columns(
             data,
+            engine=self._engine(len(data)),
             check_crc=self.check_crc,
             keep_batches=None if committed is None else committed.keep,
             max_decompressed_bytes=DECOMPRESSED_MAX_BYTES,
