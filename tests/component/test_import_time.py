@@ -41,6 +41,23 @@ def test_a_task_of_spark_brings_only_what_it_reads_with():
     assert not ({"cramjam", "crc32c", "numba", "numpy", "pyarrow"} | others) & loaded
 
 
+SMALL_TASK = """
+from ottla.client.blocking import Chunk
+from ottla.spark.rows import RowMaker
+from ottla.spark.topic.chunk_decoder import ChunkDecoder
+from ottla.wire.batch import Record, build_batch
+chunk = Chunk(memoryview(build_batch([Record(0, 0, b"key", b"value")])), 0, 1, ())
+((columns, _),) = ChunkDecoder().columns_of(chunk)
+assert list(RowMaker("orders", 0).batches(columns, 0, 1))
+"""
+
+
+def test_a_small_task_of_spark_needs_neither_pandas_nor_compiled_loops():
+    loaded = loaded_by(SMALL_TASK)
+    assert "pyarrow" in loaded
+    assert not {"numba", "pandas"} & loaded
+
+
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["--version"]])
 def test_help_loads_no_command(arguments: list[str]):
     loaded = loaded_by(f"import ottla.cli\nassert ottla.cli.run({arguments!r}) == 0")

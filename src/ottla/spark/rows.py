@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from ottla.spark.schemas import RecordColumns, arrow_schema
+from ottla.spark.schemas import RecordColumns, arrow_numbers, arrow_repeated, arrow_schema
 
 if TYPE_CHECKING:
     from ottla.wire.columns import Columns
@@ -75,15 +75,15 @@ class RowMaker:
             columns.values(),
             self._repeated("topic", self.topic, pa.string(), count),
             self._repeated("partition", self.partition, pa.int32(), count),
-            pa.array(columns.offset),
-            pa.array(columns.timestamp * _MICROSECONDS).view(pa.timestamp("us", tz="UTC")),
+            arrow_numbers(columns.offset, pa.int64()),
+            arrow_numbers(columns.timestamp * _MICROSECONDS, pa.timestamp("us", tz="UTC")),
             self._timestamp_types(columns),
         ]
         if self.columns.headers:
             arrays.append(columns.header_lists(empty_as_null=True).cast(self._schema.field("headers").type))
         if self.columns.leader_epoch:
             epochs = columns.batches.field("partition_leader_epoch").astype(np.int32)
-            arrays.append(pa.array(epochs[columns.batch_index]))
+            arrays.append(arrow_numbers(epochs[columns.batch_index], pa.int32()))
         if self.columns.topic_id:
             arrays.append(self._repeated("topic_id", self.topic_id, pa.string(), count))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
@@ -94,13 +94,13 @@ class RowMaker:
         used = types[np.diff(batches.record_start) > 0]
         if (used == used[0]).all():
             return self._repeated(f"type {used[0]}", int(used[0]), pa.int32(), len(columns))
-        return pa.array(types[columns.batch_index])
+        return arrow_numbers(types[columns.batch_index], pa.int32())
 
-    def _repeated(self, name: str, value: object, arrow_type: pa.DataType, count: int) -> pa.Array:
+    def _repeated(self, name: str, value: str | int | None, arrow_type: pa.DataType, count: int) -> pa.Array:
         """One value for so many rows: a slice of the longest array so far."""
         found = self._same.get(name)
         if found is None or len(found) < count:
-            found = self._same[name] = pa.repeat(pa.scalar(value, arrow_type), count)
+            found = self._same[name] = arrow_repeated(value, arrow_type, count)
         return found if len(found) == count else found.slice(0, count)
 
 

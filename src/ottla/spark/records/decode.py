@@ -20,6 +20,7 @@ from ottla.spark.records.bytes import RecordBytes, is_of_types, read_frame
 from ottla.spark.records.tables import COMMON, EPOCH, METADATA_TOPICS, Table, message_columns
 from ottla.spark.records.types import Column, arrow_schema
 from ottla.spark.records.values import Convert, ValueRules, converter
+from ottla.spark.schemas import arrow_numbers, arrow_repeated
 from ottla.wire import WireError
 from ottla.wire.batch import Record, read_control_record
 from ottla.wire.keyed import record_types
@@ -132,14 +133,14 @@ class Decoder:
 
     def arrow(self, source: Source, places: Places, rows: list[Row]) -> pa.RecordBatch:
         common: dict[str, Callable[[], pa.Array]] = {
-            "_topic": lambda: pa.repeat(pa.scalar(source.topic, pa.string()), len(rows)),
-            "_partition": lambda: pa.repeat(pa.scalar(source.partition, pa.int32()), len(rows)),
-            "_offset": lambda: pa.array(places.offsets),
-            "_timestamp": lambda: pa.array(places.timestamps * _MICROSECONDS).view(pa.timestamp("us", tz="UTC")),
+            "_topic": lambda: arrow_repeated(source.topic, pa.string(), len(rows)),
+            "_partition": lambda: arrow_repeated(source.partition, pa.int32(), len(rows)),
+            "_offset": lambda: arrow_numbers(places.offsets, pa.int64()),
+            "_timestamp": lambda: arrow_numbers(places.timestamps * _MICROSECONDS, pa.timestamp("us", tz="UTC")),
             "_record": lambda: pa.array([row[0] for row in rows], pa.string()),
             "_version": lambda: pa.array([row[1] for row in rows], pa.int32()),
             "_tombstone": lambda: pa.array([row[2] for row in rows], pa.bool_()),
-            "_epoch": lambda: pa.array(places.epochs),
+            "_epoch": lambda: arrow_numbers(places.epochs, pa.int32()),
         }
         listed = list(zip(*(row[3] for row in rows), strict=True)) or [()] * len(self._cell_names)
         cells = dict(zip(self._cell_names, listed, strict=True))
