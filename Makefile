@@ -96,9 +96,28 @@ $(INTEROP_PARTS): interop-%: setup
 slow-controller: setup ## the tests of the broker with a controller that takes a second for each request (they mostly wait)
 	@$(BIN)/pytest -q -n 6 --dist loadfile --controller-delay 1 tests/unit/broker tests/component/broker
 
+# The newest PySpark that ottla allows, in a folder before the packages of .venv, which has the one of Delta and of Spark's own connector.
+NEXT_PYSPARK := 4.3.0
+NEXT := build/pyspark-$(NEXT_PYSPARK)
+
+$(NEXT)/.ready: requirements/pyspark-next.txt | setup
+	@echo "spark-next: pyspark $(NEXT_PYSPARK) in $(NEXT) (some minutes, 0.5 GB on disk)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps --require-hashes \
+		--upgrade --target $(NEXT) -r requirements/pyspark-next.txt
+	@touch $@
+
+.PHONY: spark-next
+spark-next: setup $(NEXT)/.ready ## all tests of Spark once more, interop included, with the newest PySpark
+	@export PYTHONPATH=$(CURDIR)/$(NEXT); \
+	$(BIN)/python -c 'import pyspark, sys; sys.exit(pyspark.__version__ != "$(NEXT_PYSPARK)")'; \
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile tests/unit/spark tests/component/spark; \
+	$(BIN)/python -m tests.interop.jars; \
+	$(BIN)/pytest -m interop -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --durations=10 \
+		$$($(BIN)/python -m tests.interop.parts spark)
+
 .PHONY: nightly
-nightly: setup ## everything: check, tests, and each part of interop; goes on after a failure and sums up
-	@$(BIN)/python tools/in_turn.py check suite slow-controller $(INTEROP_PARTS)
+nightly: setup ## everything: check, tests, each part of interop, and Spark's newest; goes on after a failure and sums up
+	@$(BIN)/python tools/in_turn.py check suite slow-controller $(INTEROP_PARTS) spark-next
 
 .PHONY: bench
 bench: setup ## benchmarks beside other libraries and brokers: make bench FOLDER=wire (or log, explain, broker)
@@ -115,6 +134,8 @@ lock: ## pin the newest allowed packages anew in requirements/
 		name=$${set%% *}; options=$${set#$$name}; echo "lock: requirements/$$name.txt"; \
 		$(LOCK_VENV)/bin/uv pip compile --quiet pyproject.toml $$options --upgrade --universal --python-version 3.11 \
 			--generate-hashes --no-header --no-emit-index-url --no-emit-find-links --output-file requirements/$$name.txt; done
+	@echo "lock: requirements/pyspark-next.txt"; echo "pyspark==$(NEXT_PYSPARK)" | $(LOCK_VENV)/bin/uv pip compile --quiet - --no-deps \
+		--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file requirements/pyspark-next.txt
 
 .PHONY: clean
 clean: ## remove .venv, caches and build output

@@ -192,6 +192,17 @@ def test_available_now_ends_though_more_comes(queries: Queries, topics: Topics):
     assert [row[OFFSET] for row in stream.rows()] == list(range(80))
 
 
+def test_spark_gives_real_time_mode_to_no_python_source(queries: Queries, topics: Topics):
+    """The day that this fails, there is something to offer."""
+    frame = queries.spark.readStream.format("ottla").options(**queries.stream(topics.create()).options).load()
+    writer = frame.select("value").writeStream.format("console").outputMode("update")
+    query = (
+        writer.option("checkpointLocation", str(queries.directory / "real-time")).trigger(realTime="5 minutes").start()
+    )
+    until(lambda: not query.isActive, "the end of the query")
+    assert "STREAMING_REAL_TIME_MODE.INPUT_STREAM_NOT_SUPPORTED" in str(query.exception())
+
+
 def test_progress_shows_offsets(queries: Queries, topics: Topics):
     name = topics.create()
     topics.fill(name, 0, 10)
