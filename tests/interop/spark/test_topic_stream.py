@@ -192,6 +192,17 @@ def test_available_now_ends_though_more_comes(queries: Queries, topics: Topics):
     assert [row[OFFSET] for row in stream.rows()] == list(range(80))
 
 
+def test_one_task_reads_several_small_partitions(queries: Queries, topics: Topics):
+    name = topics.create(partitions=3)
+    for partition in range(3):
+        topics.fill(name, partition, 10 + partition)
+    stream = queries.stream(name, startingOffsets="earliest", minRecordsPerPartition=100)
+    stream.run()
+    assert len(list(stream.rows_path.glob("part-*"))) == 1
+    found = [(row[PARTITION], row[OFFSET]) for row in stream.rows()]
+    assert found == [(partition, offset) for partition in range(3) for offset in range(10 + partition)]
+
+
 def test_spark_gives_real_time_mode_to_no_python_source(queries: Queries, topics: Topics):
     """The day that this fails, there is something to offer."""
     frame = queries.spark.readStream.format("ottla").options(**queries.stream(topics.create()).options).load()

@@ -118,6 +118,11 @@ def test_a_stream_has_no_end():
             topic_options(**{name: value}).for_stream()
 
 
+def test_joined_tasks_are_not_larger_than_split_ones():
+    text = refusal(minRecordsPerPartition="5", maxRecordsPerPartition="4")
+    assert text == "option minRecordsPerPartition: 5 is more than maxRecordsPerPartition, 4"
+
+
 def test_less_than_the_least_is_more_than_the_most():
     text = refusal(minOffsetsPerTrigger="10", maxOffsetsPerTrigger="5")
     assert text == "option minOffsetsPerTrigger: 10 is more than maxOffsetsPerTrigger, 5"

@@ -6,7 +6,7 @@ import pytest
 
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.filters import Bounds
-from ottla.spark.topic.plan import plan_batch
+from ottla.spark.topic.plan import Task, join_tasks, plan_batch
 from tests.unit.spark.fake_cluster import FakeLogs, at, topic_options
 
 TWO = {at(0): (0, 100), at(1): (5, 50)}
@@ -27,6 +27,23 @@ def test_everything_is_read_unless_told_otherwise():
     (task, _) = plan_batch(FakeLogs(TWO), topic_options())
     assert task == (at(0), "id-t", 0, 100, 1, 0)
     assert planned(FakeLogs(TWO)) == [(0, 0, 100), (1, 5, 50)]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "least", "expected"),
+    [
+        ([5, 5, 5], None, [[5], [5], [5]]),
+        ([5, 5, 5], 5, [[5], [5], [5]]),
+        ([5, 5, 5], 6, [[5, 5], [5]]),
+        ([1, 2, 90, 3, 4], 10, [[1, 2, 90], [3, 4]]),
+        ([], 10, []),
+    ],
+)
+def test_small_ranges_are_read_by_one_task(sizes: list[int], least: int | None, expected: list[list[int]]):
+    tasks = [Task(at(number), None, 7, 7 + size, 1, 0) for number, size in enumerate(sizes)]
+    joined = join_tasks(tasks, least)
+    assert [[part.until - part.start for part in each.parts] for each in joined] == expected
+    assert [part for each in joined for part in each.parts] == tasks
 
 
 def test_empty_partitions_have_no_task():

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ottla.spark.records.quorum import Quorum
     from ottla.spark.records.snapshots import MetadataSnapshot
     from ottla.spark.topic.cluster import Assigned, Cluster
-    from ottla.spark.topic.plan import Task
+    from ottla.spark.topic.plan import JoinedTask, Task
     from ottla.spark.topic.stream_plan import StreamPlan
     from ottla.wire.columns import Columns
 
@@ -223,7 +223,11 @@ class _ClusterTasks(_Tables):
 
         return Quorum(lambda: client_for(self._options), self._options.poll_timeout_ms)
 
-    def _found(self, task: Task) -> Iterator[Found]:  # type: ignore[override]
+    def _found(self, task: JoinedTask) -> Iterator[Found]:  # type: ignore[override]
+        for each in task.parts:
+            yield from self._found_in(each)
+
+    def _found_in(self, task: Task) -> Iterator[Found]:
         from ottla.spark.records.decode import Source
         from ottla.spark.topic.task_reader import task_columns
 
@@ -257,15 +261,15 @@ class _InternalTopics:
 
 
 class ClusterRecordReader(_ClusterTasks, RangeReader[ClusterRecordOptions]):
-    def _tasks(self, bounds: Bounds) -> list[Task]:
-        from ottla.spark.topic.plan import plan_batch
+    def _tasks(self, bounds: Bounds) -> list[JoinedTask]:
+        from ottla.spark.topic.plan import join_tasks, plan_batch
 
         options, wanted = self._options, self._bounds_of_plan(bounds)
         if options.is_latest:  # one task must see all records of a key
             options = replace(options, min_partitions=None, max_records_per_partition=None)
         if options.is_metadata:  # controllers do not look for times
             wanted = wanted._replace(time_from_ms=None)
-        return plan_batch(self._cluster(), options, wanted)
+        return join_tasks(plan_batch(self._cluster(), options, wanted), None)
 
 
 class ClusterRecordPushdownReader(TakesFilters, ClusterRecordReader):
@@ -277,3 +281,8 @@ class ClusterRecordStreamReader(_ClusterTasks, RangeStreamReader[ClusterRecordOp
         from ottla.spark.topic.stream_plan import StreamPlan
 
         return StreamPlan(self._cluster(), self._options)
+
+    def _tasks_between(self, start: SourceOffset, end: SourceOffset) -> list[JoinedTask]:
+        from ottla.spark.topic.plan import join_tasks
+
+        return join_tasks(self._plan.tasks_between(start, end), self._options.min_records_per_partition)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final, Self, cast
 
 from ottla.client.blocking.range_reader import ReadOptions
 from ottla.client.offsets import Isolation
 from ottla.client.settings import Changes
 from ottla.spark.cluster_options import ClusterOptions, RecordOptions
 from ottla.spark.errors import OttlaSparkError
+from ottla.spark.notes import warn_once
 from ottla.spark.offsets import RESERVED, TopicPartition
 from ottla.spark.options import at_least, bad_option, json_object, names, one_of, option, positive, text
 from ottla.spark.range_options import RangeOptions, pattern
@@ -39,6 +40,7 @@ class TopicOptions(RangeOptions, RecordOptions, ClusterOptions):
     assign: tuple[TopicPartition, ...] = option("assign", _assigned, ())
     group_id_prefix: str = option("groupIdPrefix", text, "spark-kafka-source")
     poll_timeout_ms: int = option("kafkaConsumer.pollTimeoutMs", positive, POLL_TIMEOUT_MS)
+    min_records_per_partition: int | None = option("minRecordsPerPartition", positive, None)
     pattern_ttl_ms: int = option("partition.metadata.cache.ttl.ms", at_least(-1), -1)
     isolation_level: str = option("isolationLevel", one_of(*ISOLATIONS), "")
     commit_offsets_to_group: str = option("commitOffsetsToGroup", text, "")
@@ -49,6 +51,9 @@ class TopicOptions(RangeOptions, RecordOptions, ClusterOptions):
             raise OttlaSparkError("options subscribe, subscribePattern, assign: give exactly one")
         if RESERVED in {*self.subscribe, *(at.topic for at in self.assign)}:
             raise OttlaSparkError(f"topic {RESERVED} cannot be read: its name has a meaning in checkpoints")
+        least, most = self.min_records_per_partition, self.max_records_per_partition
+        if least is not None and most is not None and least > most:
+            raise bad_option("minRecordsPerPartition", f"{least} is more than maxRecordsPerPartition, {most}")
         self.read_options(None)  # raises in the planner, not in a task
 
     # --- what the values mean -----------------------------------------------------------------------------------------
@@ -63,6 +68,11 @@ class TopicOptions(RangeOptions, RecordOptions, ClusterOptions):
         if named not in ISOLATIONS:
             raise bad_option("kafka.isolation.level", f"{named!r} is none of {', '.join(ISOLATIONS)}")
         return cast(Isolation, named)
+
+    def for_batch(self) -> Self:
+        if self.min_records_per_partition is not None:
+            warn_once("option minRecordsPerPartition has no meaning in a batch query")
+        return super().for_batch()
 
     def client_settings(self) -> Changes:
         """The settings of a client, whose id looks like the group id of Spark's own source."""

@@ -18,7 +18,7 @@ from ottla.spark.topic.cluster import Assigned, Cluster
 from ottla.spark.topic.loss import Loss
 from ottla.spark.topic.ranges import Range, split_ranges
 
-__all__ = ["Task", "plan_batch", "require_all", "resolve", "tasks_of"]
+__all__ = ["JoinedTask", "Task", "join_tasks", "plan_batch", "require_all", "resolve", "tasks_of"]
 
 
 class Task(NamedTuple):
@@ -31,6 +31,25 @@ class Task(NamedTuple):
     leader: int
     """The leader at planning."""
     log_start: int
+
+
+class JoinedTask(NamedTuple):
+    """Ranges that one task reads, one after the other."""
+
+    parts: tuple[Task, ...]
+
+
+def join_tasks(tasks: Iterable[Task], min_records: int | None) -> list[JoinedTask]:
+    """Tasks of at least so many offsets, except for the last. Tasks keep their order."""
+    joined: list[list[Task]] = []
+    size = min_records or 0
+    for each in tasks:
+        if size >= (min_records or 0):
+            joined.append([])
+            size = 0
+        joined[-1].append(each)
+        size += each.until - each.start
+    return [JoinedTask(tuple(parts)) for parts in joined]
 
 
 def plan_batch(cluster: Cluster, options: RangeOptions, bounds: Bounds = EVERYTHING) -> list[Task]:

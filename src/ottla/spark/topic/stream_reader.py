@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ottla.client.blocking import BlockingClient
     from ottla.spark.topic.group_commits import GroupCommits
-    from ottla.spark.topic.plan import Task
+    from ottla.spark.topic.plan import JoinedTask
     from ottla.spark.topic.stream_plan import StreamPlan
 
 __all__ = ["TopicStreamReader"]
@@ -36,8 +36,14 @@ class TopicStreamReader(RangeStreamReader[TopicOptions]):
 
         return StreamPlan(LiveCluster(self._client, self._options), self._options)
 
-    def _rows(self, task: Task) -> Iterator[pa.RecordBatch]:
-        return rows_of(task, self._options)
+    def _tasks_between(self, start: SourceOffset, end: SourceOffset) -> list[JoinedTask]:
+        from ottla.spark.topic.plan import join_tasks
+
+        return join_tasks(self._plan.tasks_between(start, end), self._options.min_records_per_partition)
+
+    def _rows(self, task: JoinedTask) -> Iterator[pa.RecordBatch]:
+        for each in task.parts:
+            yield from rows_of(each, self._options)
 
     def _settle(self, done: SourceOffset) -> None:
         if self._commits is not None:
