@@ -289,6 +289,8 @@ def test_controllers_show_their_log_where_they_do(spark: Any, kind: str, files: 
         return
     for record in ("Topic", "Partition", "LeaderChange", "Voters"):
         assert keyed(network.rows(record)) == keyed(files.rows(record))
+    for record, key in (("Topic", "Name"), ("Partition", "LeaderEpoch"), ("Voters", "Version")):
+        assert [row[key] for row in network.latest(record)] == [row[key] for row in files.latest(record)]
 
 
 def keyed(rows: list[Any]) -> list[Any]:
