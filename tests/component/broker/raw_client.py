@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -329,7 +330,8 @@ class RunningNode:
 
     def until(self, condition: Callable[[], object]) -> None:
         """Let the node work until something is so."""
-        for _ in range(READY_ATTEMPTS):
+        deadline = time.monotonic() + TIMEOUT_S
+        while time.monotonic() < deadline:
             self.change(lambda: None)
             if condition():
                 return
