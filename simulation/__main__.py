@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
 
 from ottla.testing.trace import Violation
 from simulation.crash_points import all_plans, run_plan
-from simulation.runner import FAMILY_NAMES, Failure, Tally, run_seeds
+from simulation.quorum.command import quorum
+from simulation.runner import FAMILY_NAMES, Failure, Tally, run_seeds, seed_numbers
 
 _HOUR_MS = 3_600_000
 _TRACE_LINES = 60
 _TEARS = 3
 
 
-@click.command(help="Simulate coordinators on bad networks and bad disks, and check the invariants after every step.")
+@click.group(
+    invoke_without_command=True,
+    help="Simulate coordinators on bad networks and bad disks, and check the invariants after every step.",
+)
 @click.option("--families", default=",".join(FAMILY_NAMES), show_default=True, help="What lives there, with commas.")
 @click.option("--seeds", type=int, help="How many seeds to run.")
 @click.option("--minutes", type=float, help="How long to go on, instead of a number of seeds.")
@@ -28,7 +31,9 @@ _TEARS = 3
 @click.option("--keep", type=click.Path(path_type=Path), help="A file that failed seeds are added to.")
 @click.option("--crash-points", is_flag=True, help="Instead: kill the broker at every write of a transaction.")
 @click.option("--trace", is_flag=True, help="Show the whole trace of a failure, not only its end.")
+@click.pass_context
 def main(
+    context: click.Context,
     families: str,
     seeds: int | None,
     minutes: float | None,
@@ -38,6 +43,8 @@ def main(
     trace: bool,
 ) -> None:
     logging.disable(logging.CRITICAL)  # the coordinator warns of each injected fault
+    if context.invoked_subcommand is not None:
+        return
     if crash_points:
         _run_crash_points(trace)
         return
@@ -48,7 +55,7 @@ def main(
     if (seeds is None) == (minutes is None):
         raise click.UsageError("say either --seeds or --minutes")
     started = time.monotonic()
-    tally = run_seeds(_seeds(from_seed, seeds, minutes), chosen, _Progress())
+    tally = run_seeds(seed_numbers(from_seed, seeds, minutes), chosen, _Progress())
     _report(tally, time.monotonic() - started, trace)
     if keep is not None and tally.failures:
         with keep.open("a") as file:
@@ -70,17 +77,6 @@ def _run_crash_points(whole_trace: bool) -> None:
         click.echo(f"{ran.points:>4} crash points, {ran.runs} runs: {plan.name}")
         points, runs = points + ran.points, runs + ran.runs
     click.echo(f"{points} crash points, {runs} runs, nothing half applied")
-
-
-def _seeds(first: int, count: int | None, minutes: float | None) -> Iterator[int]:
-    if count is not None:
-        yield from range(first, first + count)
-        return
-    end = time.monotonic() + 60 * (minutes or 0)
-    for seed in itertools.count(first):
-        if time.monotonic() > end:
-            return
-        yield seed
 
 
 class _Progress:
@@ -112,6 +108,9 @@ def _report(tally: Tally, seconds: float, whole_trace: bool) -> None:
 
 def _lines(failure: Failure, whole_trace: bool) -> Iterable[str]:
     return failure.trace if whole_trace else failure.trace[-_TRACE_LINES:]
+
+
+main.add_command(quorum)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count
 from typing import Final
 
 import msgspec
@@ -18,7 +20,7 @@ from simulation.transaction_world import TransactionWorld
 from simulation.workloads import FAMILIES, OtherClients
 from simulation.world import World
 
-__all__ = ["FAMILY_NAMES", "Failure", "Tally", "run_seed", "run_seeds"]
+__all__ = ["FAMILY_NAMES", "Failure", "Tally", "run_seed", "run_seeds", "seed_numbers"]
 
 TRANSACTIONS: Final = "transactions"
 SHARE: Final = "share"
@@ -134,6 +136,18 @@ class _Convergence:
         if self._has_converged and not was_settled:
             self.since_ms = self._world.now_ms()
         return self._has_converged and self._world.now_ms() - self.since_ms >= _STEADY_MS
+
+
+def seed_numbers(first: int, number: int | None, minutes: float | None) -> Iterator[int]:
+    """A number of seeds, or as many as a time has room for."""
+    if number is not None:
+        yield from range(first, first + number)
+        return
+    end = time.monotonic() + 60 * (minutes or 0)
+    for seed in count(first):
+        if time.monotonic() > end:
+            return
+        yield seed
 
 
 def run_seeds(

@@ -45,7 +45,7 @@ from simulation.message_builder import Builder, field_name
 from simulation.renderer import Renderer
 from simulation.shorthand import ShorthandError
 
-__all__ = ["Block", "Scenario", "ScenarioError", "Token", "parse_blocks", "run_text"]
+__all__ = ["RULE", "Block", "Scenario", "ScenarioError", "Token", "join_lines", "parse_blocks", "run_text"]
 
 RULE: Final = "----"
 CHECKS: Final[Mapping[type, Callable[[Any, World, Authorize], None]]] = {
@@ -132,7 +132,7 @@ class Scenario:
         from simulation.commands import run_command
 
         self.lines = []
-        for command in _joined(block.commands):
+        for command in join_lines(block.commands):
             try:
                 run_command(self, command)
             except (ShorthandError, WireError) as error:
@@ -290,7 +290,7 @@ def parse_blocks(text: str) -> list[Block]:
     return blocks
 
 
-def _joined(lines: list[str]) -> list[str]:
+def join_lines(lines: list[str]) -> list[str]:
     """Commands without comments; a line that begins with a space continues the one before."""
     found: list[str] = []
     for line in lines:
@@ -309,7 +309,7 @@ def run_text(text: str, kind: CoordinatorKind, make_core: MakeCore | None = None
     blocks = parse_blocks(text)
     seen = []
     for index, block in enumerate(blocks):
-        if not block.has_output and not _joined(block.commands):
+        if not block.has_output and not join_lines(block.commands):
             seen.append("\n".join(block.commands))
             continue
         output = scenario.run_block(block, is_last=index == len(blocks) - 1)

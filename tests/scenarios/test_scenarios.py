@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from simulation.coordinator_kinds import KINDS
+from simulation.quorum.scenario import run_quorum_text
 from simulation.scenario import run_text
 
 FOLDER = Path(__file__).parent.parent / "golden" / "scenarios"
@@ -27,9 +28,10 @@ def kind_of(path: Path) -> str:
 )
 def test_scenario(path: Path, request: pytest.FixtureRequest) -> None:
     text = path.read_text()
-    seen, faults = run_text(text, KINDS[kind_of(path)])
+    is_quorum = path.parent.name == "quorum"
+    seen, faults = run_quorum_text(text) if is_quorum else run_text(text, KINDS[kind_of(path)])
     if request.config.getoption("--rewrite", default=False):
         path.write_text(seen)
         text = seen
     assert seen == text
-    assert faults == [], "hard state must be the same live, replayed, and replayed after compaction"
+    assert faults == [], "an invariant: of quorums, or that hard state is the same live, replayed, and compacted"

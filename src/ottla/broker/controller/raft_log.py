@@ -167,6 +167,8 @@ class RaftLog:
     def start(self, listener: RaftListener) -> None:
         """Take part in the quorum. What becomes of the log is told to the listener from now on."""
         self._listener = listener
+        if self.quorum.control.voters and not self.quorum.bootstrap:
+            self.quorum.check_is_voter()
         self._step(Start())
 
     def append(self, batches: Sequence[bytes]) -> int:

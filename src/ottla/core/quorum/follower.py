@@ -44,29 +44,29 @@ if TYPE_CHECKING:
 
 
 def poll_follower(quorum: Quorum, state: Follower) -> None:
-    is_late = quorum.now_ms >= state.fetch_by_ms
-    if quorum.is_voter and is_late:
-        quorum.become_prospective()
-        return
-    if not is_late:
+    if quorum.may_lead:
+        if quorum.now_ms >= state.fetch_by_ms:
+            quorum.become_prospective()
+            return
         quorum.wake_at(state.fetch_by_ms)
     leader = quorum.destination(state.leader_id, state.leader_listeners)
-    if quorum.is_ready(leader) and not is_late:
+    if quorum.is_ready(leader):
         poll_voter_changes(quorum, state, leader)
     if not quorum.is_log_settled or quorum.is_fetching:
         return
-    if quorum.is_ready(leader) and not is_late:
+    if quorum.is_ready(leader):
         quorum.send(leader, _snapshot_request(quorum, state) if state.download else fetch_request(quorum))
-    elif is_late or quorum.is_backing_off(leader):
+    elif quorum.is_backing_off(leader):
         poll_bootstrap(quorum)
 
 
 def poll_bootstrap(quorum: Quorum) -> None:
-    """Ask any bootstrap server; if it does not lead, it says who does."""
+    """Ask any bootstrap server, or any voter if there is none; if it does not lead, it says who does."""
+    servers = quorum.servers
     if quorum.now_ms < quorum.bootstrap_at_ms:
         quorum.wake_at(quorum.bootstrap_at_ms)
-    elif quorum.bootstrap and quorum.is_log_settled and not quorum.is_fetching:
-        quorum.send(quorum.bootstrap[quorum.random(len(quorum.bootstrap))], fetch_request(quorum))
+    elif servers and quorum.is_log_settled and not quorum.is_fetching:
+        quorum.send(servers[quorum.random(len(servers))], fetch_request(quorum))
 
 
 def fetch_request(quorum: Quorum) -> FetchRequest:

@@ -32,10 +32,10 @@ def first_records(quorum: Quorum, state: Leader) -> list[tuple[ControlRecordType
         granting_voters=tuple(LeaderChangeMessage.Voter(voter_id) for voter_id in state.granting),
     )
     messages: list[tuple[ControlRecordType, object]] = [(ControlRecordType.LEADER_CHANGE, leader)]
-    has_moved = control.voters.find(node.voter_id, node.directory_id) != node
+    has_moved = quorum.is_voter and control.voters.find(*node.key) != node
     if control.kraft_version >= 1 and (control.voters_offset == BOOTSTRAP_OFFSET or has_moved):
         version = KRaftVersionRecord(k_raft_version=control.kraft_version)
-        updated = voters_record(control.voters.with_voter(node))
+        updated = voters_record(control.voters.with_voter(node) if has_moved else control.voters)
         messages += [(ControlRecordType.KRAFT_VERSION, version), (ControlRecordType.KRAFT_VOTERS, updated)]
     return messages
 

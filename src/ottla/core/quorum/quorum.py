@@ -225,6 +225,17 @@ class Quorum:
         return self.control.voters.find(*self.key) is not None
 
     @property
+    def may_lead(self) -> bool:
+        """Whether it may stand for election.
+
+        A node that the newest voters leave out may, too, until it knows them to be committed: it may be the only one
+        that has them. It does not count itself, and resigns when they are committed.
+        """
+        control = self.control
+        was_voter = control.voters_before.find(*self.key) is not None
+        return self.is_voter or (was_voter and control.voters_offset >= max(self.high_watermark, 0))
+
+    @property
     def has_failed(self) -> bool:
         """Whether the disk did not obey: then nothing more comes of this node, until it is started again."""
         return self._is_halted
@@ -238,6 +249,12 @@ class Quorum:
     @property
     def default_listener(self) -> str:
         return self.node.listeners[0].name if self.node.listeners else ""
+
+    @property
+    def servers(self) -> tuple[Destination, ...]:
+        """Whom to ask for the leader: the bootstrap servers; if there are none, the other voters."""
+        others = [each for each in self.control.voters.voters if each.voter_id != self.node.voter_id]
+        return self.bootstrap or tuple(self.destination(NOBODY, each.listeners) for each in others if each.listeners)
 
     def is_self(self, voter: Voter) -> bool:
         return voter.is_node(*self.key)
@@ -402,7 +419,12 @@ class Quorum:
             raise QuorumError(f"kraft.version is {self.control.kraft_version}; this software runs with {low} to {high}")
         if not self.control.voters and not self.bootstrap:
             raise QuorumError("the quorum has no voters: neither the metadata log nor controller.quorum.voters has any")
-        if not self.is_voter and not self.bootstrap:
+        if not self.servers:
+            self.check_is_voter()
+
+    def check_is_voter(self) -> None:
+        """Raise QuorumError unless this node is a voter."""
+        if not self.is_voter:
             raise QuorumError(
                 f"node {self.node.voter_id} with directory {uuid_text(self.node.directory_id)} is not among the "
                 f"voters of this quorum, which are {_shown(self.control.voters.voters)}"
@@ -450,7 +472,7 @@ class Quorum:
             self._poll_election(state)
 
     def _poll_election(self, state: Unattached | Prospective | Candidate | Resigned) -> None:
-        if isinstance(state, Unattached) and not self.is_voter:
+        if isinstance(state, Unattached) and not self.may_lead:
             poll_bootstrap(self)
         elif self.now_ms >= state.election_at_ms:
             self._election_timed_out(state)
@@ -506,19 +528,23 @@ class Quorum:
         at_ms, voted = self.now_ms + self.election_timeout(), self._vote_in(self.epoch)
         prospective = Prospective(self.epoch, at_ms, self._own_vote(), self.leader_id, self.leader_listeners, voted)
         self._become(prospective)
-        if len(self.control.voters) == 1:
-            self.win_votes()
+        self.count_votes()
 
     def become_candidate(self) -> None:
         self._become(Candidate(self.epoch + 1, self.now_ms + self.election_timeout(), self._own_vote()))
-        if len(self.control.voters) == 1:
-            self.win_votes()
+        self.count_votes()
 
-    def win_votes(self) -> None:
-        if isinstance(self.epoch_state, Prospective):
+    def count_votes(self) -> None:
+        """Go on if a majority of the voters has granted its vote, or back if one has refused its pre-vote."""
+        state, voters = self.epoch_state, self.control.voters
+        assert isinstance(state, Prospective | Candidate)
+        has_won = len(state.votes.granted.intersection(voters.ids)) >= voters.majority
+        if isinstance(state, Candidate):
+            state.has_won = state.has_won or has_won
+        elif has_won:
             self.become_candidate()
-        elif isinstance(self.epoch_state, Candidate):
-            self.epoch_state.has_won = True
+        elif len(state.votes.refused.intersection(voters.ids)) > len(voters) - voters.majority:
+            self.give_up_election()
 
     def give_up_election(self) -> None:
         """Go back to where a Prospective came from, with the same epoch and vote."""
@@ -553,7 +579,7 @@ class Quorum:
         return self.key if isinstance(state, Candidate) else state.voted
 
     def _own_vote(self) -> Votes:
-        return Votes({self.node.voter_id}, set())
+        return Votes({self.node.voter_id} if self.is_voter else set(), set())
 
     # --- hearing of epochs --------------------------------------------------------------------------------------------
 

@@ -152,13 +152,10 @@ def take_vote(quorum: Quorum, request: VoteRequest, response: Any) -> bool:  # n
 
 def _count(quorum: Quorum, state: Prospective | Candidate, voter_id: int, *, is_granted: bool) -> None:
     """A vote never changes; a refused pre-vote may be granted later."""
-    votes, voters = state.votes, quorum.control.voters
+    votes = state.votes
     if is_granted and (isinstance(state, Prospective) or voter_id not in votes.refused):
         votes.granted.add(voter_id)
         votes.refused.discard(voter_id)
     elif voter_id not in votes.granted:
         votes.refused.add(voter_id)
-    if len(votes.granted.intersection(voters.ids)) >= voters.majority:
-        quorum.win_votes()
-    elif isinstance(state, Prospective) and len(votes.refused.intersection(voters.ids)) > len(voters) - voters.majority:
-        quorum.give_up_election()
+    quorum.count_votes()

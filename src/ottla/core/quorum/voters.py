@@ -141,6 +141,11 @@ class ControlHistory:
         """Where the newest voters lie; BOOTSTRAP_OFFSET if they are not in the log."""
         return self._voters[-1][0] if self._voters else BOOTSTRAP_OFFSET
 
+    @property
+    def voters_before(self) -> VoterSet:
+        """The voters before the newest."""
+        return self._voters[-2][1] if len(self._voters) > 1 else VoterSet()
+
     def at(self, end_offset: int) -> tuple[int, VoterSet]:
         """kraft.version and voters as a snapshot that ends at an offset has them."""
         versions = [level for offset, level in self._versions if offset < end_offset]

@@ -15,6 +15,7 @@ from ottla.wire.types.api_versions import ApiVersionsRequest, ApiVersionsRespons
 from ottla.wire.types.fetch import FetchRequest
 from ottla.wire.types.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from ottla.wire.types.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
+from ottla.wire.types.vote import VoteRequest
 from tests.unit.core.quorum.replica import (
     CLUSTER,
     EPOCH,
@@ -23,6 +24,7 @@ from tests.unit.core.quorum.replica import (
     fetch,
     follower,
     leader,
+    vote_response,
     voter,
 )
 
@@ -218,6 +220,49 @@ def test_a_leader_that_is_removed_does_not_count_itself_and_then_resigns():
     assert answer.error_code == 0
     replica.advance(60_000)
     assert replica.quorum.state is State.UNATTACHED, "it is an observer now"
+
+
+def removed_itself() -> Replica:
+    """It has appended voters without itself, which nobody else has, and has started again."""
+    replica = leading()
+    replica.ask(remove(1))
+    again = Replica(replica.stored)
+    again.log.append(replica.log.batches[2:])
+    for batch in again.log.batches[2:]:
+        for each in read_control_batch(read_header(batch.data)):
+            again.quorum.control.replay(each.message, each.offset)
+    again.quorum.synced_end_offset = again.log.end_offset
+    return again.start()
+
+
+def test_the_only_one_that_has_the_new_voters_stands_for_election_although_they_leave_it_out():
+    replica = removed_itself()
+    assert not replica.quorum.is_voter
+    replica.advance(1_000)
+    sent = replica.take_sent(VoteRequest)
+    assert {each.to.node_id for each in sent} == {2, 3}
+    replica.answer(sent[0], vote_response(granted=True, epoch=EPOCH + 1))
+    assert replica.quorum.state is State.PROSPECTIVE, "1 of 2: it does not count itself"
+    replica.answer(sent[1], vote_response(granted=True, epoch=EPOCH + 1))
+    for each in replica.take_sent(VoteRequest):
+        replica.answer(each, vote_response(granted=True, epoch=EPOCH + 2))
+    assert replica.quorum.state is State.LEADER
+    assert replica.quorum.control.voters.ids == (2, 3), "it does not put itself back"
+
+
+def test_once_the_new_voters_are_committed_it_is_an_observer():
+    replica = removed_itself()
+    replica.quorum.high_watermark = replica.log.end_offset
+    replica.advance(60_000)
+    assert replica.take_sent(VoteRequest) == []
+
+
+def test_an_observer_without_bootstrap_servers_asks_the_voters():
+    replica = Replica(node=Voter(9, directory(9), voter(9).listeners))
+    replica.quorum.bootstrap = ()
+    replica.start()
+    (sent,) = replica.take_sent(FetchRequest)
+    assert (sent.to.node_id, sent.to.host) == (-1, "host1")
 
 
 # --- UpdateRaftVoter

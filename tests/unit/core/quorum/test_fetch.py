@@ -331,9 +331,11 @@ def test_a_follower_without_an_answer_stands_for_election():
 def test_an_observer_without_an_answer_asks_the_bootstrap_servers():
     replica = follower(voters=(2, 3, 4))
     replica.step(NotAnswered(asked(replica).request_id))
-    assert asked(replica).to.node_id == -1
+    sent = asked(replica)
+    assert sent.to.node_id == -1
     replica.advance(60_000)
     assert replica.quorum.state is State.FOLLOWER
+    assert asked(replica).to.node_id == 2, "the leader is tried again, however late it is"
 
 
 def test_bootstrap_servers_are_asked_one_after_another():
