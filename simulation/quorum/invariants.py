@@ -4,15 +4,17 @@
 invariant                  says
 =========================  ===========================================================================================
 one leader                 an epoch has one leader
-one vote                   a disk grants one vote in an epoch, however often its node starts
+one vote                   a disk grants one vote in an epoch, however often its node starts, and knows it
 stored first               a message speaks of no epoch, vote, leadership or record that is not on the sender's disk
 committed stays            what was committed at an offset once is committed there on every node for ever
 leader has all             a new leader's log has everything that was committed
 majority                   the high watermark of a leader is on the disks of a majority of its voters
+own epoch                  a leader commits records of earlier epochs only together with one of its own
 high watermark             never falls in a life
 one change                 the voters behind a leader's high watermark differ in one voter at most
 snapshot committed         a snapshot ends where the log is committed, and has the state of that offset
 works                      no step raises
+described                  in the end DescribeQuorum tells how it is
 =========================  ===========================================================================================
 """
 
@@ -23,7 +25,7 @@ from itertools import pairwise
 from typing import Any
 
 from ottla.core.quorum.events import Actions, Reply, Send, SnapshotId
-from ottla.core.quorum.states import Leader
+from ottla.core.quorum.states import Follower, Leader, Prospective, Unattached
 from ottla.core.quorum.voters import Voter
 from ottla.testing.trace import Violation
 from ottla.wire.types.begin_quorum_epoch import BeginQuorumEpochRequest
@@ -60,10 +62,23 @@ class Invariants:
     def stepped(self, node: QuorumNode, actions: Actions) -> None:
         quorum = node.quorum
         assert quorum is not None
+        self._check_vote(node)
         if quorum.is_leader:
             self._check_leader(node)
         if actions.high_watermark is not None:
             self._check_high_watermark(node, actions.high_watermark)
+
+    def _check_vote(self, node: QuorumNode) -> None:
+        """A vote of the present epoch that is on disk is known."""
+        quorum, stored = node.quorum, node.stored_state
+        assert quorum is not None
+        state = quorum.epoch_state
+        if stored is None or stored.epoch != state.epoch or stored.voted_id < 0 or quorum.has_failed:
+            return
+        if isinstance(state, Unattached | Prospective | Follower):
+            voted_id = -1 if state.voted is None else state.voted.node_id
+            if voted_id != stored.voted_id:
+                raise Violation("one vote", f"{node.name} has voted for n{stored.voted_id}, and knows of n{voted_id}")
 
     def _check_leader(self, node: QuorumNode) -> None:
         quorum, key = node.quorum, (node.node_id, node.directory_id)
@@ -136,6 +151,8 @@ class Invariants:
             return
         voters, last = quorum.control.voters, state.high_watermark - 1
         epoch = node.log.epoch_at(last)
+        if state.high_watermark <= state.start_offset:
+            raise Violation("own epoch", f"{node.name} commits {last}, and its epoch begins at {state.start_offset}")
         having = [voter.voter_id for voter in voters.voters if _has_record(nodes[voter.voter_id], voter, last, epoch)]
         if len(having) < voters.majority:
             raise Violation(

@@ -8,8 +8,10 @@ from typing import Final
 
 import msgspec
 
+from ottla.core.quorum.messages import METADATA_TOPIC
 from ottla.core.quorum.quorum import Quorum
 from ottla.testing.trace import Violation
+from ottla.wire.types.describe_quorum import DescribeQuorumRequest
 from simulation.quorum.faults import Faults, is_steady
 from simulation.quorum.world import QuorumWorld
 
@@ -87,9 +89,30 @@ def _calm_down(world: QuorumWorld) -> int:
             world.propose(leader)
         world.run_until(world.now_ms() + _STEADY_MS)
         if world.counts["elections"] == elections and is_steady(world):
+            check_described(world)
             return settled_ms
         if world.now_ms() > begin_ms + _CALM_MS:
             raise Violation("converges", "; ".join(world.unconverged()) or "leaders change without a reason")
+
+
+def check_described(world: QuorumWorld) -> None:
+    """What the leader answers to DescribeQuorum is so, when nothing changes any more."""
+    leader = world.leader()
+    assert leader is not None
+    assert leader.quorum is not None
+    kind, now_ms = DescribeQuorumRequest, world.now_ms()
+    request = kind((kind.TopicData(METADATA_TOPIC, (kind.PartitionData(0),)),))
+    (partition,) = leader.quorum.describe(request, 2, now_ms, now_ms).topics[0].partitions
+    rows = {each.replica_id: each for each in (*partition.observers, *partition.current_voters)}
+    for node in world.nodes.values():
+        row = rows.get(node.node_id)
+        if row is None or (row.replica_directory_id not in (node.directory_id, bytes(16))):
+            continue
+        is_recent = now_ms - row.last_fetch_timestamp <= leader.quorum.settings.fetch_timeout_ms
+        if not is_recent or row.last_caught_up_timestamp < 0 or row.log_end_offset != node.log.end_offset:
+            raise Violation("described", f"{node.name} ends at {node.log.end_offset} and is told as {row}")
+    if partition.high_watermark != leader.log.end_offset or leader.node_id not in rows:
+        raise Violation("described", f"{partition} is not {leader.name}, which ends at {leader.log.end_offset}")
 
 
 def run_quorums(seeds: Iterable[int], progress: Callable[[QuorumTally], None] = lambda _: None) -> QuorumTally:
