@@ -75,22 +75,35 @@ class _Scale:
 def _lane(node_id: int, changes: list[StateChange], scale: _Scale, row: int) -> Markup:
     top = _TOP + row * (_LANE + _GAP)
     bottom = top + _LANE
-    blocks, ends, commits = [], [], []
-    for index, each in enumerate(changes):
-        until_ms = changes[index + 1].at_ms if index + 1 < len(changes) else scale.end_ms
+    ends, commits = [], []
+    for each, until_ms in _until(changes, scale.end_ms):
         left, right = scale.x(each.at_ms), scale.x(until_ms)
-        if each.state in _FILLS and right > left:
-            blocks.append(_block(each, left, right, top))
         ends += [(left, scale.y(each.end_offset, bottom)), (right, scale.y(each.end_offset, bottom))]
         commits += [(left, scale.y(each.high_watermark, bottom)), (right, scale.y(each.high_watermark, bottom))]
     return element(
         "g",
         element("text", f"n{node_id}", x=10, y=top + 15, fill=TEXT[0], font_size=15),
         element("rect", x=_LEFT, y=top, width=_WIDTH - _LEFT - 10, height=_LANE, fill="none", stroke="#d0d7de"),
-        *blocks,
+        *_blocks(changes, scale, top),
         _line(ends, "#0b5cad", None),
         _line(commits, "#11693f", "2 3"),
     )
+
+
+def _until(changes: list[StateChange], end_ms: int) -> list[tuple[StateChange, int]]:
+    """Each change, and when the next one comes."""
+    return list(zip(changes, [*(each.at_ms for each in changes[1:]), end_ms], strict=True))
+
+
+def _blocks(changes: list[StateChange], scale: _Scale, top: int) -> list[Markup]:
+    """The states; what stays the same is one block."""
+    first = [
+        each
+        for before, each in zip([None, *changes], changes, strict=False)
+        if before is None or (before.state, before.epoch) != (each.state, each.epoch)
+    ]
+    spans = [(each, scale.x(each.at_ms), scale.x(until_ms)) for each, until_ms in _until(first, scale.end_ms)]
+    return [_block(each, left, right, top) for each, left, right in spans if each.state in _FILLS and right > left]
 
 
 def _block(change: StateChange, left: int, right: int, top: int) -> Markup:
