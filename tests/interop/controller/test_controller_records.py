@@ -34,9 +34,13 @@ PREFERRED, UNCLEAN = 0, 1
 HIGH, LOW = 99, -1
 
 
-def booted(directory: Path, session_timeout_ms: int) -> Iterator[Twin]:
-    with ControllerOnly(directory, broker_session_timeout_ms=session_timeout_ms) as apache:
-        twin = Twin(apache, session_timeout_ms)
+def booted(directory: Path, session_timeout_ms: int, leader_interval_s: int = 300) -> Iterator[Twin]:
+    intervals = {
+        "leader.imbalance.check.interval.seconds": leader_interval_s,
+        "unclean.leader.election.interval.ms": 1000 * leader_interval_s,
+    }
+    with ControllerOnly(directory, broker_session_timeout_ms=session_timeout_ms, **intervals) as apache:
+        twin = Twin(apache, session_timeout_ms, 1000 * leader_interval_s)
         yield twin
         twin.check_state()
         twin.client.close_all()
@@ -52,6 +56,12 @@ def twin(tmp_path: Path, apache_jars: Path) -> Iterator[Twin]:
 def short_twin(tmp_path: Path, apache_jars: Path) -> Iterator[Twin]:
     """Controllers whose brokers' sessions are short."""
     yield from booted(tmp_path, SHORT_MS)
+
+
+@pytest.fixture
+def busy_twin(tmp_path: Path, apache_jars: Path) -> Iterator[Twin]:
+    """Controllers that look after leaders every three seconds."""
+    yield from booted(tmp_path, LONG_MS, leader_interval_s=3)
 
 
 def reassign(twin: Twin, name: str, replicas: tuple[int, ...] | None, number: int = 0, *, resize: bool = True) -> int:
@@ -379,9 +389,9 @@ def test_brokers_that_fall_silent_are_fenced(short_twin: Twin):
     twin.start(1, 2, 3)
     twin.create("t", (1, 2, 3), (2, 3, 1), (3, 1, 2), min_insync_replicas="2")
     twin.create("single", (3,))
-    twin.wait_for_fencing(1, 2)
+    twin.wait_for_change(1, 2)
     assert twin.image.brokers[3].fenced
-    twin.wait_for_fencing(1)
+    twin.wait_for_change(1)
     assert twin.image.brokers[2].fenced
     assert [each.leader for _, each in twin.image.partitions()] == [1, 1, 1, NO_LEADER]
     # one comes back having stopped in order, as far as is known, the other having crashed
@@ -393,6 +403,23 @@ def test_brokers_that_fall_silent_are_fenced(short_twin: Twin):
     twin.heartbeat(1)
     for number in range(3):
         twin.alter("t", (1, 2, 3), number=number)
+
+
+def test_leaders_are_looked_after(busy_twin: Twin):
+    twin = busy_twin
+    twin.start(1, 2, 3)
+    twin.create("t", (1, 2, 3))
+    twin.create("lost", (1, 2))
+    twin.alter("lost", (1,))
+    fence(twin, 1)
+    assert [each.leader for _, each in twin.image.partitions()] == [2, NO_LEADER]
+    set_topic(twin, "lost", "unclean.leader.election.enable", "true")
+    twin.wait_for_change()
+    assert twin.partition("lost").leader == 2
+    twin.heartbeat(1)
+    twin.alter("t", (2, 3, 1))
+    twin.wait_for_change()
+    assert twin.partition("t").leader == 1
 
 
 # --- at random

@@ -135,7 +135,12 @@ def replicas_lost(state: ControllerState, broker_id: int, partitions: Collection
 
 def preferred_leaders(state: ControllerState) -> Steps:
     """Changes that give partitions back to their preferred leaders."""
-    return _changes(state, lambda partition: partition.leader != partition.replicas[0], election=Election.PREFERRED)
+
+    def is_imbalanced(partition: PartitionImage) -> bool:
+        preferred = partition.replicas[0]
+        return partition.leader != preferred and (preferred in partition.isr or partition.leader == NO_LEADER)
+
+    return _changes(state, is_imbalanced, election=Election.PREFERRED)
 
 
 def unclean_leaders(state: ControllerState) -> Steps:
