@@ -79,6 +79,23 @@ def test_a_silent_broker_is_fenced() -> None:
     run(scenario)
 
 
+def test_a_controller_that_was_stopped_hears_of_brokers_before_it_fences_them() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk()) as node:
+            heartbeat = await second_broker(loop, node)
+            await asyncio.sleep(3)
+            loop._now_s += 60  # the process was stopped, and goes on
+            await asyncio.sleep(0.1)
+            assert not any(broker.fenced for broker in node.image.brokers.values())
+            assert not (await Client(loop, 9093).ask(heartbeat, 2)).is_fenced
+            await asyncio.sleep(4)
+            assert not any(broker.fenced for broker in node.image.brokers.values())
+            await asyncio.sleep(9)
+            assert node.image.brokers[OTHER].fenced
+
+    run(scenario)
+
+
 def test_requests_wait_while_a_broker_is_fenced_in_slices() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         async with running(loop, VirtualDisk()) as node:

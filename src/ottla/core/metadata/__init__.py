@@ -10,6 +10,9 @@ and lets the reply out once they are committed::
     ...                                                       # append, wait for the high watermark
     image.replay(record, offset, epoch)                       # changes
 
+A change that concerns many partitions, as when a broker is fenced, comes in slices: `result.rest` works out further
+records when those before are replayed. Timers are data: `next_deadline_ms` says when `tick` has something to do.
+
 So a node that starts replays its log, or a snapshot and the rest of the log, and has the state it had. Clocks, random
 ids, files and peers come in as arguments.
 
