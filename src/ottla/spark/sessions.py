@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import site
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ottla import __version__
@@ -20,6 +25,7 @@ __all__ = ["PUSHDOWN", "register", "session"]
 PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
 """Off by default, and then a reader with filters fails to plan."""
 PYTHON: Final = "PYSPARK_PYTHON"
+HOME: Final = "SPARK_HOME"
 
 
 def session(
@@ -31,12 +37,40 @@ def session(
     if master.startswith("local"):
         # By default, workers run the first python3 on the PATH, which fails in a virtual environment.
         os.environ.setdefault(PYTHON, sys.executable)
+        _prefer_installed()
     builder = SparkSession.builder.appName(app_name).master(master).config(PUSHDOWN, "true")
     for key, value in (conf or {}).items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     register(spark, check=False)
     return spark
+
+
+def _prefer_installed() -> None:
+    """Let Spark's Python processes import PySpark from where it is installed, if they find it there.
+
+    Workers, planners and the runner of each stream prefer a zip of PySpark's modules in Spark's home. It has no
+    compiled code, so each of them compiles PySpark anew: a second of processor time before its first row. So Spark gets
+    a home without the zip, unless somebody has chosen a home or another Python, or a session is there already.
+    """
+    import pyspark
+    from pyspark.sql import SparkSession
+
+    installed = Path(pyspark.__file__).parent
+    found = {*site.getsitepackages(), *os.environ.get("PYTHONPATH", "").split(os.pathsep)}
+    is_own = HOME not in os.environ and os.environ[PYTHON] == sys.executable
+    if is_own and str(installed.parent) in found and SparkSession.getActiveSession() is None:
+        os.environ[HOME] = _home_without_zip(installed)
+
+
+def _home_without_zip(installed: Path) -> str:
+    """A folder with Spark's programs and jars, for as long as this process runs."""
+    home = Path(tempfile.mkdtemp(prefix="ottla-spark-home-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    for name in ("bin", "conf", "jars", "sbin"):
+        if (installed / name).is_dir():
+            (home / name).symlink_to(installed / name)
+    return str(home)
 
 
 def register(spark: SparkSession, *, check: bool = True) -> None:

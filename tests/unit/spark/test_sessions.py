@@ -1,14 +1,18 @@
 """Sessions and what they are told, with a session that only writes it down."""
 
+import os
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyspark
 import pytest
 
 from ottla import __version__
 from ottla.spark import OttlaSparkError, register
 from ottla.spark.formats import FORMATS
-from ottla.spark.sessions import PUSHDOWN
+from ottla.spark.sessions import HOME, PUSHDOWN, PYTHON, _prefer_installed
 
 
 class FakeSession:
@@ -54,6 +58,35 @@ def test_formats_that_spark_knows_are_not_registered_again():
     register(spark)  # type: ignore[arg-type]
     assert spark.registered == ["ottla-log"]
     assert spark.settings == {PUSHDOWN: "true"}
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """As if no session had been made in this process."""
+    monkeypatch.setenv(PYTHON, sys.executable)
+    monkeypatch.setenv("PYTHONPATH", str(Path(pyspark.__file__).parents[1]))
+    monkeypatch.setenv(HOME, "")
+    monkeypatch.delenv(HOME)
+    return monkeypatch
+
+
+def test_workers_import_what_is_installed_not_a_zip(environment: pytest.MonkeyPatch):
+    _prefer_installed()
+    home, installed = Path(os.environ[HOME]), Path(pyspark.__file__).parent
+    for name in ("bin/spark-submit", "jars"):
+        assert (home / name).resolve() == (installed / name).resolve()
+    assert (installed / "python" / "lib" / "pyspark.zip").exists()
+    assert not (home / "python").exists()
+
+
+def test_a_home_and_a_python_of_the_users_choice_stay(environment: pytest.MonkeyPatch):
+    environment.setenv(PYTHON, "/another/python")
+    _prefer_installed()
+    assert HOME not in os.environ
+    environment.setenv(PYTHON, sys.executable)
+    environment.setenv(HOME, "/opt/spark")
+    _prefer_installed()
+    assert os.environ[HOME] == "/opt/spark"
 
 
 def test_executors_need_the_same_ottla():
