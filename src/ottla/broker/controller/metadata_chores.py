@@ -98,13 +98,13 @@ class MetadataChores:
         raft = node.raft
         self._snapshot_at_ms = node.clock.wall_ms()
         raft.bytes_since_snapshot = 0
-        control = raft.quorum.control
+        kraft_version, voters = raft.quorum.control.at(node.image.last_offset + 1)
         steps = raft.snapshots.write_steps(
             node.image.fork(),
             now_ms=node.clock.wall_ms(),
             last_timestamp_ms=raft.last_timestamp_ms,
-            kraft_version=control.kraft_version,
-            voters=voters_record(control.voters) if control.kraft_version >= 1 else None,
+            kraft_version=kraft_version,
+            voters=voters_record(voters) if kraft_version >= 1 else None,
         )
         try:
             identity = yield from steps

@@ -121,6 +121,7 @@ class RaftLog:
         self.snapshots = loaded.snapshots
         self.last_timestamp_ms = loaded.replay.last_timestamp_ms
         self.bytes_since_snapshot = 0
+        self.partition.flush(clock.wall_ms())  # the quorum counts what the log has as stored
         self.quorum = Quorum(
             voter,
             loaded.replay.control,

@@ -1,0 +1,51 @@
+"""The metadata log of a node: which quorums it takes part in, and what the quorum reads of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.broker.node import Node
+from ottla.core.quorum.errors import QuorumError
+from ottla.core.quorum.events import EpochEnd
+from ottla.core.quorum.voters import ControlHistory, Listener, Voter, VoterSet
+from ottla.testing.disk import VirtualDisk
+from ottla.testing.virtual_loop import VirtualLoop
+from ottla.wire.batch import BatchView, split_batches
+from tests.unit.broker.virtual_node import run, running
+
+LISTENERS = (Listener("CONTROLLER", "127.0.0.1", 9093),)
+
+
+def start_with(node: Node, *voters: Voter) -> None:
+    """Start as if the log had other voters."""
+    quorum = node.raft.quorum
+    known, quorum.control = quorum.control, ControlHistory(VoterSet(voters))
+    try:
+        node.raft.start(node)
+    finally:
+        quorum.control = known
+
+
+def test_a_node_that_is_no_voter_is_refused() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk()) as node:
+            with pytest.raises(QuorumError, match="is not among the voters"):
+                start_with(node, Voter(2, bytes(16), LISTENERS))
+
+    run(scenario)
+
+
+def test_what_the_quorum_reads_of_the_log() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk()) as node:
+            log, raft = node.raft.quorum.log, node.raft
+            assert (log.start_offset, log.end_offset, log.last_epoch) == (0, raft.end_offset, 1)
+            assert log.end_offset_for_epoch(0) == EpochEnd(0, 0)
+            assert log.end_offset_for_epoch(1) == log.end_offset_for_epoch(9) == EpochEnd(1, raft.end_offset)
+            first, *_ = split_batches(log.read(0, 1))
+            assert isinstance(first, BatchView)
+            assert (first.base_offset, first.partition_leader_epoch) == (0, 1)
+            assert log.read(raft.end_offset, 100) == b""
+            assert log.latest_snapshot is log.earliest_snapshot is None
+
+    run(scenario)
