@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.core.metadata import features
-from ottla.core.metadata.topic_image import NO_LEADER, PartitionImage
+from ottla.core.metadata.topic_image import NO_LEADER, RECOVERED, PartitionImage
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.alter_partition import AlterPartitionRequest
 from ottla.wire.types.alter_partition_reassignments import AlterPartitionReassignmentsRequest
@@ -251,11 +251,11 @@ class World:
         assert after.partition_epoch >= before.partition_epoch
         if after.leader != before.leader:
             assert after.leader_epoch > before.leader_epoch
-        if after.leader in (before.leader, NO_LEADER):
-            return
+        if after.leader in (before.leader, NO_LEADER) or not self.brokers[after.leader].is_up:
+            return  # nobody new serves it: one that has crashed is elected only until its session has run out
         committed = self.committed.get(at, 0)
         is_clean = after.leader in (*before.isr, *before.elr) and self.cluster.image.elr_enabled
-        if is_clean and after.leader_recovery_state == before.leader_recovery_state:
+        if is_clean and after.leader_recovery_state == RECOVERED:
             assert self.end(at, after.leader) >= committed, f"{after.leader} lacks committed records: {before} {after}"
         else:
             self.committed[at] = min(committed, self.end(at, after.leader))
