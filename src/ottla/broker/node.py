@@ -619,7 +619,8 @@ class Node:
         if self.controller.is_active or not self.raft.is_leader or self.raft.quorum.epoch != epoch:
             return
         first = first_records(self.config, self.disk, self.storage.metadata)
-        self.controller.activate(first, own_broker_id=self.node_id if self.config.is_broker else None)
+        is_new = self.config.is_broker and self.broker_lifecycle.broker_epoch < 0
+        self.controller.activate(first, own_broker_id=self.node_id if is_new else None)
         if not self._active.done():
             self._active.set_result(None)
         self.controller_channel.controller_changed()
