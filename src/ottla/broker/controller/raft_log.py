@@ -240,7 +240,8 @@ class RaftLog:
             self._fail(f"the metadata log cannot be written: {error}")
             return
         if actions.leader is not None:
-            log.info("quorum leader=%d epoch=%d", actions.leader.leader_id, actions.leader.epoch)
+            level = logging.INFO if len(self.quorum.control.voters) > 1 else logging.DEBUG
+            log.log(level, "quorum leader=%d epoch=%d", actions.leader.leader_id, actions.leader.epoch)
             listener.leader_changed()
         if actions.high_watermark is not None:
             self.partition.update_high_watermark(actions.high_watermark)

@@ -20,7 +20,7 @@ def replica_of(running: RunningNode, topic: Topic) -> Any:
 
 def spans(reader: Reader, offset: int, until: int, max_bytes: int = 1 << 20) -> list[tuple[int, int]]:
     reading = reader.look(offset, max_bytes, Isolation.HIGH_WATERMARK)
-    return [each[:2] for each in reader.read(reading).batches] if reading.length else []
+    return [each[:2] for each in reader.read(reading, until).batches] if reading.length else []
 
 
 def test_no_more_batches_than_there_is_use_for(running: RunningNode, client: RawClient):
