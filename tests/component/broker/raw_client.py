@@ -328,6 +328,11 @@ class RunningNode:
         self._loop.call_soon_threadsafe(append)
         assert done.wait(TIMEOUT_S)
 
+    def run_turns(self, count: int = 3) -> None:
+        """Let the node's loop end its turn, and do what follows from it."""
+        for _ in range(count):
+            self.change(lambda: None)
+
     def until(self, condition: Callable[[], object]) -> None:
         """Let the node work until something is so."""
         deadline = time.monotonic() + TIMEOUT_S

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyspark
 import pytest
+from pyspark.sql import SparkSession
 
 from ottla import __version__
 from ottla.spark import OttlaSparkError, register
@@ -67,6 +68,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.setenv("PYTHONPATH", str(Path(pyspark.__file__).parents[1]))
     monkeypatch.setenv(HOME, "")
     monkeypatch.delenv(HOME)
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
     return monkeypatch
 
 
