@@ -73,11 +73,6 @@ class LoadedMetadata:
     def stored(self) -> StoredState | None:
         return read_quorum_state(self.directory.disk, self._path)
 
-    @property
-    def log_epoch(self) -> int:
-        """The epoch of the last record, in the log or in the snapshot."""
-        return max(self.partition.epochs.latest_epoch, self.image.last_epoch, 0)
-
     def _make_directory(self) -> None:
         if not self.directory.disk.exists(f"{self._path}/{PARTITION_METADATA_FILE}"):
             create_partition_directory(self.directory.disk, self._path, METADATA_TOPIC_ID)

@@ -174,8 +174,12 @@ class RaftLog:
 
     def append(self, batches: Sequence[bytes]) -> int:
         """Append batches of the leader; returns the new end. They are synced soon. StorageError if the disk fails."""
-        for batch in batches:
-            self._append(batch, Origin.RAFT_LEADER)
+        try:
+            for batch in batches:
+                self._append(batch, Origin.RAFT_LEADER)
+        except StorageError as error:
+            self._not_written(error)
+            raise
         self.sync_soon()
         self._step(Appended(self.end_offset))
         return self.end_offset
@@ -236,8 +240,7 @@ class RaftLog:
             for write in actions.writes:
                 self._write(write)
         except StorageError as error:
-            self._step(AppendFailed())
-            self._fail(f"the metadata log cannot be written: {error}")
+            self._not_written(error)
             return
         if actions.leader is not None:
             level = logging.INFO if len(self.quorum.control.voters) > 1 else logging.DEBUG
@@ -328,12 +331,7 @@ class RaftLog:
 
     def _append(self, batch: bytes | memoryview, origin: Origin | None) -> None:
         now_ms = self._clock.wall_ms()
-        try:
-            self.partition.append_as_follower(batch, self.quorum.epoch, now_ms, origin=origin)
-        except StorageError as error:
-            self._step(AppendFailed())
-            self._fail(f"the metadata log cannot be written: {error}")
-            raise
+        self.partition.append_as_follower(batch, self.quorum.epoch, now_ms, origin=origin)
         self.bytes_since_snapshot += len(batch)
         self.last_timestamp_ms = now_ms
 
@@ -402,6 +400,10 @@ class RaftLog:
         self._is_sync_due = False
         if self._sync is not None:
             self._sync.finish()
+
+    def _not_written(self, error: StorageError) -> None:
+        self._step(AppendFailed())
+        self._fail(f"the metadata log cannot be written: {error}")
 
     def _fail(self, reason: str) -> None:
         if self._listener is not None:

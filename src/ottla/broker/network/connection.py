@@ -24,6 +24,7 @@ from ottla.broker.network.memory_pool import MemoryPool
 from ottla.broker.network.request import AfterWrite, Answer, Close, CloseCause, DelayedResponse, Peer, Request
 from ottla.broker.network.send_queue import Part, SendQueue
 from ottla.wire import WireError, frames
+from ottla.wire.frames import SIZE_BYTES
 
 __all__ = ["Connection", "ConnectionLimits", "Loop", "Peer"]
 
@@ -32,7 +33,6 @@ log = logging.getLogger(__name__)
 RECEIVE_BYTES: Final = 256 * 1024
 _received: Final = memoryview(bytearray(RECEIVE_BYTES))
 """Where all connections receive, one after the other: memory of this size taken anew for each read would cost more."""
-_SIZE_BYTES: Final = 4
 OUTGOING_MAX_BYTES: Final = 4 * 1024 * 1024
 """Unsent answers beyond which no further request is worked on."""
 QUEUED_FRAMES_MAX: Final = 256
@@ -206,9 +206,9 @@ class Connection:
 
     def _charge(self, memory_pool: MemoryPool) -> None:
         """Ask for memory for a large request that has begun; without it nothing more is read."""
-        if self._charged_bytes or len(self._partial) < _SIZE_BYTES:
+        if self._charged_bytes or len(self._partial) < SIZE_BYTES:
             return
-        size = int.from_bytes(self._partial[:_SIZE_BYTES], "big")
+        size = int.from_bytes(self._partial[:SIZE_BYTES], "big")
         if size <= RECEIVE_BYTES:
             return
         if memory_pool.take(self, size, self._owner.monotonic_ms()):
@@ -231,18 +231,18 @@ class Connection:
 
     def _complete(self, data: memoryview) -> memoryview:
         """Add bytes to the incomplete frame; returns those that belong to the next frames."""
-        missing = _SIZE_BYTES - len(self._partial)
+        missing = SIZE_BYTES - len(self._partial)
         if missing > 0:
             self._partial += data[:missing]
             data = data[missing:]
-            if len(self._partial) < _SIZE_BYTES:
+            if len(self._partial) < SIZE_BYTES:
                 return data
             frames.split(bytes(self._partial), max_bytes=self._limits.frame_max_bytes)  # refuses a size that cannot be
-        wanted = _SIZE_BYTES + int.from_bytes(self._partial[:_SIZE_BYTES], "big")
+        wanted = SIZE_BYTES + int.from_bytes(self._partial[:SIZE_BYTES], "big")
         missing = wanted - len(self._partial)
         self._partial += data[:missing]
         if len(self._partial) == wanted:
-            frame = bytes(memoryview(self._partial)[_SIZE_BYTES:])
+            frame = bytes(memoryview(self._partial)[SIZE_BYTES:])
             self._partial = bytearray()
             self._enqueue(frame)
         return data[missing:]
