@@ -29,7 +29,7 @@ from ottla.wire.types.update_features import UpdateFeaturesRequest
 from tests.interop.controller.twin import ControllerOnly, Difference, Twin, registration, uuid
 
 LONG_MS = 3_600_000
-SHORT_MS = 3_000
+SHORT_MS = 6_000
 PREFERRED, UNCLEAN = 0, 1
 HIGH, LOW = 99, -1
 
@@ -41,9 +41,11 @@ def booted(directory: Path, session_timeout_ms: int, leader_interval_s: int = 30
     }
     with ControllerOnly(directory, broker_session_timeout_ms=session_timeout_ms, **intervals) as apache:
         twin = Twin(apache, session_timeout_ms, 1000 * leader_interval_s)
-        yield twin
-        twin.check_state()
-        twin.client.close_all()
+        try:
+            yield twin
+            twin.check_state()
+        finally:
+            twin.client.close_all()
 
 
 @pytest.fixture
