@@ -1,7 +1,7 @@
 """Child processes that take orders: one JSON object a line on their input, one answer a line on their output.
 
-A child ends when its input is closed, so it never outlives its parent. `ChildProcess` is the parent's side; `orders` and
-`answer` are the child's.
+A child ends when its input is closed, so it never outlives its parent. `ChildProcess` is the parent's side; `orders`
+and `answer` are the child's.
 """
 
 from __future__ import annotations
