@@ -157,7 +157,7 @@ class Cluster:
             if node.state is NodeState.PAUSED:
                 node.kill()
         running = [each for each in self if each.state is NodeState.RUNNING]
-        leader = self._claims()
+        leader = self.quorum_now()
         running.sort(key=lambda each: (each.is_controller, leader is not None and each.node_id == leader.leader_id))
         majority = len([each for each in self if each.is_controller]) // 2 + 1
         first, last = running[:-majority], running[-majority:]
@@ -201,12 +201,18 @@ class Cluster:
         found: list[QuorumDescription] = []
 
         def look() -> bool:
-            claim = self._claims()
+            claim = self.quorum_now()
             found.extend([] if claim is None else [claim])
             return bool(found)
 
         wait_until(look, "the quorum has no leader", WAIT_SECONDS)
         return found[-1]
+
+    def quorum_now(self) -> QuorumDescription | None:
+        """The same, or None if there is none just now. If several claim to lead, the newest counts."""
+        asked = [each for each in self if each.is_controller and each.state is NodeState.RUNNING]
+        claims = [inspection.quorum(each.controller_bootstrap) for each in asked]
+        return max((each for each in claims if each is not None), key=lambda each: each.leader_epoch, default=None)
 
     def quorum_leader(self) -> ClusterNode:
         """The node that leads the quorum, as soon as there is one. Paused nodes are not asked."""
@@ -236,7 +242,7 @@ class Cluster:
 
     def _why_not(self) -> str:
         running = {each.node_id for each in self if each.is_running}
-        claim = self._claims()
+        claim = self.quorum_now()
         if claim is None:
             return ": the quorum has no leader"
         ends = {each.node_id: each.log_end_offset for each in (*claim.voters, *claim.observers)}
@@ -252,12 +258,6 @@ class Cluster:
             if not running.intersection(each.replicas) <= set(each.in_sync):
                 return f": in sync on {each.topic}-{each.partition} are {each.in_sync} of {each.replicas}"
         return ""
-
-    def _claims(self) -> QuorumDescription | None:
-        """Of those who claim to lead the quorum, the newest."""
-        asked = [each for each in self if each.is_controller and each.state is NodeState.RUNNING]
-        claims = [inspection.quorum(each.controller_bootstrap) for each in asked]
-        return max((each for each in claims if each is not None), key=lambda each: each.leader_epoch, default=None)
 
     def _partitions(self) -> list[inspection.PartitionView] | None:
         """The partitions, as the first broker sees them that answers."""
