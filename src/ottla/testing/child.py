@@ -21,7 +21,11 @@ async def serve() -> None:
         return
     this_task = asyncio.current_task()
     assert this_task is not None
-    host.on_failure = this_task.cancel
+
+    def failed() -> None:
+        this_task.cancel()
+
+    host.on_failure = failed
     async for order in given:
         if order["command"] == "stop":
             await host.end(clean=True)

@@ -114,7 +114,7 @@ class PeerConnection:
         randomness: Randomness,
         told: Callable[[PeerEvent], None] = lambda event: None,
         dial: Dial = dial,
-        timeout_s: float = 30.0,
+        timeout_s: float,
     ) -> None:
         self._loop = loop
         self.address = address
@@ -135,6 +135,8 @@ class PeerConnection:
         self._received_bytes = 0
         self._failures = 0
         self._retry: Any = None
+        self._opening: Any = None
+        """Ends a connection that has not come about in time, or whose other end has not said what it serves."""
         self._is_closed = False
 
     @property
@@ -179,6 +181,7 @@ class PeerConnection:
         except OSError as error:
             self._failed_to_connect(error)
             return
+        self._opening = self._loop.call_later(self._timeout_s, self._not_opened)
         self._loop.add_writer(self._sock.fileno(), self._connected)
 
     def _connected(self) -> None:
@@ -190,8 +193,12 @@ class PeerConnection:
             return
         self._loop.add_reader(self._sock.fileno(), self._readable)
         greeting = _Exchange(ApiVersionsRequest("ottla", "1"), (0, _API_VERSIONS_VERSION), self._greeted)
-        greeting.timer = self._loop.call_later(self._timeout_s, lambda: self._expire(greeting))
+        greeting.timer = self._opening
         self._put(greeting)
+
+    def _not_opened(self) -> None:
+        self._told(PeerEvent.SILENT)
+        self._end("it has not answered in time")
 
     def _failed_to_connect(self, error: OSError) -> None:
         if error.errno == errno.ECONNREFUSED:
@@ -313,6 +320,8 @@ class PeerConnection:
     def _end(self, reason: str) -> None:
         """Drop the connection; all that waits for it fails, and the next one is tried after a pause."""
         sock, self._sock = self._sock, None
+        if self._opening is not None:
+            self._opening.cancel()
         if sock is not None:
             self._loop.remove_reader(sock.fileno())
             self._loop.remove_writer(sock.fileno())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from ottla.cli.failure import Failure
@@ -9,7 +10,7 @@ from ottla.testing.clusters.cluster import Cluster, ClusterError, ClusterNode
 
 __all__ = ["Performer", "describe_node"]
 
-_OF_NODES: Final = {
+_OF_NODES: Final[dict[str, Callable[[ClusterNode], None]]] = {
     "kill": ClusterNode.kill,
     "pause": ClusterNode.pause,
     "resume": ClusterNode.resume,

@@ -14,6 +14,7 @@ import click
 from ottla.cli.failure import EXIT_REFUSED, Failure
 
 if TYPE_CHECKING:
+    from ottla.cli.local_cluster.control import Control
     from ottla.testing.clusters.cluster import Cluster
     from ottla.testing.clusters.layout import ClusterLayout
 
@@ -103,10 +104,9 @@ def _run(layout: ClusterLayout, *, is_durable: bool) -> int:
             raise Failure(str(error), code=EXIT_REFUSED) from None
         except KeyboardInterrupt:
             return 0
-        try:
+        with contextlib.suppress(KeyboardInterrupt):
             _watch(cluster, control)
-        except KeyboardInterrupt:
-            return _stop(cluster)
+        return _stop(cluster)
 
 
 def _say(cluster: Cluster) -> None:
@@ -116,12 +116,10 @@ def _say(cluster: Cluster) -> None:
     click.echo(f"bootstrap={cluster.bootstrap_servers}")
 
 
-def _watch(cluster: Cluster, control: object) -> None:
+def _watch(cluster: Cluster, control: Control) -> None:
     """Take orders, and tell of nodes that end by themselves."""
-    from ottla.cli.local_cluster.control import Control
     from ottla.testing.clusters.nodes import NodeState
 
-    assert isinstance(control, Control)
     told: set[int] = set()
     while True:
         control.serve(_LOOK_SECONDS)

@@ -160,10 +160,8 @@ def defaults(brokers: int) -> dict[str, str]:
 
 
 def _plan(directory: Path, brokers: int, controllers: int | None) -> tuple[NodeLayout, ...]:
-    if controllers is None:
-        roles: list[tuple[str, ...]] = [("broker", "controller")] * brokers
-    else:
-        roles = [("broker",)] * brokers + [("controller",)] * controllers
+    both: tuple[str, ...] = ("broker", "controller")
+    roles = [both] * brokers if controllers is None else [both[:1]] * brokers + [both[1:]] * controllers
     listeners = {"broker": BROKER, "controller": CONTROLLER}
     reserved = [PortReservation() for each in roles for _ in each]
     ports = iter([each.port for each in reserved])

@@ -124,6 +124,11 @@ class ClusterNode:
         """Whether it has a process, paused or not."""
         return self.state in (NodeState.RUNNING, NodeState.PAUSED)
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether it has said, since its last start, that it serves."""
+        return self.is_running and self.program.ready in self.log
+
     # --- orders -------------------------------------------------------------------------------------------------------
 
     def start(self, *, wait: bool = True) -> None:
@@ -151,7 +156,7 @@ class ClusterNode:
 
     def wait_ready(self) -> None:
         """Wait until it serves."""
-        wait_until(self._is_ready, f"node {self.node_id} does not serve", START_MAX_SECONDS, self._tail)
+        wait_until(self._has_come, f"node {self.node_id} does not serve", START_MAX_SECONDS, self._tail)
 
     def stop(self) -> None:
         """Stop cleanly (SIGTERM): leadership moves, everything is written."""
@@ -206,10 +211,10 @@ class ClusterNode:
 
     # --- its process --------------------------------------------------------------------------------------------------
 
-    def _is_ready(self) -> bool:
+    def _has_come(self) -> bool:
         if not self.is_running:
             raise ClusterError(f"node {self.node_id} has ended{self._tail()}")
-        return self.program.ready in self.log
+        return self.is_ready
 
     def _expect(self, *states: NodeState) -> None:
         if self.state not in states:
