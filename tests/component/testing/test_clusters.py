@@ -121,6 +121,15 @@ def test_a_node_that_cannot_start_says_why(tmp_path: Path):
         ottla.testing.cluster(1, data_dir=tmp_path).__enter__()
 
 
+def test_a_port_that_was_taken_meanwhile_is_named(tmp_path: Path):
+    port = ClusterLayout.make(tmp_path, 1).nodes[0].ports["CONTROLLER"]
+    with (
+        socket.create_server(("127.0.0.1", port)),
+        pytest.raises(ClusterError, match=rf"port {port}, which is node 1's, cannot be used: Address already in use"),
+    ):
+        ottla.testing.cluster(1, data_dir=tmp_path).__enter__()
+
+
 def test_settings_that_each_node_has_its_own_of_are_refused():
     with pytest.raises(ClusterError, match=r"listeners cannot be set"):
         ottla.testing.cluster(listeners="PLAINTEXT://127.0.0.1:1").__enter__()

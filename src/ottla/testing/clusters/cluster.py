@@ -8,11 +8,11 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from ottla.client.cluster import QuorumDescription
 from ottla.testing.brokers import settings_of
-from ottla.testing.children import ChildProcess
+from ottla.testing.children import ChildError, ChildProcess
 from ottla.testing.clusters import inspection
 from ottla.testing.clusters.layout import ClusterLayout, LayoutError
 from ottla.testing.clusters.nodes import (
@@ -89,15 +89,15 @@ class Cluster:
     ) -> None:
         self.layout = layout
         self.cut_directions: frozenset[Direction] = frozenset()
+        self._nodes: dict[int, ClusterNode] = {}
         self._relay = ChildProcess("ottla.testing.clusters.relay", "the relay")
         try:
             links = self._open_links()
-            self._nodes = {
-                each.node_id: ClusterNode(each, programs.get(each.node_id, program), links[each.node_id])
-                for each in layout.nodes
-            }
+            for each in layout.nodes:
+                runs = programs.get(each.node_id, program)
+                self._nodes[each.node_id] = ClusterNode(each, runs, links[each.node_id])
         except BaseException:
-            self._relay.kill()
+            self.close()
             raise
 
     def _open_links(self) -> dict[int, dict[str, str]]:
@@ -111,7 +111,7 @@ class Cluster:
             if one is not other
         ]
         links: dict[int, dict[str, str]] = {each.node_id: {} for each in nodes}
-        for (one, _, host, port), opened in zip(wanted, self._relay.ask({"links": wanted}), strict=True):
+        for (one, _, host, port), opened in zip(wanted, self._tell_relay({"links": wanted}), strict=True):
             links[one][f"{host}:{port}"] = f"{LOOPBACK}:{opened}"
         return links
 
@@ -191,8 +191,14 @@ class Cluster:
         self._set_cut(frozenset())
 
     def _set_cut(self, directions: frozenset[Direction]) -> None:
-        self._relay.ask({"cut": sorted(directions)})
+        self._tell_relay({"cut": sorted(directions)})
         self.cut_directions = directions
+
+    def _tell_relay(self, order: Mapping[str, object]) -> Any:  # noqa: ANN401 - what it answers
+        try:
+            return self._relay.ask(order)
+        except ChildError as error:
+            raise ClusterError(str(error)) from None
 
     # --- what the cluster says ----------------------------------------------------------------------------------------
 

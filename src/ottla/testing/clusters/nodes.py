@@ -65,7 +65,15 @@ class ClusterNode:
         self.layout = layout
         self.program = program
         self._links = dict(links)
-        self._ports = [PortReservation(port) for port in layout.ports.values()]
+        self._ports: list[PortReservation] = []
+        try:
+            for port in layout.ports.values():
+                self._ports.append(PortReservation(port))
+        except OSError as error:
+            self._release_ports()
+            raise ClusterError(
+                f"port {port}, which is node {layout.node_id}'s, cannot be used: {error.strerror}"
+            ) from None
         self._process: subprocess.Popen[bytes] | None = None
         self._state = NodeState.STOPPED
         self._said_before = 0
@@ -206,6 +214,9 @@ class ClusterNode:
         """End it for good."""
         if self.is_running:
             self.kill()
+        self._release_ports()
+
+    def _release_ports(self) -> None:
         for port in self._ports:
             port.close()
 
