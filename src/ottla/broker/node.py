@@ -633,7 +633,13 @@ class Node:
     def _connect(self, address: Address, told: Callable[[PeerEvent], None] = lambda event: None) -> PeerConnection:
         """A connection to another node; what is learned about it is told."""
         return PeerConnection(
-            self.loop, address, str(self.node_id), randomness=self.randomness, told=told, dial=self._dial
+            self.loop,
+            address,
+            str(self.node_id),
+            randomness=self.randomness,
+            told=told,
+            dial=self._dial,
+            timeout_s=self.config["controller.quorum.request.timeout.ms"] / 1000,
         )
 
     def _peer_gone(self, node_id: int) -> None:

@@ -99,6 +99,29 @@ def silent_server(loop: VirtualLoop, port: int) -> list[VirtualSocket]:
     return accepted
 
 
+class NeverConnected(VirtualSocket):
+    """The other end, or the network before it, does not react."""
+
+    is_writable = False
+
+
+def test_a_connection_that_does_not_come_about_is_given_up_and_tried_again() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        lost = NeverConnected(loop, 2001, ("127.0.0.1", 9093))
+        loop._sockets[lost.fileno()] = lost
+        sockets = iter([lost])
+        peer = Peer(loop)
+        peer.connection._dial = lambda address: next(sockets, None) or loop.dial(address)
+        assert isinstance(await peer.ask(VoteRequest(), (0, 2)), PeerError)
+        await asyncio.sleep(0.01)
+        assert peer.events == [PeerEvent.SILENT]
+        async with running(loop, VirtualDisk()):
+            assert (await peer.ask(DescribeClusterRequest(endpoint_type=2), (1, 2))).controller_id == 1
+        peer.connection.close()
+
+    run(scenario)
+
+
 def test_silence_ends_a_connection_with_all_that_waits_for_it() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         silent_server(loop, 9093)

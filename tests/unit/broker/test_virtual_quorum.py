@@ -309,3 +309,25 @@ def test_what_a_leader_without_followers_has_decided_counts_for_nobody() -> None
                 assert topic.topic_id == created.topic_id, "that of the second attempt: the first was cut off"
 
     run(scenario)
+
+
+def test_brokers_whose_leader_falls_silent_stay_unfenced() -> None:
+    """Their heartbeats are on the way to it, and must reach the next leader before their sessions end."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            (first,) = it.leaders
+            others = [number for number in NODES if number != first]
+            await asyncio.sleep(3)
+            it.cut(first, *others)
+            for _ in range(200):
+                await asyncio.sleep(0.1)
+                for number in others:
+                    brokers = it.nodes[number].image.brokers
+                    assert not any(brokers[other].fenced for other in others)
+            assert it.nodes[others[0]].image.brokers[first].fenced
+            it.heal()
+            await asyncio.sleep(5)
+            assert not any(broker.fenced for node in it.nodes.values() for broker in node.image.brokers.values())
+
+    run(scenario)

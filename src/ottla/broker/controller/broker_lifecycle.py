@@ -126,7 +126,9 @@ class BrokerLifecycle:
             return
         self.is_waiting = True
         if self.broker_id in self._image.brokers:
-            self._channel.send(self._heartbeat(), _HEARTBEAT_VERSION, self._replied)
+            # Given up early, it is sent again on another connection before the session ends.
+            patience_ms = self._config["broker.session.timeout.ms"] // 2
+            self._channel.send(self._heartbeat(), _HEARTBEAT_VERSION, self._replied, timeout_ms=patience_ms)
         else:
             log.warning("broker %d was unregistered while it lives, and registers again", self.broker_id)
             self._channel.send(self._broker_registration(), _REGISTRATION_VERSION, self._registered_again)

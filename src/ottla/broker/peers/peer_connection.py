@@ -123,7 +123,7 @@ class PeerConnection:
         told: Callable[[PeerEvent], None] = lambda event: None,
         dial: Dial = dial,
         login: Login = no_login,
-        timeout_s: float = 30.0,
+        timeout_s: float,
     ) -> None:
         self._loop = loop
         self.address = address
@@ -146,6 +146,8 @@ class PeerConnection:
         self._received_bytes = 0
         self._failures = 0
         self._retry: Any = None
+        self._opening: Any = None
+        """Ends a connection that is not ready in time."""
         self._is_closed = False
 
     @property
@@ -190,6 +192,7 @@ class PeerConnection:
         except OSError as error:
             self._failed_to_connect(error)
             return
+        self._opening = self._loop.call_later(self._timeout_s, self._not_opened)
         self._loop.add_writer(self._sock.fileno(), self._connected)
 
     def _connected(self) -> None:
@@ -203,13 +206,16 @@ class PeerConnection:
         self._put_first(ApiVersionsRequest("ottla", "1"), (0, _API_VERSIONS_VERSION), self._greeted)
 
     def _put_first(self, request: object, versions: tuple[int, int], done: Done) -> None:
-        """Send one of the requests with which a connection begins."""
+        """Send one of the requests with which a connection begins; `_opening` limits the time of all of them."""
         exchange = _Exchange(request, versions, done)
-        exchange.timer = self._loop.call_later(self._timeout_s, lambda: self._expire(exchange))
         if self._served is None or self._choose_version(exchange):
             self._put(exchange)
         else:
             self._end(self._not_served(exchange))
+
+    def _not_opened(self) -> None:
+        self._told(PeerEvent.SILENT)
+        self._end("it has not answered in time")
 
     def _failed_to_connect(self, error: OSError) -> None:
         if error.errno == errno.ECONNREFUSED:
@@ -232,6 +238,7 @@ class PeerConnection:
         try:
             request, versions = login.send(response)
         except StopIteration:
+            self._opening.cancel()
             self._failures = 0
             self._is_ready = True
             self._send_queued()
@@ -335,7 +342,8 @@ class PeerConnection:
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def _finish(self, exchange: _Exchange, response: object) -> None:
-        exchange.timer.cancel()
+        if exchange.timer is not None:
+            exchange.timer.cancel()
         exchange.done(response)
 
     def _expire(self, exchange: _Exchange) -> None:
@@ -353,6 +361,8 @@ class PeerConnection:
     def _end(self, reason: str) -> None:
         """Drop the connection; all that waits for it fails, and the next one is tried after a pause."""
         sock, self._sock = self._sock, None
+        if self._opening is not None:
+            self._opening.cancel()
         if sock is not None:
             self._loop.remove_reader(sock.fileno())
             self._loop.remove_writer(sock.fileno())
