@@ -24,6 +24,7 @@ from ottla.broker.config.node_config import ListenerConfig, NodeConfig, StartErr
 from ottla.broker.config.settings import Settings
 from ottla.broker.controller.active_controller import ActiveController
 from ottla.broker.controller.broker_lifecycle import BrokerLifecycle
+from ottla.broker.controller.broker_watch import BrokerWatch
 from ottla.broker.controller.channel import ControllerChannel
 from ottla.broker.controller.deleted_topics import DeletedTopics
 from ottla.broker.controller.encoded_topics import EncodedTopics
@@ -82,6 +83,7 @@ from ottla.log.names import TopicPartition
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.batch import BatchView, split_batches
 from ottla.wire.index import MESSAGES
+from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest
 
 __all__ = ["Authorizer", "Node", "StartError"]
 
@@ -165,6 +167,7 @@ class Node:
 
         rules = Rules(config.static)
         self.image = loaded.image
+        self.metadata_error_count = len(loaded.replay.faults)
         self.settings = Settings(config, rules, self.image)
         self.encoded_topics = EncodedTopics(self.cooperative_tasks, clock)
         self.deleted_topics = DeletedTopics(clock)
@@ -206,14 +209,23 @@ class Node:
         for batch in loaded.uncommitted:
             self.publisher.expect_batch(batch)
         self.controller = ActiveController(
-            self.raft, self.publisher, rules, controller_settings(config, self.cluster_id), clock, randomness.uuid
+            self.raft,
+            self.publisher,
+            self.cooperative_tasks,
+            rules,
+            controller_settings(config, self.cluster_id),
+            clock,
+            randomness.uuid,
         )
+        self.broker_watch = BrokerWatch(self.loop, self.controller, self._connect)
         self.remote_controller = RemoteController(self._controller_address, self._connect)
         self.controller_channel = ControllerChannel(
             self.loop, self.controller, self.remote_controller, self.publisher, self
         )
         self._active: asyncio.Future[None] = self.loop.create_future()
         """Done when this node has become the active controller."""
+        self._failure: asyncio.Future[str] = self.loop.create_future()
+        """Why the node cannot go on, if that is so before it serves."""
         self.broker_lifecycle = BrokerLifecycle(
             self.settings, storage, self.publisher, self.controller_channel, randomness.uuid
         )
@@ -395,10 +407,27 @@ class Node:
                 authorizer=authorizer,
                 dispatch=dispatch,
             )
-            await node._boot()
+            try:
+                await node._boot_unless_it_fails()
+            except BaseException:
+                await node.kill()
+                raise
             opened.pop_all()
         node._serve()
         return node
+
+    async def _boot_unless_it_fails(self) -> None:
+        """Boot; StartError as soon as it is clear that the node cannot go on."""
+        boot = self.loop.create_task(self._boot())
+        try:
+            await asyncio.wait([boot, self._failure], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            is_booted = boot.done()
+            boot.cancel()
+        if not is_booted:
+            raise StartError(self._failure.result())
+        self._failure.cancel()
+        boot.result()
 
     async def _boot(self) -> None:
         """Become leader of the quorum, register, load the partitions."""
@@ -503,6 +532,7 @@ class Node:
             self._share.disconnected(connection)
         if self._telemetry is not None:
             self._telemetry.disconnected(connection)
+        self.broker_watch.connection_closed(connection)
         self.listeners[connection.peer.listener].forget(connection)
         if self._drained is not None and not any(listener.connections for listener in self.listeners.values()):
             self._drained.cancel()
@@ -517,6 +547,8 @@ class Node:
         """Pass a request (or `body` in its place) to the controller; the reply comes when its records are committed."""
         later = DelayedResponse()
         is_for_controllers = request.connection.peer.listener in self.controller_listeners
+        if isinstance(request.body, BrokerHeartbeatRequest) and self.controller.is_active:
+            self.broker_watch.heard(request.body.broker_id, request.body.broker_epoch, request.connection)
         send = self.controller_channel.serve if is_for_controllers else self.controller_channel.send
         send(request.body if body is None else body, request.version, later.complete, client=request)
         return later
@@ -565,10 +597,11 @@ class Node:
         """What the metrics page shows beside the request counts."""
         from ottla.broker.share.state_samples import state_samples
         from ottla.broker.telemetry import samples
+        from ottla.broker.telemetry.metadata_samples import metadata_samples
 
         yield from samples.traffic_samples(self.replicas)
         yield from samples.partition_samples(self.replicas)
-        yield from samples.cluster_samples(self.image, self.raft.quorum)
+        yield from metadata_samples(self)
         yield from samples.coordinator_samples(self.coordinators)
         if self._share is not None:
             yield from self._share.samples()
@@ -621,6 +654,7 @@ class Node:
         first = first_records(self.config, self.disk, self.storage.metadata)
         is_new = self.config.is_broker and self.broker_lifecycle.broker_epoch < 0
         self.controller.activate(first, own_broker_id=self.node_id if is_new else None)
+        self.broker_watch.begin(each for each in self.image.brokers.values() if each.broker_id != self.node_id)
         if not self._active.done():
             self._active.set_result(None)
         self.controller_channel.controller_changed()
@@ -630,8 +664,12 @@ class Node:
         leader = self.raft.leader
         return None if leader is None else Address(leader.host, leader.port)
 
-    def _connect(self, address: Address, told: Callable[[PeerEvent], None] = lambda event: None) -> PeerConnection:
+    def _connect(
+        self, address: Address, told: Callable[[PeerEvent], None] = lambda event: None, timeout_s: float | None = None
+    ) -> PeerConnection:
         """A connection to another node; what is learned about it is told."""
+        if timeout_s is None:
+            timeout_s = self.config["controller.quorum.request.timeout.ms"] / 1000
         return PeerConnection(
             self.loop,
             address,
@@ -639,7 +677,7 @@ class Node:
             randomness=self.randomness,
             told=told,
             dial=self._dial,
-            timeout_s=self.config["controller.quorum.request.timeout.ms"] / 1000,
+            timeout_s=timeout_s,
         )
 
     def _peer_gone(self, node_id: int) -> None:
@@ -650,12 +688,13 @@ class Node:
         """The quorum has another leader, or none."""
         if self.controller.is_active and not self.raft.is_leader:
             self.controller.resign()
+            self.broker_watch.end()
         self.controller_channel.controller_changed()
 
     def failed(self, reason: str) -> None:
         """The metadata log cannot be written."""
-        if not self._active.done():
-            self._active.set_exception(StartError(reason))
+        if not self._failure.done():
+            self._failure.set_result(reason)
         self.fail(reason)
 
     # --- following the metadata log -----------------------------------------------------------------------------------
@@ -713,6 +752,7 @@ class Node:
     async def stop(self) -> None:
         """Stop cleanly."""
         self.is_serving = False
+        self.broker_watch.end()
         await self._drain()
         if self.descriptions is not None:
             await self.descriptions.close()
@@ -744,6 +784,7 @@ class Node:
         if self._share is not None:
             self._share.close()
         self.cooperative_tasks.close()
+        self.broker_watch.end()
         self.controller_channel.close()
         self._pages.close()
 

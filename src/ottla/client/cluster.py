@@ -79,6 +79,17 @@ class QuorumDescription(NamedTuple):
         """How many records the leader has that the replica has not."""
         return self.leader_end_offset - replica.log_end_offset
 
+    @property
+    def majority(self) -> int:
+        return len(self.voters) // 2 + 1
+
+    @property
+    def holding_back(self) -> tuple[int, ...]:
+        """The voters that the high watermark waits for; none if it has reached the end of the leader's log."""
+        if self.high_watermark >= self.leader_end_offset:
+            return ()
+        return tuple(each.node_id for each in self.voters if each.log_end_offset <= self.high_watermark)
+
 
 async def describe(client: Client, *, include_fenced: bool = False) -> ClusterDescription:
     """The brokers of the cluster."""

@@ -60,6 +60,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         return self._now_s
 
+    def stand_still(self, seconds: float) -> None:
+        """Time passes, and nothing runs meanwhile: the machine was too busy."""
+        self._now_s += seconds
+
     def select(self, timeout: float | None) -> list[asyncio.Handle]:
         """What is ready; if nothing is, time passes until the next timer."""
         ready = [handle for number, handle in self._readers.items() if self._sockets[number].is_readable]
@@ -80,16 +84,18 @@ class VirtualLoop(asyncio.BaseEventLoop):
     # --- sockets ------------------------------------------------------------------------------------------------------
 
     def add_reader(self, fd: int, callback: Callable[..., Any], *args: object) -> None:  # type: ignore[override]
+        self.remove_reader(fd)
         self._readers[fd] = asyncio.Handle(callback, args, self)
 
     def remove_reader(self, fd: int) -> bool:  # type: ignore[override]
-        return self._readers.pop(fd, None) is not None
+        return _cancel(self._readers.pop(fd, None))
 
     def add_writer(self, fd: int, callback: Callable[..., Any], *args: object) -> None:  # type: ignore[override]
+        self.remove_writer(fd)
         self._writers[fd] = asyncio.Handle(callback, args, self)
 
     def remove_writer(self, fd: int) -> bool:  # type: ignore[override]
-        return self._writers.pop(fd, None) is not None
+        return _cancel(self._writers.pop(fd, None))
 
     def bind(self, host: str, port: int, backlog: int = 0) -> Any:  # noqa: ANN401 - stands for a socket
         """A listening socket, as `ottla.broker.network.listener.bind` gives one."""
@@ -127,6 +133,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._sockets.pop(sock.fileno(), None)
         if self._listening.get(sock.address[1]) is sock:
             del self._listening[sock.address[1]]
+
+
+def _cancel(handle: asyncio.Handle | None) -> bool:
+    """Give up a callback, which may be about to run: its socket may be closed by then."""
+    if handle is not None:
+        handle.cancel()
+    return handle is not None
 
 
 class VirtualSocket:

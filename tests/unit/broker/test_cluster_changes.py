@@ -100,7 +100,7 @@ def test_requests_wait_while_a_broker_is_fenced_in_slices() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         async with running(loop, VirtualDisk()) as node:
             heartbeat = await second_broker(loop, node)
-            tasks: Any = node.publisher.tasks
+            tasks: Any = node.cooperative_tasks
             steps = held_up(tasks)
             await asyncio.sleep(12)
             (work,) = steps
@@ -127,7 +127,7 @@ def test_who_waits_hears_that_the_controller_has_resigned() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         async with running(loop, VirtualDisk()) as node:
             await second_broker(loop, node)
-            steps = held_up(node.publisher.tasks)
+            steps = held_up(node.cooperative_tasks)
             await asyncio.sleep(12)
             replies: list[Any] = []
             node.controller.submit(create_topic("later"), 7, lambda reply, offset: replies.append(reply))

@@ -10,7 +10,10 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+import pytest
+
 from ottla.broker.config.node_config import NodeConfig
+from ottla.broker.controller.metadata_replay import MetadataLogError
 from ottla.broker.loop.randomness import Randomness
 from ottla.broker.node import Node
 from ottla.broker.replicas.formatter import format_directories
@@ -28,7 +31,7 @@ APART = MappingProxyType({1: "controller", 2: "controller", 3: "controller", 4: 
 CLUSTER_ID = "b3R0bGEtdGVzdC0wMDAwMQ"
 
 
-def config_of(node_id: int, roles: str) -> NodeConfig:
+def config_of(node_id: int, roles: str, settings: Mapping[str, str] = MappingProxyType({})) -> NodeConfig:
     listeners = {"broker": f"PLAINTEXT://127.0.0.1:9{node_id}92", "controller": f"CONTROLLER://127.0.0.1:9{node_id}93"}
     return NodeConfig(
         {
@@ -38,6 +41,7 @@ def config_of(node_id: int, roles: str) -> NodeConfig:
             "controller.listener.names": "CONTROLLER",
             "controller.quorum.bootstrap.servers": ",".join(f"127.0.0.1:9{each}93" for each in NODES),
             "log.dirs": f"/data{node_id}",
+            **settings,
         },
         {},
     )
@@ -53,10 +57,13 @@ class Cluster:
         self.nodes: dict[int, Node] = {}
         self._links: dict[frozenset[int], list[VirtualSocket]] = {}
         self._cut: set[frozenset[int]] = set()
-        entries = ",".join(f"{number}@127.0.0.1:9{number}93:{uuid_text(bytes([number] * 16))}" for number in NODES)
+        for number in roles:
+            self.format(number)
+
+    def format(self, number: int) -> None:
+        entries = ",".join(f"{each}@127.0.0.1:9{each}93:{uuid_text(bytes([each] * 16))}" for each in NODES)
         voters = read_initial_controllers(entries, "CONTROLLER")
-        for number, disk in self.disks.items():
-            format_directories(disk, self.configs[number], 0, cluster_id=CLUSTER_ID, voters=voters)
+        format_directories(self.disks[number], self.configs[number], 0, cluster_id=CLUSTER_ID, voters=voters)
 
     async def start(self, *numbers: int) -> None:
         started = await asyncio.gather(*(self._start(number) for number in numbers))
@@ -139,6 +146,108 @@ def test_three_nodes_elect_one_leader_and_know_each_other() -> None:
     run(scenario)
 
 
+def test_a_start_does_not_wait_for_an_election_timeout() -> None:
+    """The voters that are there first elect a leader; nobody waits for a silence that cannot end."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop):
+            assert loop.time() < 0.5
+
+    run(scenario)
+
+
+def test_two_voters_that_see_each_other_do_not_wait_for_the_third() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        it = Cluster(loop, dict(COMBINED))
+        first = loop.create_task(it.start(1))
+        await asyncio.sleep(30)
+        assert not first.done(), "one voter of three is no majority"
+        began = loop.time()
+        await it.start(3)
+        await first
+        assert loop.time() - began < 0.5
+        await asyncio.gather(*(node.stop() for node in it.nodes.values()))
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("stop", ["kill", "stop"])
+def test_nodes_that_start_again_do_not_wait_for_the_leader_of_their_last_life(stop: str) -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            await asyncio.gather(*(getattr(it, stop)(number) for number in NODES))
+            await asyncio.sleep(60)
+            began = loop.time()
+            await it.start(*NODES)
+            assert loop.time() - began < 2
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("of_leader", [True, False])
+def test_a_killed_node_that_starts_again_at_once_does_not_wait_for_its_former_session(of_leader: bool) -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            await asyncio.sleep(5)
+            number = next(each for each in NODES if (each in it.leaders) is of_leader)
+            await it.kill(number)
+            began = loop.time()
+            await it.start(number)
+            assert loop.time() - began < 2
+            await asyncio.sleep(1)
+            for node in it.nodes.values():
+                assert {each.broker_id for each in node.image.brokers.values() if not each.fenced} == set(NODES)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("of_leader", [True, False])
+def test_a_killed_node_is_fenced_as_soon_as_nobody_listens_there(of_leader: bool) -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            await asyncio.sleep(5)
+            number = next(each for each in NODES if (each in it.leaders) is of_leader)
+            await it.kill(number)
+            await asyncio.sleep(1)
+            for node in it.nodes.values():
+                assert node.image.brokers[number].fenced
+
+    run(scenario)
+
+
+def test_a_node_that_is_only_cut_off_keeps_its_session() -> None:
+    """Nobody refuses a connection, so silence counts as long as in Kafka."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            await asyncio.sleep(5)
+            (leader,) = it.leaders
+            number = next(each for each in NODES if each != leader)
+            it.cut(number, *(each for each in NODES if each != number))
+            await asyncio.sleep(6)
+            assert not it.nodes[leader].image.brokers[number].fenced
+            await asyncio.sleep(6)
+            assert it.nodes[leader].image.brokers[number].fenced
+            it.heal()
+
+    run(scenario)
+
+
+def test_a_second_process_with_the_id_of_a_broker_that_lives_is_refused() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, APART) as it:
+            await asyncio.sleep(5)
+            it.configs[7] = config_of(4, "broker", {"listeners": "PLAINTEXT://127.0.0.1:9792"})
+            it.disks[7] = VirtualDisk()
+            it.format(7)
+            with pytest.raises(MetadataLogError, match="DUPLICATE_BROKER_REGISTRATION"):
+                await it.start(7)
+            for node in it.nodes.values():
+                assert not node.image.brokers[4].fenced
+
+    run(scenario)
+
+
 def test_a_topic_that_any_node_creates_is_known_to_all() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         async with cluster(loop) as it:
@@ -170,6 +279,23 @@ def test_the_cluster_goes_on_when_its_leader_is_killed() -> None:
             await asyncio.sleep(3)
             assert set(it.nodes[first].image.topics_by_name) == {"before", "after"}
             assert it.leaders == [second]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("seconds", [1, 2.5, 20])
+def test_a_machine_that_stands_still_holds_no_election(seconds: float) -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            await asyncio.sleep(3)
+            (leader,) = it.leaders
+            epoch = it.nodes[leader].raft.quorum.epoch
+            for _ in range(5):
+                loop.stand_still(seconds)
+                await asyncio.sleep(0.3)
+            await asyncio.sleep(5)
+            assert it.leaders == [leader]
+            assert it.nodes[leader].raft.quorum.epoch == epoch
 
     run(scenario)
 

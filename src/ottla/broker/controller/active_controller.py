@@ -20,8 +20,10 @@ from ottla.core.metadata import controller
 from ottla.core.metadata.context import Authorize, Context, Result, allow_all, unlimited
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.records import build_batches
+from ottla.core.metadata.topic_image import RECOVERING
 from ottla.log.errors import StorageError
 from ottla.wire.types.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from ottla.wire.types.cluster_metadata import PartitionChangeRecord
 from ottla.wire.types.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from ottla.wire.types.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from ottla.broker.controller.publisher import MetadataPublisher
     from ottla.broker.controller.raft_log import RaftLog
     from ottla.broker.loop.clock import Clock
+    from ottla.broker.loop.cooperative_tasks import CooperativeTasks
     from ottla.core.metadata.context import ConfigRules, ControllerSettings
     from ottla.core.metadata.image import MetadataImage
     from ottla.wire.keyed import Versioned
@@ -63,6 +66,26 @@ class _Pending(NamedTuple):
     done: Done
 
 
+class ControllerCounts:
+    """What the controller has done while it was active, since this node has started."""
+
+    def __init__(self) -> None:
+        self.operations = 0
+        self.elr_elections = 0
+        self.unclean_elections = 0
+
+    def take(self, records: Sequence[Versioned], image: MetadataImage) -> None:
+        """Count the elections among records that the image does not have yet."""
+        for record in records:
+            change = record.message
+            if not isinstance(change, PartitionChangeRecord) or change.leader < 0:
+                continue
+            self.unclean_elections += change.leader_recovery_state == RECOVERING
+            topic = image.topics_by_id.get(change.topic_id)
+            former = None if topic is None else topic.partitions.get(change.partition_id)
+            self.elr_elections += former is not None and change.leader in former.elr
+
+
 class ActiveController:
     """The controller of the cluster while this node leads the quorum."""
 
@@ -70,6 +93,7 @@ class ActiveController:
         self,
         raft: RaftLog,
         publisher: MetadataPublisher,
+        tasks: CooperativeTasks,
         rules: ConfigRules,
         settings: ControllerSettings,
         clock: Clock,
@@ -77,11 +101,13 @@ class ActiveController:
     ) -> None:
         self._raft = raft
         self._publisher = publisher
+        self._tasks = tasks
         self._rules = rules
         self._settings = settings
         self._clock = clock
         self._new_uuid = new_uuid
         self._core: controller.Controller | None = None
+        self.counts = ControllerCounts()
         self._pending: deque[_Pending] = deque()
         self._is_busy = False
         """A change is written in slices."""
@@ -146,6 +172,7 @@ class ActiveController:
             authorize=authorize,
             charge=charge,
         )
+        self.counts.operations += 1
         result = core.handle(request, context)
         try:
             self.append(result)
@@ -172,7 +199,7 @@ class ActiveController:
             return
         self._is_busy = True
         name = f"controller {self._raft.quorum.epoch}"  # a former one may still be queued
-        self._publisher.tasks.add(name, self._write_rest(self._core, records, rest, done, then), is_urgent=True)
+        self._tasks.add(name, self._write_rest(self._core, records, rest, done, then), is_urgent=True)
 
     def _write_rest(
         self,
@@ -215,6 +242,7 @@ class ActiveController:
         base_offset, epoch = self._raft.end_offset, self._raft.quorum.epoch
         batches = build_batches(result, base_offset=base_offset, epoch=epoch, timestamp_ms=self._clock.wall_ms())
         self._publisher.expect(result.records, base_offset, epoch)
+        self.counts.take(result.records, self._core.image)
         self._core.image.replay_all(result.records, base_offset, epoch)
         self._core.image.take_changes()  # of the fork nobody wants to know
         return self._raft.append(batches)
@@ -227,6 +255,17 @@ class ActiveController:
         if result is not None:
             self.append(result)
             self._finish(result.rest, lambda reply, end_offset: None, self.run_timers)
+
+    def broker_ended(self, broker_id: int, epoch: int) -> None:
+        """The process of a broker is dead: fence it."""
+        if self._core is not None:
+            self._core.broker_ended(broker_id, epoch)
+            self.run_timers()
+
+    def broker_silent(self, broker_id: int, epoch: int) -> None:
+        """Nobody serves where a broker did: a new process may take its place."""
+        if self._core is not None:
+            self._core.broker_silent(broker_id, epoch)
 
     def excuse(self, duration_ms: int) -> None:
         """This node has stood still for so long: no broker is fenced for that."""

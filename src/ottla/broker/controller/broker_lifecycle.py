@@ -86,9 +86,24 @@ class BrokerLifecycle:
         while True:
             reply = await self._channel.call(request, version)
             if reply.error_code not in _PASSING or loop.time() >= until:
-                _check(reply.error_code, role)
+                self._check(reply.error_code, role)
                 return reply
             await asyncio.sleep(_REGISTRATION_PAUSE_SECONDS)
+
+    def _check(self, code: int, role: str) -> None:
+        if not code:
+            return
+        reason = f"the {role} cannot be registered: {ErrorCode(code).name}"
+        if code == ErrorCode.UNSUPPORTED_VERSION:
+            ranges = dict(self._features())
+            misfits = [
+                f"{name} is at level {level}, and this node supports {low} to {high}"
+                for name, level in self._image.features.items()
+                for low, high in [ranges.get(name, (0, 0))]
+                if not low <= level <= high
+            ]
+            reason = f"{reason} ({'; '.join(misfits)})" if misfits else reason
+        raise MetadataLogError(reason)
 
     @property
     def _is_registered(self) -> bool:
@@ -190,11 +205,6 @@ class BrokerLifecycle:
                     if reply.should_shut_down or reply.error_code:
                         return
                     await asyncio.sleep(_SHUTDOWN_PAUSE_SECONDS)
-
-
-def _check(code: int, role: str) -> None:
-    if code:
-        raise MetadataLogError(f"the {role} cannot be registered: {ErrorCode(code).name}")
 
 
 def _ids(directories: Iterable[LogDirectory]) -> tuple[bytes, ...]:

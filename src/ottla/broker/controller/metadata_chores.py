@@ -49,6 +49,9 @@ class MetadataChores:
     def __init__(self, node: MetadataChorePorts) -> None:
         self._node = node
         self._snapshot_at_ms = node.clock.wall_ms()
+        self.snapshot_written_at_ms = node.clock.wall_ms()
+        """When the last snapshot was complete; the start of the node if it has written none."""
+        self.snapshot_bytes = 0
         self._beat_at_ms: int | None = None
 
     def heartbeat(self) -> None:
@@ -102,12 +105,14 @@ class MetadataChores:
         steps = raft.snapshots.write_steps(
             node.image.fork(),
             now_ms=node.clock.wall_ms(),
-            last_timestamp_ms=raft.last_timestamp_ms,
+            last_timestamp_ms=raft.counts.committed_timestamp_ms,
             kraft_version=kraft_version,
             voters=voters_record(voters) if kraft_version >= 1 else None,
         )
         try:
             identity = yield from steps
+            self.snapshot_written_at_ms = node.clock.wall_ms()
+            self.snapshot_bytes = raft.snapshots.size_of(identity) or 0
             log.info("snapshot of the metadata end=%d epoch=%d", identity.end_offset, identity.epoch)
             self._clean()
         except (OSError, StorageError) as error:

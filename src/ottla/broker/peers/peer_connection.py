@@ -172,6 +172,13 @@ class PeerConnection:
         elif self.is_ready:
             self._send_queued()
 
+    def forget_failures(self) -> None:
+        """The other end is known to be there: do not wait any longer to connect."""
+        self._failures = 0
+        if self._sock is None and self._retry is not None:
+            self._retry.cancel()
+            self._retry = self._loop.call_later(0, self._connect)
+
     def close(self) -> None:
         """End it; what is not answered fails."""
         self._is_closed = True

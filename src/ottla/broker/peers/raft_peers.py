@@ -1,7 +1,7 @@
 """The connections of a voter to the others: one to each address, for the messages of the quorum alone.
 
-A connection that the other end has closed, followed by one that is refused, means that its process is dead: that is
-told at once, long before the other end would be missed.
+A connection that is refused means that the process at the other end is dead: that is told at once, long before the
+other end would be missed, and once for each death.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class RaftPeers:
         self._gone = gone
         self._connections: dict[Address, PeerConnection] = {}
         self._node_ids: dict[Address, int] = {}
-        self._closed: set[Address] = set()
+        self._gone_addresses: set[Address] = set()
+        """Where no process was, when a connection was last tried."""
 
     def send(self, to: Destination, request: Any, done: Callable[[Any], None]) -> None:  # noqa: ANN401
         address = Address(to.host, to.port)
@@ -46,15 +47,20 @@ class RaftPeers:
         served = (_FETCH_FROM if name == "FetchRequest" else known[0], known[-1])
         connection.send(request, served, lambda response: done(None if isinstance(response, PeerError) else response))
 
+    def found(self, node_id: int) -> None:
+        """A node is known to be there, whatever became of earlier connections to it."""
+        for address, connection in self._connections.items():
+            if self._node_ids.get(address) == node_id:
+                connection.forget_failures()
+
     def close(self) -> None:
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
 
     def _told(self, address: Address, event: PeerEvent) -> None:
-        if event is PeerEvent.CLOSED:
-            self._closed.add(address)
-        elif event is PeerEvent.REFUSED and address in self._closed:
-            self._closed.discard(address)
-            if address in self._node_ids:
-                self._gone(self._node_ids[address])
+        if event is not PeerEvent.REFUSED:
+            self._gone_addresses.discard(address)
+        elif address not in self._gone_addresses and address in self._node_ids:
+            self._gone_addresses.add(address)
+            self._gone(self._node_ids[address])

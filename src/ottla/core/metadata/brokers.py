@@ -86,7 +86,7 @@ def _check_registration(
             f"This is cluster {state.settings.cluster_id}, the broker belongs to {request.cluster_id}.",
         )
     if known is not None and known.incarnation_id != request.incarnation_id:
-        _check_former_process(state, known, context)
+        _check_former_process(state, request, context, known)
     if request.is_migrating_zk_broker:
         raise Reject(ErrorCode.BROKER_ID_NOT_REGISTERED, "Brokers that use ZooKeeper cannot register.")
     if state.image.metadata_version >= features.DIRECTORIES_FROM:
@@ -94,13 +94,33 @@ def _check_registration(
     _check_features(state, request, context)
 
 
-def _check_former_process(state: ControllerState, known: BrokerImage, context: Context) -> None:
+def _check_former_process(
+    state: ControllerState, request: BrokerRegistrationRequest, context: Context, known: BrokerImage
+) -> None:
+    """Two processes must not use one broker id, so the former one must be gone.
+
+    It is, if its session has run out. It is, too, if nobody serves where it did, and the new process has taken its
+    directories and its ports: the former one would hold both.
+    """
+    is_silent = state.sessions.is_silent(known.broker_id, known.epoch)
+    if is_silent and _has_same_directories(request, known) and _has_same_listeners(request, known):
+        return
     if state.sessions.is_alive(known.broker_id, known.epoch, context.now_ms):
         raise Reject(
             ErrorCode.DUPLICATE_BROKER_REGISTRATION,
             f"Broker id {known.broker_id} is in use by another process, which was heard of in the last "
             f"{state.sessions.timeout_ms} ms. If that process has just been stopped, try again then.",
         )
+
+
+def _has_same_directories(request: BrokerRegistrationRequest, known: BrokerImage) -> bool:
+    return bool(known.log_dirs) and set(known.log_dirs) <= set(request.log_dirs)
+
+
+def _has_same_listeners(request: BrokerRegistrationRequest, known: BrokerImage) -> bool:
+    return {(each.name, each.host, each.port) for each in request.listeners} == {
+        (each.name, each.host, each.port) for each in known.endpoints
+    }
 
 
 def _check_log_dirs(state: ControllerState, request: BrokerRegistrationRequest) -> None:

@@ -129,6 +129,14 @@ class Controller:
         deadlines = [chore.due_ms for chore in self._chores]
         return min((*deadlines, *(() if expiry_ms is None else (expiry_ms,))), default=None)
 
+    def broker_ended(self, broker_id: int, epoch: int) -> None:
+        """The process of a broker is dead: `tick` fences it."""
+        self._state.sessions.end(broker_id, epoch)
+
+    def broker_silent(self, broker_id: int, epoch: int) -> None:
+        """Nobody serves where a broker did, and its heartbeats have stopped: a new process may take its place."""
+        self._state.sessions.note_silence(broker_id, epoch)
+
     def excuse(self, duration_ms: int) -> None:
         """The controller itself has stood still for so long: no session runs out by that."""
         self._state.sessions.excuse(duration_ms)

@@ -91,6 +91,39 @@ def test_an_id_is_taken_while_its_process_is_heard_of(cluster: Cluster):
     assert cluster.image.brokers[1].incarnation_id == uuid(7)
 
 
+def test_a_new_process_may_take_the_place_of_one_whose_listeners_are_silent(cluster: Cluster):
+    cluster.controller.broker_silent(1, cluster.image.brokers[1].epoch)
+    other = registration(1, incarnation_id=uuid(7))
+    assert cluster.submit(other).error_code == 0
+    assert (cluster.image.brokers[1].incarnation_id, cluster.image.brokers[1].fenced) == (uuid(7), True)
+
+
+@pytest.mark.parametrize("fields", [{"log_dirs": (uuid(99),)}, {"listeners": ()}])
+def test_silent_listeners_do_not_let_a_process_of_another_place_in(cluster: Cluster, fields: dict[str, Any]):
+    cluster.controller.broker_silent(1, cluster.image.brokers[1].epoch)
+    other = registration(1, incarnation_id=uuid(7), **fields)
+    assert ErrorCode(cluster.ask(other).reply.error_code) is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+
+
+def test_a_heartbeat_ends_the_silence(cluster: Cluster):
+    cluster.controller.broker_silent(1, cluster.image.brokers[1].epoch)
+    cluster.heartbeat()
+    other = registration(1, incarnation_id=uuid(7))
+    assert ErrorCode(cluster.ask(other).reply.error_code) is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+
+
+def test_a_broker_whose_process_is_dead_is_fenced_at_once(cluster: Cluster):
+    epoch = cluster.image.brokers[1].epoch
+    cluster.controller.broker_ended(1, epoch - 1)
+    assert cluster.controller.tick(cluster.now_ms) is None, "that was a former life of it"
+    cluster.controller.broker_ended(1, epoch)
+    fencing = cluster.controller.tick(cluster.now_ms)
+    assert fencing is not None
+    cluster.append(fencing)
+    assert cluster.image.brokers[1].fenced
+    assert cluster.submit(registration(1, incarnation_id=uuid(7), log_dirs=(uuid(99),))).error_code == 0
+
+
 def test_the_same_process_amends_and_keeps_epoch_and_state(cluster: Cluster):
     before = cluster.image.brokers[1]
     result = cluster.ask(registration(1, rack="south"))
