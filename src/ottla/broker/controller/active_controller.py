@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.core.metadata import controller
@@ -85,6 +86,8 @@ class ActiveController:
         self._pending: deque[_Pending] = deque()
         self._is_busy = False
         """A change is written in slices."""
+        self._serial = count()
+        """Of such changes. The last slice of one may begin the next, so each is a task with a name of its own."""
         self._in_line: deque[tuple[Callable[[], None], Done]] = deque()
         """How to handle each request that waits for the change, and whom to tell if this node resigns before."""
 
@@ -125,7 +128,9 @@ class ActiveController:
             self._ask_quorum(request, api_version, done)
             return
         handle = partial(self._handle, request, api_version, done, authorize, charge)
-        if self._is_busy:
+        if self._is_busy or self._in_line:
+            if self._core is not None:
+                self._core.note_contact(request, self._clock.monotonic_ms())
             self._in_line.append((handle, done))
         else:
             handle()
@@ -171,7 +176,7 @@ class ActiveController:
             then()
             return
         self._is_busy = True
-        name = f"controller {self._raft.quorum.epoch}"  # a former one may still be queued
+        name = f"controller {next(self._serial)}"
         self._publisher.tasks.add(name, self._write_rest(self._core, records, rest, done, then), is_urgent=True)
 
     def _write_rest(
@@ -197,6 +202,8 @@ class ActiveController:
         while self._in_line and not self._is_busy:
             handle, _ = self._in_line.popleft()
             handle()
+            yield
+        self.run_timers()
 
     def _ask_quorum(self, request: Any, api_version: int, done: Done) -> None:  # noqa: ANN401
         if isinstance(request, DescribeQuorumRequest):
@@ -220,13 +227,21 @@ class ActiveController:
         return self._raft.append(batches)
 
     def run_timers(self) -> None:
-        """Do what is due: fence brokers that have been silent for too long, look after leaders."""
-        if self._core is None or self._is_busy:
-            return
-        result = self._core.tick(self._clock.monotonic_ms())
-        if result is not None:
+        """Do what is due: fence brokers that have been silent for too long, look after leaders.
+
+        Not before those in line are heard.
+        """
+        while self._core is not None and not self._is_busy and not self._in_line:
+            result = self._core.tick(self._clock.monotonic_ms())
+            if result is None:
+                return
             self.append(result)
-            self._finish(result.rest, lambda reply, end_offset: None, self.run_timers)
+            self._finish(result.rest, lambda reply, end_offset: None, lambda: None)
+
+    def due_in_ms(self) -> int | None:
+        """How long until `run_timers` has something to do; None if nothing is known to be due."""
+        deadline_ms = None if self._core is None else self._core.next_deadline_ms()
+        return None if deadline_ms is None else deadline_ms - self._clock.monotonic_ms()
 
     def excuse(self, duration_ms: int) -> None:
         """This node has stood still for so long: no broker is fenced for that."""

@@ -107,6 +107,13 @@ class Controller:
         except Reject as reject:
             return Result((), refuse(request, reject))
 
+    def note_contact(self, request: object, now_ms: int) -> None:
+        """A request has come and waits to be handled. If it is a heartbeat, its broker lives, however long it waits."""
+        if isinstance(request, BrokerHeartbeatRequest):
+            broker = self.image.brokers.get(request.broker_id)
+            if broker is not None and broker.epoch == request.broker_epoch:
+                self._state.sessions.touch(broker.broker_id, broker.epoch, now_ms)
+
     def tick(self, now_ms: int) -> Result | None:
         """Do one thing that is due, and give its records; None if nothing is. Ask again when they are replayed.
 

@@ -148,10 +148,6 @@ def unclean_leaders(state: ControllerState) -> Steps:
     return _changes(state, lambda partition: partition.leader == NO_LEADER, only=Election.UNCLEAN)
 
 
-def leads_any(image: MetadataImage, broker_id: int) -> bool:
-    return any(partition.leader == broker_id for _, partition in image.partitions())
-
-
 def topic_value(state: ControllerState, topic_name: str, key: str) -> str:
     """A setting of a topic as it is in force on this node."""
     image = state.image
