@@ -18,7 +18,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.core.metadata import controller
-from ottla.core.metadata.context import Authorize, Context, Result, allow_all, unlimited
+from ottla.core.metadata.context import ANONYMOUS, Authorize, Context, Result, allow_all, unlimited
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.records import build_batches
 from ottla.log.errors import StorageError
@@ -62,6 +62,14 @@ class _Pending(NamedTuple):
     end_offset: int
     reply: object
     done: Done
+
+
+class _Sender(NamedTuple):
+    """Who has sent a request, and what he may do."""
+
+    principal: str
+    authorize: Authorize
+    charge: Callable[[int], bool]
 
 
 class ActiveController:
@@ -120,6 +128,7 @@ class ActiveController:
         api_version: int,
         done: Done,
         *,
+        principal: str = ANONYMOUS,
         authorize: Authorize = allow_all,
         charge: Callable[[int], bool] = unlimited,
     ) -> None:
@@ -127,7 +136,8 @@ class ActiveController:
         if type(request) in _OF_THE_QUORUM:
             self._ask_quorum(request, api_version, done)
             return
-        handle = partial(self._handle, request, api_version, done, authorize, charge)
+        sender = _Sender(principal, authorize, charge)
+        handle = partial(self._handle, request, api_version, done, sender)
         if self._is_busy or self._in_line:
             if self._core is not None:
                 self._core.note_contact(request, self._clock.monotonic_ms())
@@ -135,9 +145,7 @@ class ActiveController:
         else:
             handle()
 
-    def _handle(
-        self, request: object, api_version: int, done: Done, authorize: Authorize, charge: Callable[[int], bool]
-    ) -> None:
+    def _handle(self, request: object, api_version: int, done: Done, sender: _Sender) -> None:
         core = self._core
         if core is None:
             done(None, -1)
@@ -148,8 +156,10 @@ class ActiveController:
             new_uuid=self._new_uuid,
             api_version=api_version,
             kraft_version=self._raft.quorum.control.kraft_version,
-            authorize=authorize,
-            charge=charge,
+            wall_ms=self._clock.wall_ms(),
+            principal=sender.principal,
+            authorize=sender.authorize,
+            charge=sender.charge,
         )
         result = core.handle(request, context)
         try:
@@ -232,7 +242,7 @@ class ActiveController:
         Not before those in line are heard.
         """
         while self._core is not None and not self._is_busy and not self._in_line:
-            result = self._core.tick(self._clock.monotonic_ms())
+            result = self._core.tick(self._clock.monotonic_ms(), self._clock.wall_ms())
             if result is None:
                 return
             self.append(result)
