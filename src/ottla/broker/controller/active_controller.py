@@ -18,7 +18,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.core.metadata import controller
-from ottla.core.metadata.context import ANONYMOUS, Authorize, Context, Result, allow_all, unlimited
+from ottla.core.metadata.context import ANONYMOUS, Authorize, Context, KRaftUpgrade, Result, allow_all, unlimited
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.records import build_batches
 from ottla.log.errors import StorageError
@@ -137,10 +137,13 @@ class ActiveController:
             self._ask_quorum(request, api_version, done)
             return
         sender = _Sender(principal, authorize, charge)
-        handle = partial(self._handle, request, api_version, done, sender)
+        if self._core is not None and (self._is_busy or self._in_line):
+            self._core.note_contact(request, self._clock.monotonic_ms())
+        self._line_up(partial(self._handle, request, api_version, done, sender), done)
+
+    def _line_up(self, handle: Callable[[], None], done: Done) -> None:
+        """Handle a request, behind those that wait for a change in slices."""
         if self._is_busy or self._in_line:
-            if self._core is not None:
-                self._core.note_contact(request, self._clock.monotonic_ms())
             self._in_line.append((handle, done))
         else:
             handle()
@@ -162,6 +165,10 @@ class ActiveController:
             charge=sender.charge,
         )
         result = core.handle(request, context)
+        if result.kraft_upgrade is not None:
+            again = partial(self._handle, request, api_version, done, sender)
+            self._upgrade(request, result.kraft_upgrade, result.reply, done, again)
+            return
         try:
             self.append(result)
         except Reject as reject:
@@ -171,6 +178,23 @@ class ActiveController:
             done(None, -1)
             return
         self._finish(result.rest, done, partial(self._reply, result.reply, done))
+
+    def _upgrade(
+        self, request: object, upgrade: KRaftUpgrade, reply: object, done: Done, again: Callable[[], None]
+    ) -> None:
+        """Let the quorum reach a level of kraft.version, and then handle the rest of the request."""
+
+        def upgraded(reject: Reject | None) -> None:
+            if self._core is None:
+                done(None, -1)
+            elif reject is not None:
+                done(refuse(request, reject), self._raft.high_watermark)
+            elif upgrade.is_trial:
+                self._reply(reply, done)
+            else:
+                self._line_up(again, done)
+
+        self._raft.upgrade(upgrade.level, upgraded, is_trial=upgrade.is_trial)
 
     def _reply(self, reply: object, done: Done) -> None:
         end_offset = self._raft.end_offset

@@ -51,18 +51,28 @@ class Context(msgspec.Struct, frozen=True):
     charge: Callable[[int], bool] = unlimited
 
 
+class KRaftUpgrade(msgspec.Struct, frozen=True):
+    """A level of kraft.version that the quorum is to reach. A trial changes nothing."""
+
+    level: int
+    is_trial: bool
+
+
 class Result(msgspec.Struct, frozen=True):
     """Records to append, and the reply to give when they are committed.
 
     An atomic result takes effect as a whole or not at all; another may be appended in several batches. A change that
     concerns any number of partitions is worked out in slices: `rest` gives further records when those before are
     replayed. Until it has ended nothing else is handled, so that it is one step for everybody.
+
+    With a `kraft_upgrade` the quorum has to agree first. Afterwards the request is handled anew, unless it is a trial.
     """
 
     records: tuple[Versioned, ...]
     reply: Any
     is_atomic: bool = True
     rest: Iterator[tuple[Versioned, ...]] = iter(())
+    kraft_upgrade: KRaftUpgrade | None = None
 
 
 Steps = Iterable[Versioned | None]
