@@ -489,6 +489,7 @@ class Node:
         add, logs, metadata = self.housekeeping.add, self.log_chores, self.metadata_chores
         first_ms = self.settings["log.initial.task.delay.ms"]
         add(self._period("broker.heartbeat.interval.ms"), metadata.heartbeat)
+        add(metadata.fencing_period_ms, metadata.fence)
         add(self._period("log.flush.offset.checkpoint.interval.ms"), logs.write_recovery_points, first_ms)
         add(self._period("replica.high.watermark.checkpoint.interval.ms"), logs.write_high_watermarks)
         add(self._period("log.retention.check.interval.ms"), logs.apply_retention, first_ms)

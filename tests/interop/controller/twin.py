@@ -190,7 +190,7 @@ class Twin:
 
     def _tick(self, theirs: list[Versioned]) -> Result:
         """The first thing that is due in our controller and is not without effect."""
-        while (result := self.controller.tick(self.now_ms + 1000)) is not None:
+        while (result := self.controller.tick(self.now_ms + 1000, int(time.time() * 1000))) is not None:
             if result.records:
                 return result
         raise Difference(f"Apache writes {theirs}, ours nothing")

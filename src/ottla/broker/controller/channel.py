@@ -152,6 +152,7 @@ class ControllerChannel:
             return self._access.authorize(client, operation, resource_type, name)
 
         return {
+            "principal": client.principal,
             "authorize": authorize,
             "charge": unlimited if client.charge is None else client.charge.take_mutations,
         }

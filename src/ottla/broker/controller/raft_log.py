@@ -50,6 +50,7 @@ from ottla.core.quorum.events import (
     Synced,
     Tick,
     TruncateLog,
+    UpgradeKRaftVersion,
     Write,
 )
 from ottla.core.quorum.quorum import Quorum
@@ -209,6 +210,10 @@ class RaftLog:
     def receive(self, request: object, api_version: int, listener: str, done: Callable[[Any], None]) -> None:
         """Take a request of another node; `done` gets the response or a Reject, perhaps later."""
         self._step(Received(request, done, api_version, listener))
+
+    def upgrade(self, level: int, done: Callable[[Any], None], *, is_trial: bool) -> None:
+        """Raise kraft.version; `done` gets None when that is committed, or a Reject."""
+        self._step(UpgradeKRaftVersion(level, done, is_trial))
 
     def peer_gone(self, node_id: int) -> None:
         """The process of another node is dead."""

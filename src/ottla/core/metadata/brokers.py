@@ -276,15 +276,14 @@ def _next_state(state: ControllerState, broker: BrokerImage, request: BrokerHear
     if broker.fenced:
         return _next_of_fenced(state, broker, request)
     if broker.in_controlled_shutdown:
-        if elections.leads_any(state.image, broker.broker_id) or not _moves_are_known(state, broker):
+        if state.image.led_counts.get(broker.broker_id) or not _moves_are_known(state, broker):
             return _Next.CONTROLLED_SHUTDOWN
         return _Next.SHUTDOWN_NOW
     if request.want_fence:
         return _Next.SHUTDOWN_NOW if request.want_shut_down else _Next.FENCED
     if not request.want_shut_down:
         return _Next.UNFENCED
-    leads = elections.leads_any(state.image, broker.broker_id)
-    return _Next.CONTROLLED_SHUTDOWN if leads else _Next.SHUTDOWN_NOW
+    return _Next.CONTROLLED_SHUTDOWN if state.image.led_counts.get(broker.broker_id) else _Next.SHUTDOWN_NOW
 
 
 def _next_of_fenced(state: ControllerState, broker: BrokerImage, request: BrokerHeartbeatRequest) -> _Next:

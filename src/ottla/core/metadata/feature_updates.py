@@ -7,7 +7,7 @@ from typing import Final
 
 from ottla.core.metadata import features
 from ottla.core.metadata.checks import check_cluster_access
-from ottla.core.metadata.context import Context, ControllerState, Result
+from ottla.core.metadata.context import Context, ControllerState, KRaftUpgrade, Result
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.image import BROKER, CLUSTER_DEFAULT
 from ottla.wire.access import Operation
@@ -42,7 +42,9 @@ def update_features(state: ControllerState, request: UpdateFeaturesRequest, cont
             records.append(Versioned(FeatureLevelRecord(name, level), 0))
     if proposed.get(features.ELR_VERSION, 0) > 0 and features.ELR_VERSION in updates:
         records = [*_elr_records(state), *records]
-    return Result(() if request.validate_only else tuple(records), _reply(request, context))
+    kraft_version = proposed[features.KRAFT_VERSION]
+    upgrade = KRaftUpgrade(kraft_version, request.validate_only) if kraft_version > context.kraft_version else None
+    return Result(() if request.validate_only else tuple(records), _reply(request, context), kraft_upgrade=upgrade)
 
 
 def _upgrade_type(update: UpdateFeaturesRequestFeatureUpdateKey, context: Context) -> int:
@@ -79,7 +81,7 @@ def _check_update(
     if name == features.METADATA_VERSION:
         _check_metadata_downgrade(level, current, is_safe=upgrade_type == SAFE_DOWNGRADE)
     elif name == features.KRAFT_VERSION:
-        _check_kraft_version(level, current)
+        _check_kraft_downgrade(level, current)
     try:
         features.check_dependencies(name, level, proposed)
     except features.FeatureError as error:
@@ -117,11 +119,9 @@ def _check_metadata_downgrade(level: int, current: int, *, is_safe: bool) -> Non
     raise _refused(f"Unsupported {features.METADATA_VERSION} downgrade from {current} to {level}. {reason}")
 
 
-def _check_kraft_version(level: int, current: int) -> None:
+def _check_kraft_downgrade(level: int, current: int) -> None:
     if level < current:
         raise _invalid(features.KRAFT_VERSION, level, "Can't downgrade the version of this feature.")
-    if level > current:
-        raise _invalid(features.KRAFT_VERSION, level, "The voters of this quorum are those of its configuration.")
 
 
 def _elr_records(state: ControllerState) -> list[Versioned]:
