@@ -28,7 +28,7 @@ APART = MappingProxyType({1: "controller", 2: "controller", 3: "controller", 4: 
 CLUSTER_ID = "b3R0bGEtdGVzdC0wMDAwMQ"
 
 
-def config_of(node_id: int, roles: str) -> NodeConfig:
+def config_of(node_id: int, roles: str, **settings: str) -> NodeConfig:
     listeners = {"broker": f"PLAINTEXT://127.0.0.1:9{node_id}92", "controller": f"CONTROLLER://127.0.0.1:9{node_id}93"}
     return NodeConfig(
         {
@@ -39,7 +39,7 @@ def config_of(node_id: int, roles: str) -> NodeConfig:
             "controller.quorum.bootstrap.servers": ",".join(f"127.0.0.1:9{each}93" for each in NODES),
             "log.dirs": f"/data{node_id}",
         },
-        {},
+        settings,
     )
 
 
@@ -189,25 +189,44 @@ def test_a_leader_that_stops_hands_over() -> None:
     run(scenario)
 
 
+async def start_behind_a_snapshot(it: Cluster, away: int) -> tuple[Node, Node]:
+    """Stop a follower and start it when the leader has only a snapshot of what it missed; both nodes, leader first."""
+    await it.stop(away)
+    (leader,) = it.leaders
+    await it.client(leader).ask(create_topic("orders"), 7)
+    node = it.nodes[leader]
+    for _ in node.metadata_chores._write():
+        pass
+    newest = node.raft.snapshots.newest
+    assert newest is not None
+    node.raft.drop_below(newest.end_offset)
+    await it.start(away)
+    await asyncio.sleep(3)
+    return node, it.nodes[away]
+
+
 def test_a_node_that_was_away_for_long_loads_a_snapshot() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         async with cluster(loop) as it:
             away = next(number for number in NODES if number not in it.leaders)
-            await it.stop(away)
-            (leader,) = it.leaders
-            await it.client(leader).ask(create_topic("orders"), 7)
-            node = it.nodes[leader]
-            for _ in node.metadata_chores._write():
-                pass
-            newest = node.raft.snapshots.newest
-            assert newest is not None
-            node.raft.drop_below(newest.end_offset)
-            await it.start(away)
-            await asyncio.sleep(3)
-            follower = it.nodes[away]
+            leader, follower = await start_behind_a_snapshot(it, away)
             assert follower.image.topic("orders") is not None
-            assert follower.raft.snapshots.newest == newest
-            assert follower.image == node.image
+            assert follower.raft.snapshots.newest == leader.raft.snapshots.newest
+            assert follower.image == leader.image
+
+    run(scenario)
+
+
+def test_pieces_of_snapshots_and_of_the_log_are_as_large_as_the_settings_say() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            away = next(number for number in NODES if number not in it.leaders)
+            sizes = {"controller.quorum.fetch.snapshot.max.bytes": "100", "controller.quorum.fetch.max.bytes": "90"}
+            it.configs[away] = config_of(away, "broker,controller", **sizes)
+            leader, follower = await start_behind_a_snapshot(it, away)
+            assert follower.image == leader.image
+            settings = follower.raft.quorum.settings
+            assert (settings.fetch_snapshot_max_bytes, settings.fetch_max_bytes) == (100, 90)
 
     run(scenario)
 
