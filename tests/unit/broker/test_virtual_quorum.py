@@ -14,17 +14,19 @@ from ottla.broker.config.node_config import NodeConfig
 from ottla.broker.loop.randomness import Randomness
 from ottla.broker.node import Node
 from ottla.broker.replicas.formatter import format_directories
+from ottla.core.metadata.features import levels_for_format
 from ottla.core.quorum.initial_controllers import read_initial_controllers
 from ottla.testing.disk import VirtualDisk
 from ottla.testing.virtual_loop import InlineOffload, VirtualLoop, VirtualSocket
 from ottla.wire import uuid_text
 from ottla.wire.errors import ErrorCode
-from ottla.wire.types import DescribeClusterRequest, DescribeQuorumRequest
+from ottla.wire.types import DescribeClusterRequest, DescribeQuorumRequest, UpdateFeaturesRequest
 from tests.unit.broker.virtual_node import Client, create_topic, produce_to, run
 
 NODES = (1, 2, 3)
 COMBINED = MappingProxyType(dict.fromkeys(NODES, "broker,controller"))
 APART = MappingProxyType({1: "controller", 2: "controller", 3: "controller", 4: "broker", 5: "broker"})
+STATIC_VOTERS = ",".join(f"{number}@127.0.0.1:9{number}93" for number in NODES)
 CLUSTER_ID = "b3R0bGEtdGVzdC0wMDAwMQ"
 
 
@@ -46,9 +48,11 @@ def config_of(node_id: int, roles: str, **settings: str) -> NodeConfig:
 class Cluster:
     """Nodes with disks, which can be started, stopped and killed."""
 
-    def __init__(self, loop: VirtualLoop, roles: dict[int, str]) -> None:
+    def __init__(self, loop: VirtualLoop, roles: dict[int, str], *, is_static: bool = False) -> None:
+        """Static voters are those of the settings."""
         self.loop = loop
-        self.configs = {number: config_of(number, role) for number, role in roles.items()}
+        settings = {"controller.quorum.voters": STATIC_VOTERS} if is_static else {}
+        self.configs = {number: config_of(number, role, **settings) for number, role in roles.items()}
         self.disks = {number: VirtualDisk() for number in roles}
         self.nodes: dict[int, Node] = {}
         self._links: dict[frozenset[int], list[VirtualSocket]] = {}
@@ -56,7 +60,8 @@ class Cluster:
         entries = ",".join(f"{number}@127.0.0.1:9{number}93:{uuid_text(bytes([number] * 16))}" for number in NODES)
         voters = read_initial_controllers(entries, "CONTROLLER")
         for number, disk in self.disks.items():
-            format_directories(disk, self.configs[number], 0, cluster_id=CLUSTER_ID, voters=voters)
+            first = {"levels": levels_for_format(is_dynamic_quorum=False)} if is_static else {"voters": voters}
+            format_directories(disk, self.configs[number], 0, cluster_id=CLUSTER_ID, **first)
 
     async def start(self, *numbers: int) -> None:
         started = await asyncio.gather(*(self._start(number) for number in numbers))
@@ -115,8 +120,10 @@ class Cluster:
 
 
 @asynccontextmanager
-async def cluster(loop: VirtualLoop, roles: Mapping[int, str] = COMBINED) -> AsyncIterator[Cluster]:
-    cluster = Cluster(loop, dict(roles))
+async def cluster(
+    loop: VirtualLoop, roles: Mapping[int, str] = COMBINED, *, is_static: bool = False
+) -> AsyncIterator[Cluster]:
+    cluster = Cluster(loop, dict(roles), is_static=is_static)
     await cluster.start(*roles)
     try:
         yield cluster
@@ -326,5 +333,40 @@ def test_what_a_leader_without_followers_has_decided_counts_for_nobody() -> None
                 topic = node.image.topic("orders")
                 assert topic is not None
                 assert topic.topic_id == created.topic_id, "that of the second attempt: the first was cut off"
+
+    run(scenario)
+
+
+def kraft_version_1(*, validate_only: bool = False) -> UpdateFeaturesRequest:
+    update = UpdateFeaturesRequest.FeatureUpdateKey("kraft.version", 1, upgrade_type=1)
+    return UpdateFeaturesRequest(5000, (update,), validate_only)
+
+
+def test_static_voters_go_into_the_log_when_all_have_told_where_they_are() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, is_static=True) as it:
+            away = next(number for number in NODES if number not in it.leaders)
+            await it.kill(away)
+            await it.kill(it.leaders[0])  # the next leader has not heard of the one that is away
+            (there,) = it.nodes
+            (other,) = set(NODES) - {there, away}
+            await it.start(other)
+            refused = await it.client(there).ask(kraft_version_1(), 2)
+            assert refused.error_code == ErrorCode.INVALID_UPDATE_VERSION
+            assert f"Voters {away} have not announced" in refused.error_message
+            await it.start(away)
+            await asyncio.sleep(5)
+            for is_test, level in ((True, 0), (False, 1)):
+                answer = await it.client(there).ask(kraft_version_1(validate_only=is_test), 2)
+                assert answer.error_code == 0, answer
+                await asyncio.sleep(1)
+                for number in NODES:
+                    control = it.nodes[number].raft.quorum.control
+                    assert control.kraft_version == level
+                    known = control.voters.find(*it.nodes[number].raft.quorum.key)
+                    assert known == it.nodes[number].raft.quorum.node or level == 0
+            await it.kill(it.leaders[0])
+            await asyncio.sleep(5)
+            assert len(it.leaders) == 1
 
     run(scenario)

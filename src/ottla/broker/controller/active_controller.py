@@ -21,6 +21,7 @@ from ottla.core.metadata.context import Authorize, Context, Result, allow_all, u
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.records import build_batches
 from ottla.log.errors import StorageError
+from ottla.wire.errors import ErrorCode
 from ottla.wire.types.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from ottla.wire.types.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from ottla.wire.types.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
@@ -147,6 +148,10 @@ class ActiveController:
             charge=charge,
         )
         result = core.handle(request, context)
+        if result.kraft_version is not None:
+            again = partial(self.submit, request, api_version, done, authorize=authorize, charge=charge)
+            self._upgrade_quorum(request, result, done, again)
+            return
         try:
             self.append(result)
         except Reject as reject:
@@ -156,6 +161,22 @@ class ActiveController:
             done(None, -1)
             return
         self._finish(result.rest, done, partial(self._reply, result.reply, done))
+
+    def _upgrade_quorum(self, request: Any, result: Result, done: Done, again: Callable[[], None]) -> None:  # noqa: ANN401
+        """Have the quorum raise its kraft.version, and then handle the request that asks for it anew."""
+        assert result.kraft_version is not None
+
+        def answered(refusal: Reject | None) -> None:
+            if refusal is None and request.validate_only:
+                done(result.reply, -1)
+            elif refusal is None:
+                again()
+            elif refusal.code in (ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER):
+                done(None, -1)
+            else:
+                done(refuse(request, refusal), -1)
+
+        self._raft.upgrade(result.kraft_version, answered, validate_only=request.validate_only)
 
     def _reply(self, reply: object, done: Done) -> None:
         end_offset = self._raft.end_offset

@@ -45,6 +45,7 @@ from ottla.core.quorum.events import (
     Synced,
     Tick,
     TruncateLog,
+    UpgradeKRaftVersion,
     Write,
 )
 from ottla.core.quorum.quorum import Quorum
@@ -60,6 +61,7 @@ from ottla.wire.types.control_records import KRaftVersionRecord
 if TYPE_CHECKING:
     from ottla.core.metadata.image import MetadataImage
     from ottla.core.quorum.voters import Listener
+    from ottla.wire.reject import Reject
 
 __all__ = ["RaftListener", "RaftLog", "RaftPeers"]
 
@@ -187,6 +189,10 @@ class RaftLog:
     def receive(self, request: object, api_version: int, listener: str, done: Callable[[Any], None]) -> None:
         """Take a request of another node; `done` gets the response or a Reject, perhaps later."""
         self._step(Received(request, done, api_version, listener))
+
+    def upgrade(self, kraft_version: int, done: Callable[[Reject | None], None], *, validate_only: bool) -> None:
+        """Raise kraft.version, or say whether that is possible; `done` gets a Reject if it is not."""
+        self._step(UpgradeKRaftVersion(kraft_version, done, validate_only))
 
     def peer_gone(self, node_id: int) -> None:
         """The process of another node is dead."""

@@ -50,12 +50,16 @@ class Result(msgspec.Struct, frozen=True):
     An atomic result takes effect as a whole or not at all; another may be appended in several batches. A change that
     concerns any number of partitions is worked out in slices: `rest` gives further records when those before are
     replayed. Until it has ended nothing else is handled, so that it is one step for everybody.
+
+    kraft.version is the quorum's. If it is to rise to `kraft_version`, nothing of the result may be used: the request
+    is handled anew when the quorum is there.
     """
 
     records: tuple[Versioned, ...]
     reply: Any
     is_atomic: bool = True
     rest: Iterator[tuple[Versioned, ...]] = iter(())
+    kraft_version: int | None = None
 
 
 Steps = Iterable[Versioned | None]

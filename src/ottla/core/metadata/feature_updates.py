@@ -42,7 +42,12 @@ def update_features(state: ControllerState, request: UpdateFeaturesRequest, cont
             records.append(Versioned(FeatureLevelRecord(name, level), 0))
     if proposed.get(features.ELR_VERSION, 0) > 0 and features.ELR_VERSION in updates:
         records = [*_elr_records(state), *records]
-    return Result(() if request.validate_only else tuple(records), _reply(request, context))
+    level = proposed[features.KRAFT_VERSION]
+    return Result(
+        () if request.validate_only else tuple(records),
+        _reply(request, context),
+        kraft_version=level if level > context.kraft_version else None,
+    )
 
 
 def _upgrade_type(update: UpdateFeaturesRequestFeatureUpdateKey, context: Context) -> int:
@@ -78,8 +83,8 @@ def _check_update(
         raise _invalid(name, level, "Can't downgrade to a newer version.")
     if name == features.METADATA_VERSION:
         _check_metadata_downgrade(level, current, is_safe=upgrade_type == SAFE_DOWNGRADE)
-    elif name == features.KRAFT_VERSION:
-        _check_kraft_version(level, current)
+    elif name == features.KRAFT_VERSION and level < current:
+        raise _invalid(name, level, "Can't downgrade the version of this feature.")
     try:
         features.check_dependencies(name, level, proposed)
     except features.FeatureError as error:
@@ -115,13 +120,6 @@ def _check_metadata_downgrade(level: int, current: int, *, is_safe: bool) -> Non
         else "Unsafe metadata downgrade is not supported in this version."
     )
     raise _refused(f"Unsupported {features.METADATA_VERSION} downgrade from {current} to {level}. {reason}")
-
-
-def _check_kraft_version(level: int, current: int) -> None:
-    if level < current:
-        raise _invalid(features.KRAFT_VERSION, level, "Can't downgrade the version of this feature.")
-    if level > current:
-        raise _invalid(features.KRAFT_VERSION, level, "The voters of this quorum are those of its configuration.")
 
 
 def _elr_records(state: ControllerState) -> list[Versioned]:

@@ -174,6 +174,7 @@ class UpgradeKRaftVersion(msgspec.Struct, frozen=True):
 
     level: int
     token: Any
+    validate_only: bool = False
 
 
 class Stop(msgspec.Struct, frozen=True):

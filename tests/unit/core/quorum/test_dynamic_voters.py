@@ -364,9 +364,9 @@ def static() -> Replica:
     return replica
 
 
-def upgrade(replica: Replica, level: int = 1) -> Any:
+def upgrade(replica: Replica, level: int = 1, *, validate_only: bool = False) -> Any:
     token = object()
-    replica.step(UpgradeKRaftVersion(level, token))
+    replica.step(UpgradeKRaftVersion(level, token, validate_only))
     return replica.replies.get(token, "pending")
 
 
@@ -389,6 +389,7 @@ def test_the_upgrade_puts_the_voters_into_the_log():
     replica = static()
     for node_id in (2, 3):
         assert replica.ask(update(node_id)).error_code == 0
+    assert upgrade(replica, validate_only=True) is None
     assert replica.quorum.control.kraft_version == 0
     assert upgrade(replica) == "pending"
     last = replica.log.batches[-1]
