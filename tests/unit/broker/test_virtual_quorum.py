@@ -48,10 +48,10 @@ def config_of(node_id: int, roles: str, **settings: str) -> NodeConfig:
 class Cluster:
     """Nodes with disks, which can be started, stopped and killed."""
 
-    def __init__(self, loop: VirtualLoop, roles: dict[int, str], *, is_static: bool = False) -> None:
-        """Static voters are those of the settings."""
+    def __init__(self, loop: VirtualLoop, roles: dict[int, str], static_levels: Mapping[str, int] | None) -> None:
+        """With levels of features, they are those of a cluster whose voters are in the settings."""
         self.loop = loop
-        settings = {"controller.quorum.voters": STATIC_VOTERS} if is_static else {}
+        settings = {"controller.quorum.voters": STATIC_VOTERS} if static_levels is not None else {}
         self.configs = {number: config_of(number, role, **settings) for number, role in roles.items()}
         self.disks = {number: VirtualDisk() for number in roles}
         self.nodes: dict[int, Node] = {}
@@ -60,7 +60,9 @@ class Cluster:
         entries = ",".join(f"{number}@127.0.0.1:9{number}93:{uuid_text(bytes([number] * 16))}" for number in NODES)
         voters = read_initial_controllers(entries, "CONTROLLER")
         for number, disk in self.disks.items():
-            first = {"levels": levels_for_format(is_dynamic_quorum=False)} if is_static else {"voters": voters}
+            first: dict[str, Any] = {"voters": voters}
+            if static_levels is not None:
+                first = {"levels": levels_for_format(static_levels, is_dynamic_quorum=False)}
             format_directories(disk, self.configs[number], 0, cluster_id=CLUSTER_ID, **first)
 
     async def start(self, *numbers: int) -> None:
@@ -121,9 +123,9 @@ class Cluster:
 
 @asynccontextmanager
 async def cluster(
-    loop: VirtualLoop, roles: Mapping[int, str] = COMBINED, *, is_static: bool = False
+    loop: VirtualLoop, roles: Mapping[int, str] = COMBINED, *, static_levels: Mapping[str, int] | None = None
 ) -> AsyncIterator[Cluster]:
-    cluster = Cluster(loop, dict(roles), is_static=is_static)
+    cluster = Cluster(loop, dict(roles), static_levels)
     await cluster.start(*roles)
     try:
         yield cluster
@@ -337,27 +339,27 @@ def test_what_a_leader_without_followers_has_decided_counts_for_nobody() -> None
     run(scenario)
 
 
-def kraft_version_1(*, validate_only: bool = False) -> UpdateFeaturesRequest:
-    update = UpdateFeaturesRequest.FeatureUpdateKey("kraft.version", 1, upgrade_type=1)
+def upgrade(feature: str, level: int, *, validate_only: bool = False) -> UpdateFeaturesRequest:
+    update = UpdateFeaturesRequest.FeatureUpdateKey(feature, level, upgrade_type=1)
     return UpdateFeaturesRequest(5000, (update,), validate_only)
 
 
 def test_static_voters_go_into_the_log_when_all_have_told_where_they_are() -> None:
     async def scenario(loop: VirtualLoop) -> None:
-        async with cluster(loop, is_static=True) as it:
+        async with cluster(loop, static_levels={}) as it:
             away = next(number for number in NODES if number not in it.leaders)
             await it.kill(away)
             await it.kill(it.leaders[0])  # the next leader has not heard of the one that is away
             (there,) = it.nodes
             (other,) = set(NODES) - {there, away}
             await it.start(other)
-            refused = await it.client(there).ask(kraft_version_1(), 2)
+            refused = await it.client(there).ask(upgrade("kraft.version", 1), 2)
             assert refused.error_code == ErrorCode.INVALID_UPDATE_VERSION
             assert f"Voters {away} have not announced" in refused.error_message
             await it.start(away)
             await asyncio.sleep(5)
             for is_test, level in ((True, 0), (False, 1)):
-                answer = await it.client(there).ask(kraft_version_1(validate_only=is_test), 2)
+                answer = await it.client(there).ask(upgrade("kraft.version", 1, validate_only=is_test), 2)
                 assert answer.error_code == 0, answer
                 await asyncio.sleep(1)
                 for number in NODES:
@@ -368,5 +370,17 @@ def test_static_voters_go_into_the_log_when_all_have_told_where_they_are() -> No
             await it.kill(it.leaders[0])
             await asyncio.sleep(5)
             assert len(it.leaders) == 1
+
+    run(scenario)
+
+
+def test_controllers_register_when_the_metadata_version_allows_it() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, static_levels={"metadata.version": 14}) as it:
+            assert not it.nodes[1].image.controllers
+            assert (await it.client(1).ask(upgrade("metadata.version", 15), 2)).error_code == 0
+            await asyncio.sleep(1)
+            for node in it.nodes.values():
+                assert set(node.image.controllers) == set(NODES)
 
     run(scenario)
