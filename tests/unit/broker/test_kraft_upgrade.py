@@ -15,10 +15,10 @@ STATIC = {"controller.quorum.voters": "1@127.0.0.1:9093"}
 UPGRADE, SAFE_DOWNGRADE = 1, 2
 
 
-def update(*updates: tuple[str, int, int], is_trial: bool = False) -> UpdateFeaturesRequest:
+def update(*updates: tuple[str, int, int], validate_only: bool = False) -> UpdateFeaturesRequest:
     kind = UpdateFeaturesRequest
     keys = tuple(kind.FeatureUpdateKey(name, level, upgrade_type=how) for name, level, how in updates)
-    return kind(10_000, keys, is_trial)
+    return kind(10_000, keys, validate_only)
 
 
 def levels(node: Node) -> tuple[int, int]:
@@ -40,15 +40,15 @@ def test_the_upgrade() -> None:
             client = Client(loop, 9092)
             both = (("kraft.version", 1, UPGRADE), ("group.version", 0, SAFE_DOWNGRADE))
             assert levels(node) == (0, 1)
-            assert (await client.ask(update(*both, is_trial=True), 2)).error_code == 0
+            assert (await client.ask(update(*both, validate_only=True), 2)).error_code == 0
             assert levels(node) == (0, 1)
             assert await voters(loop) == [(1, False)]
             assert (await client.ask(update(*both), 2)).error_code == 0
             assert levels(node) == (1, 0)
             assert await voters(loop) == [(1, True)]
             assert (await client.ask(update(*both), 2)).error_code == 0, "it is there"
-            for is_trial in (True, False):
-                reply = await client.ask(update(("kraft.version", 0, SAFE_DOWNGRADE), is_trial=is_trial), 2)
+            for validate_only in (True, False):
+                reply = await client.ask(update(("kraft.version", 0, SAFE_DOWNGRADE), validate_only=validate_only), 2)
                 assert ErrorCode(reply.error_code) is ErrorCode.INVALID_UPDATE_VERSION
             assert levels(node) == (1, 0)
 

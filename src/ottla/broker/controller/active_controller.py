@@ -23,6 +23,7 @@ from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.records import build_batches
 from ottla.core.metadata.topic_image import RECOVERING
 from ottla.log.errors import StorageError
+from ottla.wire.errors import ErrorCode
 from ottla.wire.types.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from ottla.wire.types.cluster_metadata import PartitionChangeRecord
 from ottla.wire.types.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
@@ -49,6 +50,7 @@ _OF_THE_QUORUM: Final[dict[type, type]] = {
     RemoveRaftVoterRequest: RemoveRaftVoterResponse,
 }
 """Requests about the quorum itself, which its leader answers, and their responses."""
+_RESIGNED: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
 def refuse(request: object, reject: Reject) -> Any:  # noqa: ANN401 - the response to any request
@@ -212,16 +214,16 @@ class ActiveController:
         """Let the quorum reach a level of kraft.version, and then handle the rest of the request."""
 
         def upgraded(reject: Reject | None) -> None:
-            if self._core is None:
+            if self._core is None or (reject is not None and reject.code in _RESIGNED):
                 done(None, -1)
             elif reject is not None:
                 done(refuse(request, reject), self._raft.high_watermark)
-            elif upgrade.is_trial:
+            elif upgrade.validate_only:
                 self._reply(reply, done)
             else:
                 self._line_up(again, done)
 
-        self._raft.upgrade(upgrade.level, upgraded, is_trial=upgrade.is_trial)
+        self._raft.upgrade(upgrade.level, upgraded, validate_only=upgrade.validate_only)
 
     def _reply(self, reply: object, done: Done) -> None:
         end_offset = self._raft.end_offset

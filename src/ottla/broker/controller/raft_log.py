@@ -211,9 +211,9 @@ class RaftLog:
         """Take a request of another node; `done` gets the response or a Reject, perhaps later."""
         self._step(Received(request, done, api_version, listener))
 
-    def upgrade(self, level: int, done: Callable[[Any], None], *, is_trial: bool) -> None:
+    def upgrade(self, level: int, done: Callable[[Any], None], *, validate_only: bool) -> None:
         """Raise kraft.version; `done` gets None when that is committed, or a Reject."""
-        self._step(UpgradeKRaftVersion(level, done, is_trial))
+        self._step(UpgradeKRaftVersion(level, done, validate_only))
 
     def peer_gone(self, node_id: int) -> None:
         """The process of another node is dead."""

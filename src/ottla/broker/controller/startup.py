@@ -74,6 +74,8 @@ def quorum_settings(config: NodeConfig) -> QuorumSettings:
         election_backoff_max_ms=config[f"{prefix}.election.backoff.max.ms"],
         request_timeout_ms=config[f"{prefix}.request.timeout.ms"],
         retry_backoff_ms=config[f"{prefix}.retry.backoff.ms"],
+        fetch_max_bytes=config[f"{prefix}.fetch.max.bytes"],
+        fetch_snapshot_max_bytes=config[f"{prefix}.fetch.snapshot.max.bytes"],
         auto_join=config[f"{prefix}.auto.join.enable"],
         has_controller_role=config.is_controller,
     )

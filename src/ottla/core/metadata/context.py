@@ -52,10 +52,10 @@ class Context(msgspec.Struct, frozen=True):
 
 
 class KRaftUpgrade(msgspec.Struct, frozen=True):
-    """A level of kraft.version that the quorum is to reach. A trial changes nothing."""
+    """A level of kraft.version that the quorum is to reach; with `validate_only` it is only asked whether it could."""
 
     level: int
-    is_trial: bool
+    validate_only: bool
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -65,7 +65,8 @@ class Result(msgspec.Struct, frozen=True):
     concerns any number of partitions is worked out in slices: `rest` gives further records when those before are
     replayed. Until it has ended nothing else is handled, so that it is one step for everybody.
 
-    With a `kraft_upgrade` the quorum has to agree first. Afterwards the request is handled anew, unless it is a trial.
+    With a `kraft_upgrade` the quorum has to agree first. Afterwards the request is handled anew, unless it
+    is `validate_only`.
     """
 
     records: tuple[Versioned, ...]

@@ -80,8 +80,8 @@ def _check_update(
         raise _invalid(name, level, "Can't downgrade to a newer version.")
     if name == features.METADATA_VERSION:
         _check_metadata_downgrade(level, current, is_safe=upgrade_type == SAFE_DOWNGRADE)
-    elif name == features.KRAFT_VERSION:
-        _check_kraft_downgrade(level, current)
+    elif name == features.KRAFT_VERSION and level < current:
+        raise _invalid(name, level, "Can't downgrade the version of this feature.")
     try:
         features.check_dependencies(name, level, proposed)
     except features.FeatureError as error:

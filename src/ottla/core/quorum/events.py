@@ -180,7 +180,7 @@ class UpgradeKRaftVersion(msgspec.Struct, frozen=True):
 
     level: int
     token: Any
-    is_trial: bool = False
+    validate_only: bool = False
 
 
 class Stop(msgspec.Struct, frozen=True):

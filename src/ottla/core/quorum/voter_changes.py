@@ -242,7 +242,7 @@ def upgrade_kraft_version(quorum: Quorum, event: UpgradeKRaftVersion) -> None:
         who = ", ".join(map(str, missing or unable))
         what = "have not announced their directories" if missing else f"do not support kraft.version {event.level}"
         raise Reject(ErrorCode.INVALID_UPDATE_VERSION, f"Voters {who} {what}")
-    if event.is_trial:
+    if event.validate_only:
         quorum.reply(event, None)
         return
     upgraded = VoterSet(tuple(announced[each] for each in control.voters.ids))

@@ -94,12 +94,12 @@ def test_the_same_level_again_is_fine(cluster: Cluster):
     assert cluster.submit(request(("kraft.version", 1, UPGRADE), ("group.version", 1, UPGRADE))).error_code == 0
 
 
-@pytest.mark.parametrize("is_trial", [False, True])
-def test_the_quorum_is_asked_for_a_higher_kraft_version(cluster: Cluster, is_trial: bool):
+@pytest.mark.parametrize("validate_only", [False, True])
+def test_the_quorum_is_asked_for_a_higher_kraft_version(cluster: Cluster, validate_only: bool):
     asked = request(("kraft.version", 1, UPGRADE), ("group.version", 0, SAFE_DOWNGRADE))
-    asked = msgspec.structs.replace(asked, validate_only=is_trial)
+    asked = msgspec.structs.replace(asked, validate_only=validate_only)
     result = cluster.ask(asked, kraft_version=0)
-    assert (result.reply.error_code, result.kraft_upgrade) == (0, KRaftUpgrade(1, is_trial))
+    assert (result.reply.error_code, result.kraft_upgrade) == (0, KRaftUpgrade(1, validate_only))
     assert cluster.ask(asked).kraft_upgrade is None, "it is there"
     refused = cluster.ask(request(("kraft.version", 2, UPGRADE)), kraft_version=0)
     assert (ErrorCode(refused.reply.error_code), refused.kraft_upgrade) == (ErrorCode.INVALID_UPDATE_VERSION, None)
