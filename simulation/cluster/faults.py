@@ -52,6 +52,8 @@ class Faults:
             self._slow_disk,
             self._full_disk,
             self._jump_clock,
+            self._kill_client,
+            self._kill_client,
         ]
         if world.shape.has_power_losses:
             self._events += [self._lose_power] * 3
@@ -59,6 +61,8 @@ class Faults:
     def begin(self) -> None:
         world, chance = self._world, self._chance
         world.network.delay_ms = chance.choice(_DELAYS_MS[:3])
+        for client in world.clients:
+            client.start()
         for machine in world.machines.values():
             machine.disk_delay_ms = chance.choice(_SPEEDS_MS)
             world.after(chance.randint(0, 300), machine.start)
@@ -156,6 +160,12 @@ class Faults:
         machine = self._any()
         self._fault("wall clock set", machine.name)
         machine.clock.wall_offset_ms += self._chance.choice((-3_600_000, -5_000, 5_000, 3_600_000))
+
+    def _kill_client(self) -> None:
+        client = self._chance.choice(self._world.clients) if self._world.clients else None
+        if client is not None:
+            self._fault("client killed", client.name)
+            self._world.kill_client(client)
 
     # --- the network --------------------------------------------------------------------------------------------------
 

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.testing.disk import Crash
 from ottla.testing.trace import Violation
+from ottla.testing.virtual_loop import watch_socket
 from simulation.cluster.processes import CURRENT, Process, ProcessState
 
 if TYPE_CHECKING:
     from simulation.cluster.network import Network, Socket
 
-__all__ = ["ClusterLoop"]
+__all__ = ["ClusterLoop", "has_lost_error"]
 
 _TURNS_MAX: Final = 50_000
 """More turns than this without time passing are a loop without end."""
@@ -134,36 +135,41 @@ class ClusterLoop(asyncio.BaseEventLoop):
         tasks = self.tasks if process is None else process.tasks
         tasks.append(task)
         if len(tasks) % 1000 == 0:
-            tasks[:] = [each for each in tasks if not each.done()]
+            tasks[:] = [each for each in tasks if not each.done() or has_lost_error(each)]
         return task
 
     def _complain(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Code has raised what nobody handles. That is a bug, unless its process has just died of it."""
         error = context.get("exception")
+        if error is not None:
+            self.found_bug(context["message"], error)
+
+    def found_bug(self, what: str, error: BaseException) -> None:
+        """End the world after this turn."""
         if isinstance(error, Violation):
             self.violations.append(error)
-        elif error is not None and not isinstance(error, Crash):
-            violation = Violation("works", f"{context['message']}: {error!r}")
+        elif not isinstance(error, Crash):
+            violation = Violation("works", f"{what}: {error!r}")
             violation.__cause__ = error
             self.violations.append(violation)
 
     # --- sockets ------------------------------------------------------------------------------------------------------
 
     def add_reader(self, fd: int, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]  # noqa: ANN401
-        self._readers[fd] = asyncio.Handle(callback, args, self)
+        watch_socket(self._readers, fd, asyncio.Handle(callback, args, self))
 
     def remove_reader(self, fd: int) -> bool:  # type: ignore[override]
-        return self._readers.pop(fd, None) is not None
+        return watch_socket(self._readers, fd, None)
 
     def add_writer(self, fd: int, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]  # noqa: ANN401
-        self._writers[fd] = asyncio.Handle(callback, args, self)
+        watch_socket(self._writers, fd, asyncio.Handle(callback, args, self))
 
     def remove_writer(self, fd: int) -> bool:  # type: ignore[override]
-        return self._writers.pop(fd, None) is not None
+        return watch_socket(self._writers, fd, None)
 
     def forget_socket(self, number: int) -> None:
-        self._readers.pop(number, None)
-        self._writers.pop(number, None)
+        self.remove_reader(number)
+        self.remove_writer(number)
         self.readable.pop(number, None)
 
     async def create_connection(self, protocol_factory: Callable[[], Any], host: str, port: int, **_: Any) -> Any:  # type: ignore[override]  # noqa: ANN401
@@ -171,6 +177,11 @@ class ClusterLoop(asyncio.BaseEventLoop):
         from simulation.cluster.transport import connect
 
         return await connect(self, protocol_factory, (host, port))
+
+
+def has_lost_error(task: asyncio.Task[Any]) -> bool:
+    """Whether a task has failed and nobody has asked for its result."""
+    return bool(task._log_traceback)  # type: ignore[attr-defined]
 
 
 def _may_run(handle: Any) -> bool:  # noqa: ANN401

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
+from hashlib import blake2b
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
@@ -88,6 +89,14 @@ class MachineDisk(VirtualDisk):
     @property
     def used_bytes(self) -> int:
         return sum(len(node.content) for node in self._files.values())
+
+    @property
+    def digest(self) -> str:
+        """Of all that lies on it."""
+        digest = blake2b(digest_size=8)
+        for path, node in sorted(self._files.items()):
+            digest.update(path.encode() + node.content)
+        return digest.hexdigest()
 
 
 class _Job:
@@ -206,7 +215,7 @@ class Machine:
                 dispatch=self._built,
             )
         except Exception as error:  # noqa: BLE001 - the process ends with it
-            self._world.did_not_start(self, error)
+            self._world.failed(self, "start", error)
             return
         self.is_serving = True
         self._world.note(f"{self.name} serves")
@@ -269,6 +278,10 @@ class Machine:
             self.process.run(self._loop, self._stop(self.node))
 
     async def _stop(self, node: Node) -> None:
-        await node.stop()
+        try:
+            await node.stop()
+        except Exception as error:  # noqa: BLE001 - the process ends with it
+            self._world.failed(self, "stop", error)
+            return
         self._world.note(f"{self.name} has stopped")
         self._world.after(0, partial(self._world.ended, self))

@@ -17,6 +17,7 @@ snapshot committed         a snapshot ends where the log is committed
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.core.quorum.events import Actions, Send, StoreState
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Batch", "RaftInvariants", "read_batches"]
 
+_read_stored: Final = lru_cache(maxsize=100)(read_stored)
 _HEADER: Final = struct.Struct(">qiiBiHi")
 
 
@@ -115,7 +117,7 @@ class RaftInvariants:
         self._check_vote(machine, node)
         for write in actions.writes:
             if isinstance(write, StoreState):
-                self._check_stored(machine, read_stored(write.content))
+                self._check_stored(machine, _read_stored(write.content))
         if actions.high_watermark is not None:
             self._check_high_watermark(machine, node, actions.high_watermark)
         for message in actions.messages:
@@ -131,7 +133,7 @@ class RaftInvariants:
 
     def _stored(self, machine: Machine) -> StoredState | None:
         content = machine.disk.synced(f"{machine.metadata_path}/{QUORUM_STATE}")
-        return read_stored(content) if content else None
+        return _read_stored(content) if content else None
 
     def _check_vote(self, machine: Machine, node: Node) -> None:
         """A vote of the present epoch that is on disk is known."""

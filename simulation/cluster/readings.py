@@ -38,7 +38,7 @@ class Reader(SimulatedClient):
     KIND = "reader"
 
     def __init__(self, world: ClusterWorld, group_ids: list[str]) -> None:
-        super().__init__(world, 1)
+        super().__init__(world)
         self._group_ids = group_ids
         self.readings: Readings | None = None
         self.failure = "it has not read anything"

@@ -90,7 +90,7 @@ def make_clients(world: ClusterWorld) -> list[SimulatedClient]:
     kinds = _KINDS if len(world.brokers) > 1 else (*_KINDS, ShareMember, ShareWatcher)
     if chance.random() < 0.5:
         kinds = (Admin, *chance.sample(kinds, 3))
-    return [kind(world, number) for kind in kinds for number in range(1, 1 + chance.randint(1, 2))]
+    return [kind(world) for kind in kinds for _ in range(chance.randint(1, 2))]
 
 
 @cache
@@ -104,37 +104,36 @@ def run_cluster(seed: int, plan: Plan = _WHOLE) -> ClusterWorld:
     """One world from its start to its last check. Raises Violation, whose world is in `world`."""
     _load_everything()
     world = ClusterWorld(seed)
+    world.clients = [each for each in make_clients(world) if each.name not in plan.skipped_clients]
     faults = Faults(world, plan.skipped_faults)
-    clients = [each for each in make_clients(world) if each.name not in plan.skipped_clients]
 
     async def script() -> None:
         faults.begin()
-        for client in clients:
-            client.start()
         await asyncio.sleep(plan.chaos_s)
         faults.end()
-        await _calm_down(world, clients)
+        await _calm_down(world)
 
     world.run(script)
     return world
 
 
-async def _calm_down(world: ClusterWorld, clients: list[SimulatedClient]) -> None:
+async def _calm_down(world: ClusterWorld) -> None:
     began_s = world.loop.time()
     while missing := list(unconverged(world)):
         if world.loop.time() - began_s > _CALM_S:
             raise Violation("converges", "; ".join(missing))
         await asyncio.sleep(0.1)
     world.settled_ms = int((world.loop.time() - began_s) * 1000)
-    for client in clients:
+    await asyncio.sleep(_STEADY_S)
+    for client in world.clients:
         client.is_over = True
-    await _end(world, clients, "clients end")
+    await _end(world, world.clients, "clients end")
     world.history.close()
     await asyncio.sleep(_STEADY_S)
     for name, detail in final_checks(world):
         raise Violation(name, detail)
     group_ids = dict.fromkeys(each.subject[0] for each in world.history.of("commit"))
-    group_ids |= dict.fromkeys(f"group of {each.name}" for each in clients if isinstance(each, TransactionalProducer))
+    group_ids |= dict.fromkeys(f"group of {each.client}" for each in world.history.of("transaction"))
     reader = Reader(world, list(group_ids))
     reader.start()
     await _end(world, [reader], "all is readable")
@@ -142,6 +141,10 @@ async def _calm_down(world: ClusterWorld, clients: list[SimulatedClient]) -> Non
         raise Violation("all is readable", reader.failure)
     for name, detail in data_checks(world.history, reader.readings):
         raise Violation(name, detail)
+    for machine in world.machines.values():
+        world.note(f"the disk of {machine.name} has {machine.disk.digest}")
+    for name, error in world.lost_errors():
+        raise Violation("works", f"{name}: {error!r}") from error
 
 
 async def _end(world: ClusterWorld, clients: list[SimulatedClient], name: str) -> None:

@@ -21,7 +21,7 @@ async def connect(
     """Connect, and let a protocol have the connection. OSError if that fails."""
     sock: Socket = loop.network.dial(address)
     connected = loop.create_future()
-    loop.add_writer(sock.fileno(), lambda: connected.done() or connected.set_result(None))
+    loop.add_writer(sock.fileno(), lambda: None if connected.done() else connected.set_result(None))
     try:
         await connected
     except BaseException:

@@ -11,19 +11,26 @@ import os
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from ottla.broker.config.node_config import StartError
+from ottla.broker.controller.metadata_load import MetadataLogError
 from ottla.broker.node import Node
 from ottla.core.quorum.initial_controllers import read_initial_controllers
+from ottla.log.errors import StorageError
 from ottla.testing.clock import WALL_START_MS
+from ottla.testing.disk import Crash
 from ottla.testing.trace import Trace, Violation
 from ottla.wire import uuid_text
 from simulation.cluster.history import History
-from simulation.cluster.loop import ClusterLoop
+from simulation.cluster.loop import ClusterLoop, has_lost_error
 from simulation.cluster.machine import Machine, broker_port, controller_port
 from simulation.cluster.network import NOBODY, Network
 from simulation.cluster.processes import CURRENT, Process
 from simulation.cluster.raft_invariants import RaftInvariants
+
+if TYPE_CHECKING:
+    from simulation.cluster.clients.client import SimulatedClient
 
 __all__ = ["ClusterWorld", "Shape"]
 
@@ -93,6 +100,8 @@ class ClusterWorld:
         """All that ever ran."""
         self.is_calm = False
         """Whether faults are over."""
+        self.clients: list[SimulatedClient] = []
+        self._client_count = 0
         self.settled_ms = 0
         self._marks = 0
         self.machines = {
@@ -162,8 +171,11 @@ class ClusterWorld:
     def built(self, machine: Machine, node: Node) -> None:
         self.raft.watch(machine, node)
 
-    def did_not_start(self, machine: Machine, error: Exception) -> None:
-        self.note(f"{machine.name} does not start: {type(error).__name__}: {error}")
+    def failed(self, machine: Machine, what: str, error: Exception) -> None:
+        """A node has not started or not stopped. A disk may be the reason; everything else is a bug."""
+        self.note(f"{machine.name} does not {what}: {type(error).__name__}: {error}")
+        if not isinstance(error, StartError | OSError | StorageError | MetadataLogError):
+            self.loop.found_bug(f"{machine.name} does not {what}", error)
         self.after(0, lambda: self.ended(machine))
 
     def ended(self, machine: Machine) -> None:
@@ -183,15 +195,35 @@ class ClusterWorld:
 
         self.after(pause_ms, start)
 
+    def lost_errors(self) -> Iterator[tuple[str, BaseException]]:
+        """Errors of tasks that nobody has looked at."""
+        for process in self.processes:
+            for task in process.tasks:
+                if has_lost_error(task):
+                    error = task.exception()
+                    if error is not None and not isinstance(error, Crash):
+                        yield process.name, error
+
     def process(self, name: str) -> Process:
         """A new process of a client, on a host of its own."""
         process = Process(name, name)
         self.processes.append(process)
         return process
 
-    def end_client(self, process: Process) -> None:
-        process.end()
-        self.network.end_process(process)
+    def client_number(self) -> int:
+        self._client_count += 1
+        return self._client_count
+
+    def add_client(self, client: SimulatedClient) -> None:
+        self.clients.append(client)
+        client.start()
+
+    def kill_client(self, client: SimulatedClient) -> None:
+        """End a client in the middle of what it does; another of its kind comes soon."""
+        client.process.end()
+        self.network.end_process(client.process)
+        self.clients.remove(client)
+        self.after(self.random.randint(0, 2_000), lambda: self.add_client(type(client)(self)))
 
     def leader(self) -> Machine | None:
         """The leader of the highest epoch, among the nodes that are up."""
@@ -221,7 +253,7 @@ class ClusterWorld:
         for task in tasks:
             if not task.done():
                 with suppress(BaseException):
-                    task.get_coro().close()  # type: ignore[union-attr]
+                    task.get_coro().close()
         self.loop.violations.clear()
         self.loop.set_exception_handler(lambda *_: None)
         self.loop.close()
@@ -262,9 +294,7 @@ class _Complaints(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         process = CURRENT.get()
         if record.exc_info and record.exc_info[1] is not None and (process is None or process.is_running):
-            violation = Violation("works", f"{record.getMessage()}: {record.exc_info[1]!r}")
-            violation.__cause__ = record.exc_info[1]
-            self._loop.violations.append(violation)
+            self._loop.found_bug(record.getMessage(), record.exc_info[1])
 
 
 @contextmanager

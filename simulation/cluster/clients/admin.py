@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ottla.client import cluster, configs, topics
 from ottla.client.configs import Change, Operation, Resource, ResourceType
+from ottla.client.errors import check
 from ottla.wire.types.create_partitions import CreatePartitionsRequest
 from simulation.cluster.clients.client import SimulatedClient
 
@@ -54,9 +55,9 @@ class Admin(SimulatedClient):
         kind = CreatePartitionsRequest
         request = kind((kind.CreatePartitionsTopic(name, count, None),), timeout_ms=2_000)
 
-        async def add() -> bool | None:
+        async def add() -> None:
             (result,) = (await self.client.send(request)).results
-            return True if not result.error_code else None
+            check(None, "CreatePartitions", result.error_code, f"topic {name}")
 
         await self.do("add partitions", (name, count), add)
 

@@ -36,9 +36,9 @@ class SimulatedClient:
     partitions = 3
     """Of the data topic."""
 
-    def __init__(self, world: ClusterWorld, number: int) -> None:
+    def __init__(self, world: ClusterWorld) -> None:
         self.world = world
-        self.name = f"{self.KIND}-{number}"
+        self.name = f"{self.KIND}-{world.client_number()}"
         self.random = Random(f"{world.seed} {self.name}")
         self.process = world.process(self.name)
         self.client: Client
@@ -47,10 +47,6 @@ class SimulatedClient:
 
     def start(self) -> None:
         self.main = self.process.run(self.world.loop, self._main())
-
-    def kill(self) -> None:
-        """End the process in the middle of what it does."""
-        self.world.end_client(self.process)
 
     async def _main(self) -> None:
         while not self.is_over:
@@ -79,7 +75,7 @@ class SimulatedClient:
         await asyncio.sleep(self.random.uniform(low_ms, high_ms) / 1000)
 
     async def do(self, kind: str, subject: Any, call: Callable[[], Awaitable[Any]]) -> Any:  # noqa: ANN401
-        """Do something that the history shall tell; gives what it brought, None after an error."""
+        """Do something that the history shall tell; gives what it brought, or True; None after an error."""
         history = self.world.history
         number = history.begin(self.name, kind, subject)
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.client import group_offsets
-from ottla.client.errors import ClientError
+from ottla.client.errors import check
 from ottla.client.metadata import TopicPartition
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -37,12 +37,11 @@ class OffsetCommitter(SimulatedClient):
         group_id = f"offsets-{self.random.randrange(2)}"
         mark = self.world.next_mark()
 
-        async def commit() -> bool | None:
+        async def commit() -> None:
             outcomes = await group_offsets.commit(self.client, group_id, {at: mark})
             error = outcomes[at]
             if error is not None:
                 raise error
-            return True
 
         await self.do("commit", (group_id, at.partition, mark), commit)
         if self.random.random() < 0.3:
@@ -112,23 +111,13 @@ class ConsumerMember(SimulatedClient):
         entry = kind.OffsetCommitRequestTopic(topic, partitions=(kind.OffsetCommitRequestPartition(partition, mark),))
         request = kind(self.group_id, epoch, member_id, topics=(entry,))
 
-        async def commit() -> bool:
+        async def commit() -> None:
             answer = await self.client.send(
                 request, coordinator=("group", self.group_id), timeout_ms=3_000, max_version=_BY_NAME
             )
-            code = answer.topics[0].partitions[0].error_code
-            if code:
-                raise Refused(code)
-            return True
+            check(None, "OffsetCommit", answer.topics[0].partitions[0].error_code, f"group {self.group_id}")
 
         await self.do("commit", (self.group_id, partition, mark), commit)
-
-
-class Refused(ClientError):
-    """A request was answered with an error."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(ErrorCode(code).name)
 
 
 class StreamsMember(ConsumerMember):

@@ -56,7 +56,6 @@ class TransactionalProducer(SimulatedClient):
         identity = await self.do("take id", self.name, self._begin)
         if identity is None:
             return
-        identity = transactions.Identity(*identity)
         leaders = self.client.metadata.topics[topic].partitions
         partitions = [number for number, each in sorted(leaders.items()) if each.leader == identity.coordinator]
         if not partitions:
@@ -94,5 +93,5 @@ class TransactionalProducer(SimulatedClient):
             error = type(failure).__name__
         history.end(number, result=outcome, error=error, subject=(tuple(values), mark, wants_commit))
 
-    async def _begin(self) -> tuple[str, int, int, int, int]:
-        return tuple(await transactions.begin(self.client, self.name, timeout_ms=_TRANSACTION_TIMEOUT_MS))
+    async def _begin(self) -> transactions.Identity:
+        return await transactions.begin(self.client, self.name, timeout_ms=_TRANSACTION_TIMEOUT_MS)
