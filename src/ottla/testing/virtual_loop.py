@@ -83,13 +83,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._readers[fd] = asyncio.Handle(callback, args, self)
 
     def remove_reader(self, fd: int) -> bool:  # type: ignore[override]
-        return self._readers.pop(fd, None) is not None
+        return _cancel(self._readers.pop(fd, None))
 
     def add_writer(self, fd: int, callback: Callable[..., Any], *args: object) -> None:  # type: ignore[override]
         self._writers[fd] = asyncio.Handle(callback, args, self)
 
     def remove_writer(self, fd: int) -> bool:  # type: ignore[override]
-        return self._writers.pop(fd, None) is not None
+        return _cancel(self._writers.pop(fd, None))
 
     def bind(self, host: str, port: int, backlog: int = 0) -> Any:  # noqa: ANN401 - stands for a socket
         """A listening socket, as `ottla.broker.network.listener.bind` gives one."""
@@ -127,6 +127,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._sockets.pop(sock.fileno(), None)
         if self._listening.get(sock.address[1]) is sock:
             del self._listening[sock.address[1]]
+
+
+def _cancel(handle: asyncio.Handle | None) -> bool:
+    """Call it no more, even if it is due in this turn."""
+    if handle is not None:
+        handle.cancel()
+    return handle is not None
 
 
 class VirtualSocket:
