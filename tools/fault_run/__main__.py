@@ -4,6 +4,7 @@ import argparse
 import random
 import sys
 import time
+from pathlib import Path
 
 from tools.fault_run.plan import plan
 from tools.fault_run.run import run
@@ -14,6 +15,7 @@ def main() -> int:
     parser.add_argument("--faults", type=int, default=100, help="how many (100)")
     parser.add_argument("--seed", type=int, default=None, help="which ones; the same seed gives the same faults")
     parser.add_argument("--truth-within", type=float, default=1.0, metavar="SECONDS", help="when all must know (1)")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="keep the data of the nodes, and what they say")
     options = parser.parse_args()
     seed = random.randrange(1 << 20) if options.seed is None else options.seed
     print(f"{options.faults} faults of seed {seed}", flush=True)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import ottla.testing
@@ -65,10 +67,12 @@ def _spread(seconds: list[float]) -> str:
     return f"{middle:.2f} s, at most {max(seconds):.2f} s"
 
 
-def run(faults: Iterable[Fault], *, truth_max_s: float, say: Say = lambda text: None) -> Report:
+def run(
+    faults: Iterable[Fault], *, truth_max_s: float, data_dir: Path | None = None, say: Say = lambda text: None
+) -> Report:
     """Do faults to a new cluster. Everything that should not be is in the report's `problems`."""
     report = Report()
-    with ottla.testing.cluster() as cluster:
+    with ottla.testing.cluster(data_dir=data_dir) as cluster:
         writer = Writer(cluster.bootstrap_servers)
         writer.start()
         outages: list[Outage] = []
@@ -91,7 +95,7 @@ def run(faults: Iterable[Fault], *, truth_max_s: float, say: Say = lambda text: 
 
 
 def _say_number(say: Say, number: int, text: str) -> None:
-    say(f"{number:4} {text}")
+    say(f"{number:4} {datetime.now(UTC):%H:%M:%S} {text}")
 
 
 def _one(cluster: Cluster, fault: Fault, report: Report, truth_max_s: float, say: Say) -> list[Outage]:
@@ -219,7 +223,8 @@ def _look_back(cluster: Cluster, writer: Writer, outages: list[Outage], report: 
     report.fencings = len(fenced)
     for each in fenced:
         if not any(is_reason(outage, each.broker_id, each.at_ms) for outage in outages):
-            report.problems.append(f"broker {each.broker_id} was fenced at {each.at_ms}, though it could be heard")
+            when = datetime.fromtimestamp(each.at_ms / 1000, UTC)
+            report.problems.append(f"broker {each.broker_id} was fenced at {when:%H:%M:%S}, though it could be heard")
 
 
 def is_reason(outage: Outage, broker_id: int, at_ms: int) -> bool:

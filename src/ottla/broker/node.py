@@ -2,9 +2,9 @@
 
 Start, in an order that does no harm when it fails half-way: bind the ports and lock the log directories; format empty
 directories; open them; read the metadata log; build the node; become leader of the quorum (quorum-state first) and
-register; load the partitions; unfence the broker; sync; serve. Stop: accept no more requests and answer those that
-came; give up leadership; close the logs; write the checkpoints; write the clean-shutdown markers, last; release the
-locks.
+register; load the partitions; unfence the broker; sync; serve. Stop: accept no more clients and answer what
+they asked; leave the cluster, then the quorum; close the logs; write the checkpoints; write the clean-shutdown markers,
+last; release the locks.
 
 No area of the broker imports this module. What an area needs of the others it names as Protocols of its own (`ports.py`
 in its folder), and a node implements all of them.
@@ -535,7 +535,7 @@ class Node:
             self._telemetry.disconnected(connection)
         self.broker_watch.connection_closed(connection)
         self.listeners[connection.peer.listener].forget(connection)
-        if self._drained is not None and not any(listener.connections for listener in self.listeners.values()):
+        if self._drained is not None and not any(listener.connections for listener in self._client_listeners):
             self._drained.cancel()
 
     def authorize(
@@ -751,7 +751,7 @@ class Node:
     # --- stopping -----------------------------------------------------------------------------------------------------
 
     async def stop(self) -> None:
-        """Stop cleanly."""
+        """Stop cleanly. Other controllers can speak to this one until it has left the cluster and the quorum."""
         self.is_serving = False
         self.broker_watch.end()
         await self._drain()
@@ -762,6 +762,8 @@ class Node:
             if self.config.is_broker:
                 await self.broker_lifecycle.leave()
             await self.raft.resign()
+        for listener in self.listeners.values():
+            listener.close()
         self._end_background()
         self.offload.finish_all()
         if self.storage.metadata.is_offline:
@@ -790,17 +792,23 @@ class Node:
         self._pages.close()
 
     async def _drain(self) -> None:
-        for listener in self.listeners.values():
+        """Answer what clients have asked, and close their connections."""
+        listeners = self._client_listeners
+        for listener in listeners:
             listener.stop_accepting()
         self.purgatory.close()
         self.coordinators.stop()
-        for listener in self.listeners.values():
+        for listener in listeners:
             listener.drain()
-        if any(listener.connections for listener in self.listeners.values()):
+        if any(listener.connections for listener in listeners):
             self._drained = self.loop.create_future()
             await asyncio.wait([self._drained], timeout=DRAIN_MAX_SECONDS)
-        for listener in self.listeners.values():
+        for listener in listeners:
             listener.close()
+
+    @property
+    def _client_listeners(self) -> list[Listener]:
+        return [listener for name, listener in self.listeners.items() if name not in self.controller_listeners]
 
     def _close_logs(self) -> None:
         self.replicas.write_staged()

@@ -99,6 +99,28 @@ def silent_server(loop: VirtualLoop, port: int) -> list[VirtualSocket]:
     return accepted
 
 
+def test_a_response_that_has_come_is_read_in_one_turn() -> None:
+    """Deadlines are judged a turn after they have passed: after a stall, answers that wait in the socket count."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk()):
+            peer = Peer(loop)
+            turns = 0
+            read = peer.connection._readable
+
+            def count() -> None:
+                nonlocal turns
+                turns += 1
+                read()
+
+            peer.connection._readable = count
+            await peer.ask(DescribeClusterRequest(endpoint_type=2), (1, 2))
+            assert turns == 2, "one for the versions that it serves"
+            peer.connection.close()
+
+    run(scenario)
+
+
 class NeverConnected(VirtualSocket):
     """The other end, or the network before it, does not react."""
 

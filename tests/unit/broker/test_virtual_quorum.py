@@ -343,6 +343,19 @@ async def start_behind_a_snapshot(it: Cluster, away: int) -> tuple[Node, Node]:
     return node, it.nodes[away]
 
 
+def test_a_leader_that_stops_leaves_the_cluster_before_it_hands_over() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            (first,) = it.leaders
+            epoch = it.nodes[first].raft.quorum.epoch
+            await it.stop(first)
+            fenced = [node for node in it.nodes.values() if node.image.brokers[first].fenced]
+            assert fenced, "nobody can have been told in another epoch yet"
+            assert fenced[0].image.last_epoch == epoch
+
+    run(scenario)
+
+
 def test_a_node_that_was_away_for_long_loads_a_snapshot() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         async with cluster(loop) as it:

@@ -302,7 +302,9 @@ class PeerConnection:
     # --- receiving ----------------------------------------------------------------------------------------------------
 
     def _readable(self) -> None:
+        """Read of the next response what has come, in one turn: a late deadline must find it."""
         assert self._sock is not None
+        count = -1
         try:
             if self._frame is None:
                 piece = self._sock.recv(frames.SIZE_BYTES - len(self._size))
@@ -310,7 +312,7 @@ class PeerConnection:
                 if len(self._size) == frames.SIZE_BYTES:
                     self._begin_frame()
                 count = len(piece)
-            else:
+            if count and self._frame is not None:
                 count = self._sock.recv_into(self._frame[self._received_bytes :])
                 self._received_bytes += count
         except (BlockingIOError, InterruptedError):

@@ -124,6 +124,14 @@ def test_a_broker_whose_process_is_dead_is_fenced_at_once(cluster: Cluster):
     assert cluster.submit(registration(1, incarnation_id=uuid(7), log_dirs=(uuid(99),))).error_code == 0
 
 
+def test_an_id_is_free_when_its_process_has_been_told_to_end(three: Cluster):
+    other = registration(2, incarnation_id=uuid(7))
+    three.heartbeat(2, want_shut_down=True)
+    assert three.image.brokers[2].fenced
+    assert three.submit(other).error_code == 0
+    assert three.image.brokers[2].incarnation_id == uuid(7)
+
+
 def test_the_same_process_amends_and_keeps_epoch_and_state(cluster: Cluster):
     before = cluster.image.brokers[1]
     result = cluster.ask(registration(1, rack="south"))
