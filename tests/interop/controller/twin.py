@@ -14,7 +14,7 @@ ours would be.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
 
@@ -28,16 +28,19 @@ from ottla.core.metadata.controller import Controller
 from ottla.core.metadata.image import MetadataImage
 from ottla.core.metadata.records import read_batch
 from ottla.core.metadata.topic_image import PartitionImage
+from ottla.wire import frames, uuid_bytes
 from ottla.wire.batch import BatchView, split_batches
-from ottla.wire.keyed import Versioned
+from ottla.wire.keyed import Versioned, encode_framed
 from ottla.wire.types.alter_partition import AlterPartitionRequest
 from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest
 from ottla.wire.types.broker_registration import BrokerRegistrationRequest
 from ottla.wire.types.cluster_metadata import BrokerRegistrationChangeRecord, PartitionChangeRecord
 from ottla.wire.types.create_topics import CreateTopicsRequest
 from ottla.wire.types.elect_leaders import ElectLeadersResponse
+from ottla.wire.types.envelope import EnvelopeRequest
 from ottla.wire.types.list_partition_reassignments import ListPartitionReassignmentsResponse
-from tests.component.broker.raw_client import RawClient
+from ottla.wire.types.principal import DefaultPrincipalData
+from tests.component.broker.raw_client import RawClient, key_of
 from tests.interop.apache import CLUSTER_ID, NODE_ID, ApacheKafka
 
 PERIOD_S = 0.05
@@ -63,7 +66,15 @@ class Difference(AssertionError):
 
 
 class Twin:
-    def __init__(self, apache: ApacheKafka, session_timeout_ms: int, leader_interval_ms: int = 300_000) -> None:
+    def __init__(
+        self,
+        apache: ApacheKafka,
+        session_timeout_ms: int,
+        leader_interval_ms: int = 300_000,
+        *,
+        kraft_version: int = 1,
+        **settings: Any,
+    ) -> None:
         self.client = RawClient.at(apache.controller_servers)
         self._path = apache.data_dir / "__cluster_metadata-0" / "00000000000000000000.log"
         self.image = MetadataImage()
@@ -75,7 +86,9 @@ class Twin:
             broker_session_timeout_ms=session_timeout_ms,
             leader_imbalance_check_interval_ms=leader_interval_ms,
             unclean_election_interval_ms=leader_interval_ms,
+            **settings,
         )
+        self.kraft_version = kraft_version
         self.controller = Controller(self.image, Rules({}), settings)
         assert self.controller.activate((), self.now_ms).records == ()
         self.request_count = 0
@@ -109,7 +122,12 @@ class Twin:
     def _theirs(self) -> list[Versioned]:
         records: list[Versioned] = []
         for batch in self._batches():
-            records += read_batch(batch)
+            if batch.is_control:
+                # What the quorum writes is in its own comparison; here it only moves the log's end.
+                assert not records
+                self.end_offset = batch.next_offset
+            else:
+                records += read_batch(batch)
         return records
 
     # --- asking both
@@ -118,23 +136,46 @@ class Twin:
         """The reply, if both give the same and write the same. Difference if not."""
         early = self._theirs()
         assert not early, f"written without a request: {early}"
-        reply, result = self._compare_answers(request, version)
+        return self._compare(request, version, self.client.ask(request, version))
+
+    def ask_as(self, principal: str, request: Any, version: int, wall_ms: Callable[[Any], int]) -> Any:
+        """The same for a request that a broker passes on for its client; the reply tells the time at Apache's."""
+        assert not self._theirs()
+        kind, _, name = principal.partition(":")
+        envelope = EnvelopeRequest(
+            frames.write_request(request, version, correlation_id=1, client_id="test")[frames.SIZE_BYTES :],
+            encode_framed(DefaultPrincipalData(kind, name), 0),
+            bytes((127, 0, 0, 1)),
+        )
+        answer = self.client.ask(envelope, 0)
+        assert answer.error_code == 0, answer
+        reply = frames.read_response(bytes(answer.response_data), key_of(request), version).body
+        return self._compare(request, version, reply, principal=principal, wall_ms=wall_ms(reply))
+
+    def _compare(self, request: Any, version: int, reply: Any, **circumstances: Any) -> Any:
+        result = self._compare_answers(request, version, reply, **circumstances)
         self._compare_records(request, result, self._theirs())
         self.request_count += 1
         self.codes |= set(codes(reply))
         return reply
 
-    def _compare_answers(self, request: Any, version: int) -> tuple[Any, Result]:
-        reply = self.client.ask(request, version)
+    def _compare_answers(self, request: Any, version: int, reply: Any, **circumstances: Any) -> Result:
         ids = iter(drawn(reply))
         context = Context(
-            now_ms=self.now_ms, log_end_offset=self.end_offset, new_uuid=lambda: next(ids), api_version=version
+            now_ms=self.now_ms,
+            log_end_offset=self.end_offset,
+            new_uuid=lambda: next(ids),
+            api_version=version,
+            kraft_version=self.kraft_version,
+            **circumstances,
         )
         result = self.controller.handle(request, context)
+        if result.kraft_upgrade is not None and not result.kraft_upgrade.validate_only:
+            self.kraft_version = result.kraft_upgrade.level
         ours, theirs = comparable(result.reply), comparable(reply)
         if ours != theirs:
             raise Difference(f"{request}\nours answers   {ours}\nApache answers {theirs}")
-        return reply, result
+        return result
 
     def _compare_records(self, cause: object, result: Result, theirs: list[Versioned]) -> None:
         end_offset = self.end_offset + len(theirs)
@@ -185,7 +226,7 @@ class Twin:
         """A heartbeat without effect. What Apache writes meanwhile comes of the time that has passed."""
         broker = self.image.brokers[broker_id]
         request = BrokerHeartbeatRequest(broker_id, broker.epoch, self.end_offset - 1, want_fence=broker.fenced)
-        _, result = self._compare_answers(request, 2)
+        result = self._compare_answers(request, 2, self.client.ask(request, 2))
         assert not result.records, f"ours writes {result.records}"
 
     def _tick(self, theirs: list[Versioned]) -> Result:
@@ -319,7 +360,9 @@ def codes(reply: object) -> Iterator[int]:
 
 
 def drawn(reply: Any) -> list[bytes]:
-    """The ids that Apache has drawn for new topics."""
+    """The ids that Apache has drawn for new topics, or for a delegation token."""
+    if getattr(reply, "token_id", ""):
+        return [uuid_bytes(reply.token_id)]
     return [topic.topic_id for topic in getattr(reply, "topics", ()) if any(getattr(topic, "topic_id", b""))]
 
 

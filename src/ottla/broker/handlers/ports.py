@@ -151,6 +151,7 @@ class Configs(Access, Controller, Protocol):
     image: MetadataImage
     settings: Settings
     loggers: Loggers
+    controller_listeners: frozenset[str]
 
     @property
     def node_id(self) -> int: ...
