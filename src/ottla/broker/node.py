@@ -420,7 +420,8 @@ class Node:
         """Boot; StartError as soon as it is clear that the node cannot go on."""
         boot = self.loop.create_task(self._boot())
         try:
-            await asyncio.wait([boot, self._failure], return_when=asyncio.FIRST_COMPLETED)
+            either: tuple[asyncio.Future[Any], ...] = (boot, self._failure)
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         finally:
             is_booted = boot.done()
             boot.cancel()

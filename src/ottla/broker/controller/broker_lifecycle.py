@@ -75,11 +75,12 @@ class BrokerLifecycle:
         if reply.error_code != ErrorCode.UNSUPPORTED_VERSION or not is_too_early:
             self._check(reply.error_code, "controller")
             return
-        send = partial(self._channel.send, request, 0, lambda reply: None)
-        self._publisher.when(
-            lambda: self._image.metadata_version >= CONTROLLER_REGISTRATION_FROM,
-            partial(asyncio.get_running_loop().call_soon, send),
-        )
+        loop = asyncio.get_running_loop()
+
+        def send_soon() -> None:
+            loop.call_soon(partial(self._channel.send, request, 0, lambda reply: None))
+
+        self._publisher.when(lambda: self._image.metadata_version >= CONTROLLER_REGISTRATION_FROM, send_soon)
 
     async def register(self, listeners: Sequence[ListenerConfig]) -> None:
         """Register the node as broker, and read the metadata up to there.
