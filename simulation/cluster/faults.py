@@ -51,6 +51,7 @@ class Faults:
             self._reset,
             self._slow_disk,
             self._full_disk,
+            self._fail_directory,
             self._jump_clock,
             self._kill_client,
             self._kill_client,
@@ -94,6 +95,9 @@ class Faults:
             machine.disk.capacity_bytes = None
             machine.clock.wall_offset_ms = 0
             machine.resume()
+            if machine.disk.failing is not None:  # a directory that has failed is used again after a restart
+                machine.kill()
+                machine.disk.failing = None
             machine.start()
 
     # --- machines -----------------------------------------------------------------------------------------------------
@@ -225,3 +229,8 @@ class Faults:
             machine.disk.capacity_bytes = None
 
         world.after(self._chance.randint(100, 4_000), mend)
+
+    def _fail_directory(self) -> None:
+        machine = self._any()
+        machine.disk.failing = machine.second_directory
+        self._fault("directory fails", f"{machine.second_directory} of {machine.name}")

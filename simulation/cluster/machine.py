@@ -7,6 +7,7 @@ while of virtual time, sockets of the simulated network, a clock, and random num
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Callable, Mapping
 from functools import partial
 from hashlib import blake2b
@@ -68,6 +69,8 @@ class MachineDisk(VirtualDisk):
 
     def __init__(self, machine: Machine, random: Random, capacity_bytes: int | None = None) -> None:
         self._machine = machine
+        self.failing: str | None = None
+        """A directory in which nothing can be written."""
         super().__init__(random, capacity_bytes=capacity_bytes)
 
     @property
@@ -79,9 +82,13 @@ class MachineDisk(VirtualDisk):
         """The machine's clock tells."""
 
     def _empty(self) -> MachineDisk:
-        return MachineDisk(self._machine, self.random, self.capacity_bytes)
+        disk = MachineDisk(self._machine, self.random, self.capacity_bytes)
+        disk.failing = self.failing
+        return disk
 
     def count(self, what: str, path: str) -> None:
+        if self.failing is not None and path.startswith(f"{self.failing}/"):
+            raise OSError(errno.EIO, "Input/output error", path)
         if self.is_next_fatal():
             self._machine.died_in(f"{what} {path}")
         super().count(what, path)
@@ -175,6 +182,11 @@ class Machine:
     def format(self, voters: VoterSet) -> None:
         randomness = Randomness(self.random.randbytes)
         format_directories(self.disk, self.config, 0, cluster_id=CLUSTER_ID, voters=voters, randomness=randomness)
+
+    @property
+    def second_directory(self) -> str:
+        """The log directory that has no metadata."""
+        return f"/data{self.number}b"
 
     @property
     def metadata_path(self) -> str:

@@ -127,7 +127,7 @@ class ClusterWorld:
             "controller.quorum.bootstrap.servers": ",".join(
                 f"{_host(each)}:{controller_port(each)}" for each in controllers
             ),
-            "log.dirs": f"/data{number}",
+            "log.dirs": f"/data{number},/data{number}b",
             "ottla.fsync": str(self.shape.has_power_losses).lower(),
             "metadata.log.max.record.bytes.between.snapshots": str(self.shape.snapshot_bytes),
         }
