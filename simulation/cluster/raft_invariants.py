@@ -20,7 +20,7 @@ import struct
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ottla.core.quorum.events import Actions, Send, StoreState
+from ottla.core.quorum.events import Actions, Send
 from ottla.core.quorum.states import Follower, Leader, Prospective, Unattached
 from ottla.core.quorum.stored import FILE_NAME as QUORUM_STATE
 from ottla.core.quorum.stored import StoredState, read_stored
@@ -115,9 +115,6 @@ class RaftInvariants:
             if first != machine.number:
                 raise Violation("one leader", f"n{first} and {machine.name} lead epoch {quorum.epoch}")
         self._check_vote(machine, node)
-        for write in actions.writes:
-            if isinstance(write, StoreState):
-                self._check_stored(machine, _read_stored(write.content))
         if actions.high_watermark is not None:
             self._check_high_watermark(machine, node, actions.high_watermark)
         for message in actions.messages:
@@ -136,27 +133,25 @@ class RaftInvariants:
         return _read_stored(content) if content else None
 
     def _check_vote(self, machine: Machine, node: Node) -> None:
-        """A vote of the present epoch that is on disk is known."""
-        quorum = node.raft.quorum
-        state = quorum.epoch_state
-        if quorum.has_failed or not isinstance(state, Unattached | Prospective | Follower):
-            return
+        """A vote that is on disk is the only one of its epoch; if that is the present one, it is known."""
         stored = self._stored(machine)
-        if stored is not None and stored.epoch == state.epoch and stored.voted_id >= 0:
-            voted_id = -1 if state.voted is None else state.voted.node_id
-            if voted_id != stored.voted_id:
-                raise Violation(
-                    "one vote", f"{machine.name} has voted for n{stored.voted_id}, and knows of n{voted_id}"
-                )
-
-    def _check_stored(self, machine: Machine, stored: StoredState) -> None:
-        if stored.voted_id < 0:
+        if stored is None or stored.voted_id < 0:
             return
         first = self._votes.setdefault((machine.number, stored.epoch), stored.voted_id)
         if first != stored.voted_id:
             raise Violation(
                 "one vote", f"{machine.name} votes for n{first} and n{stored.voted_id} in epoch {stored.epoch}"
             )
+        quorum = node.raft.quorum
+        state = quorum.epoch_state
+        if quorum.has_failed or not isinstance(state, Unattached | Prospective | Follower):
+            return
+        if stored.epoch == state.epoch:
+            voted_id = -1 if state.voted is None else state.voted.node_id
+            if voted_id != stored.voted_id:
+                raise Violation(
+                    "one vote", f"{machine.name} has voted for n{stored.voted_id}, and knows of n{voted_id}"
+                )
 
     # --- the log ------------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ import logging
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from ottla.broker.config.node_config import ListenerConfig, NodeConfig, StartError
 from ottla.broker.config.settings import Settings
