@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import random
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -53,10 +54,13 @@ class Cluster:
         self.nodes: dict[int, Node] = {}
         self._links: dict[frozenset[int], list[VirtualSocket]] = {}
         self._cut: set[frozenset[int]] = set()
-        entries = ",".join(f"{number}@127.0.0.1:9{number}93:{uuid_text(bytes([number] * 16))}" for number in NODES)
+        for number in self.disks:
+            self.format(number)
+
+    def format(self, number: int) -> None:
+        entries = ",".join(f"{each}@127.0.0.1:9{each}93:{uuid_text(bytes([each] * 16))}" for each in NODES)
         voters = read_initial_controllers(entries, "CONTROLLER")
-        for number, disk in self.disks.items():
-            format_directories(disk, self.configs[number], 0, cluster_id=CLUSTER_ID, voters=voters)
+        format_directories(self.disks[number], self.configs[number], 0, cluster_id=CLUSTER_ID, voters=voters)
 
     async def start(self, *numbers: int) -> None:
         started = await asyncio.gather(*(self._start(number) for number in numbers))
@@ -307,5 +311,28 @@ def test_what_a_leader_without_followers_has_decided_counts_for_nobody() -> None
                 topic = node.image.topic("orders")
                 assert topic is not None
                 assert topic.topic_id == created.topic_id, "that of the second attempt: the first was cut off"
+
+    run(scenario)
+
+
+def test_a_controller_whose_log_directory_fails_does_not_become_a_broker() -> None:
+    class FailingDisk(VirtualDisk):
+        def count(self, what: str, path: str) -> None:
+            if path.startswith("/data1b/") and "-checkpoint" in path:
+                raise OSError(errno.EIO, "Input/output error", path)
+            super().count(what, path)
+
+    async def scenario(loop: VirtualLoop) -> None:
+        it = Cluster(loop, dict(APART))
+        values = {**it.configs[1].static, "log.dirs": "/data1,/data1b"}
+        it.configs[1] = NodeConfig(values, {})
+        it.disks[1] = FailingDisk()
+        it.format(1)
+        await it.start(*APART)
+        await asyncio.sleep(20)
+        assert it.nodes[1].storage.directories[1].is_offline
+        for node in it.nodes.values():
+            assert set(node.image.brokers) == {4, 5}
+        await asyncio.gather(*(node.stop() for node in it.nodes.values()))
 
     run(scenario)
