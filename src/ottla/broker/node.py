@@ -592,7 +592,7 @@ class Node:
         """A log directory has failed. The others go on, if the metadata is in one of them."""
         if self.storage.metadata.is_offline or all(each.is_offline for each in self.storage.directories):
             self.fail(f"{directory.path} has failed, and without it the node cannot go on: {directory.storage.failure}")
-        else:
+        elif self.config.is_broker:
             self.loop.call_soon(self.broker_lifecycle.stay)
 
     def _samples(self) -> Iterator[Sample]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import random
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -546,5 +547,28 @@ def test_controllers_register_when_the_metadata_version_allows_it() -> None:
             await asyncio.sleep(1)
             for node in it.nodes.values():
                 assert set(node.image.controllers) == set(NODES)
+
+    run(scenario)
+
+
+def test_a_controller_whose_log_directory_fails_does_not_become_a_broker() -> None:
+    class FailingDisk(VirtualDisk):
+        def count(self, what: str, path: str) -> None:
+            if path.startswith("/data1b/") and "-checkpoint" in path:
+                raise OSError(errno.EIO, "Input/output error", path)
+            super().count(what, path)
+
+    async def scenario(loop: VirtualLoop) -> None:
+        it = Cluster(loop, dict(APART))
+        values = {**it.configs[1].static, "log.dirs": "/data1,/data1b"}
+        it.configs[1] = NodeConfig(values, {})
+        it.disks[1] = FailingDisk()
+        it.format(1)
+        await it.start(*APART)
+        await asyncio.sleep(20)
+        assert it.nodes[1].storage.directories[1].is_offline
+        for node in it.nodes.values():
+            assert set(node.image.brokers) == {4, 5}
+        await asyncio.gather(*(node.stop() for node in it.nodes.values()))
 
     run(scenario)
