@@ -68,11 +68,16 @@ def _spread(seconds: list[float]) -> str:
 
 
 def run(
-    faults: Iterable[Fault], *, truth_max_s: float, data_dir: Path | None = None, say: Say = lambda text: None
+    faults: Iterable[Fault],
+    *,
+    truth_max_s: float,
+    controllers: int | None = None,
+    data_dir: Path | None = None,
+    say: Say = lambda text: None,
 ) -> Report:
-    """Do faults to a new cluster. Everything that should not be is in the report's `problems`."""
+    """Do faults to the controllers of a new cluster. What should not be is in the report's `problems`."""
     report = Report()
-    with ottla.testing.cluster(data_dir=data_dir) as cluster:
+    with ottla.testing.cluster(controllers=controllers, data_dir=data_dir) as cluster:
         writer = Writer(cluster.bootstrap_servers)
         writer.start()
         outages: list[Outage] = []
@@ -102,7 +107,7 @@ def _one(cluster: Cluster, fault: Fault, report: Report, truth_max_s: float, say
     cluster.wait_in_sync()
     before = cluster.quorum()
     leader = before.leader_id
-    followers = [each.node_id for each in cluster if each.node_id != leader]
+    followers = [each.node_id for each in cluster if each.is_controller and each.node_id != leader]
     if report.faults % 2:
         followers.reverse()
     began_s, began_ms = time.monotonic(), _now_ms()
@@ -170,14 +175,14 @@ def _lie(cluster: Cluster, nodes: list[int]) -> str:
     if claim is None:
         return "nobody leads"
     for node_id in nodes:
-        if not cluster[node_id].is_ready:
-            continue  # it has been started, and waits for the end of its former session
+        if not (cluster[node_id].is_broker and cluster[node_id].is_ready):
+            continue  # it may have been started, and wait for the end of its former session
         told = _told_by(cluster[node_id].bootstrap_servers)
         if told is None:
             return f"{node_id} does not answer"
         if (told.leader_id, told.leader_epoch) != (claim.leader_id, claim.leader_epoch):
             return f"{node_id} says {told.leader_id} leads epoch {told.leader_epoch}"
-        ends = {each.node_id: each.log_end_offset for each in told.voters}
+        ends = {each.node_id: each.log_end_offset for each in (*told.voters, *told.observers)}
         behind = [each for each in nodes if ends.get(each, -1) < claim.high_watermark]
         if behind:
             return f"{node_id} says that {behind} of {ends} are below {claim.high_watermark}"
@@ -198,7 +203,8 @@ def _wait_for_listeners(cluster: Cluster) -> None:
     def listens() -> bool:
         try:
             for node in cluster:
-                inspection.ask(node.controller_bootstrap, QUORUM_REQUEST)
+                if node.is_controller:
+                    inspection.ask(node.controller_bootstrap, QUORUM_REQUEST)
         except ClientError:
             return False
         return True
@@ -210,7 +216,7 @@ def _look_back(cluster: Cluster, writer: Writer, outages: list[Outage], report: 
     """Check what was written, on every node and in every log."""
     cluster.wait_in_sync()
     answered = set(writer.answered)
-    for node in cluster:
+    for node in (each for each in cluster if each.is_broker):
         known = {each.topic for each in inspection.partitions(node.bootstrap_servers) or ()}
         if lost := sorted(answered - known):
             report.problems.append(f"node {node.node_id} has lost {len(lost)} topics: {lost[:5]}")
@@ -228,9 +234,9 @@ def _look_back(cluster: Cluster, writer: Writer, outages: list[Outage], report: 
 
 
 def is_reason(outage: Outage, broker_id: int, at_ms: int) -> bool:
-    """Whether a broker was out of reach for as long as it takes to be fenced."""
+    """Whether a broker was out of reach for as long as it takes to be fenced. It is heard again with a heartbeat."""
     earliest_ms = outage.began_ms + SESSION_MS - HEARTBEAT_MS
-    return outage.node_id == broker_id and earliest_ms <= at_ms <= outage.ended_ms
+    return outage.node_id == broker_id and earliest_ms <= at_ms <= outage.ended_ms + HEARTBEAT_MS
 
 
 def _now_ms() -> int:
