@@ -7,7 +7,9 @@ is unregistered, and a third shuts down in order: out of the in-sync replicas, l
 the broker itself. Each is timed until the answer, which comes when the records are committed. Meanwhile another
 connection asks for ApiVersions every 5 ms, and a broker that stays sends one heartbeat, which waits in line.
 
-The longest turn of ottla's loop is shown twice: the processor time of its thread, and the time that went by.
+Of the turns of ottla's loop that took a millisecond and more the longest is shown, by the processor time of its thread
+and by the clock. A virtual machine that has to wait for a processor counts that as its own time now and then, so the
+longest but for one in a hundred stands beside it.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from benchmarks.broker.brokers import Broker
 from benchmarks.rounds import Figures
 from benchmarks.runner import Size
 from benchmarks.scale.controllers import OttlaController, new_controller
+from benchmarks.scale.measured_node import NOTED_S
 from ottla.core.metadata.records import read_batch
 from ottla.wire.batch import BatchView, split_batches
 from ottla.wire.types.api_versions import ApiVersionsRequest
@@ -49,6 +52,7 @@ REPLICAS = 3
 PARTITIONS_PER_TOPIC = 100
 TOPICS_PER_REQUEST = 10
 PAUSE_S = 0.005
+TIMEOUT_S = 300.0
 SETTINGS = {
     "broker.session.timeout.ms": "3600000",  # nobody falls silent by chance
     "metadata.max.idle.interval.ms": "0",
@@ -63,18 +67,18 @@ TOPICS = {Size.FULL: 1_000, Size.QUICK: 100, Size.SMOKE: 2}
 class Members:
     """The five brokers, and the connection by which they all speak."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._epochs: dict[int, int] = {}
+    def __init__(self, client: RawClient, epochs: dict[int, int] | None = None) -> None:
+        self._connection = client.connect(timeout_s=TIMEOUT_S)
+        self.epochs: dict[int, int] = {} if epochs is None else epochs
 
     def join(self, broker_id: int, cluster_id: str) -> None:
         reply = self._connection.ask(registration(broker_id, cluster_id=cluster_id), 4)
         assert reply.error_code == 0, reply
-        self._epochs[broker_id] = reply.broker_epoch
+        self.epochs[broker_id] = reply.broker_epoch
         assert not self.beat(broker_id).is_fenced
 
     def beat(self, broker_id: int, **wants: bool) -> BrokerHeartbeatResponse:
-        request = BrokerHeartbeatRequest(broker_id, self._epochs[broker_id], FAR, **wants)
+        request = BrokerHeartbeatRequest(broker_id, self.epochs[broker_id], FAR, **wants)
         reply: BrokerHeartbeatResponse = self._connection.ask(request, 2)
         assert reply.error_code == 0, reply
         return reply
@@ -134,11 +138,10 @@ def others(client: RawClient, members: Members) -> Iterator[Waits]:
     """Somebody asks all the time; a broker that stays sends a heartbeat a moment after the begin."""
     is_over = threading.Event()
     waits = Waits([], [])
-    heartbeat = Members(client.connect())
-    heartbeat._epochs = members._epochs
+    heartbeat = Members(client, members.epochs)
 
     def ask() -> None:
-        connection = client.connect()
+        connection = client.connect(timeout_s=TIMEOUT_S)
         while not is_over.wait(PAUSE_S):
             began = time.perf_counter()
             connection.ask(ApiVersionsRequest("bench", "1"), 3)
@@ -191,8 +194,8 @@ def measure(broker: Broker, _: Path, topic_count: int) -> Figures:
     broker.exec()
     data_dir: Path = broker.data_dir  # type: ignore[attr-defined]
     client = RawClient.at(f"127.0.0.1:{broker.port}")
-    connection = client.connect()
-    members = Members(connection)
+    connection = client.connect(timeout_s=TIMEOUT_S)
+    members = Members(client)
     cluster_id = connection.ask(DescribeClusterRequest(endpoint_type=2), 1).cluster_id
     for broker_id in (*BROKERS, EXTRA):
         members.join(broker_id, cluster_id)
@@ -224,8 +227,10 @@ def measure_departure(
     yield f"{what}, longest wait for ApiVersions", max(waits.asked)
     if isinstance(broker, OttlaController):
         turns = broker.turns(began, ended)
-        yield f"{what}, longest turn of the loop", max((turn.cpu_s for turn in turns), default=0.001)
-        yield f"{what}, the same by the clock", max((turn.wall_s for turn in turns), default=0.001)
+        cpu_s = sorted(turn.cpu_s for turn in turns) or [NOTED_S]
+        yield f"{what}, longest turn of the loop", cpu_s[-1]
+        yield f"{what}, longest but for one in a hundred", cpu_s[len(cpu_s) * 99 // 100]
+        yield f"{what}, longest turn by the clock", max((turn.wall_s for turn in turns), default=NOTED_S)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

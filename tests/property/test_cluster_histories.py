@@ -299,8 +299,10 @@ class World:
         assert after.partition_epoch >= before.partition_epoch
         if after.leader != before.leader:
             assert after.leader_epoch > before.leader_epoch
-        if after.leader in (before.leader, NO_LEADER) or not self.brokers[after.leader].is_up:
-            return  # nobody new serves it: one that has crashed is elected only until its session has run out
+        if after.leader_epoch == before.leader_epoch or after.leader == NO_LEADER:
+            return
+        if not self.brokers[after.leader].is_up:
+            return  # nobody serves it: one that has crashed is elected only until its session has run out
         committed = self.committed.get(at, 0)
         is_clean = after.leader in (*before.isr, *before.elr) and self.cluster.image.elr_enabled
         if is_clean and after.leader_recovery_state == RECOVERED:

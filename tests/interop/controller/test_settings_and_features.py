@@ -15,7 +15,7 @@ from ottla.wire.types.expire_delegation_token import ExpireDelegationTokenReques
 from ottla.wire.types.incremental_alter_configs import IncrementalAlterConfigsRequest
 from ottla.wire.types.renew_delegation_token import RenewDelegationTokenRequest
 from ottla.wire.types.update_features import UpdateFeaturesRequest
-from tests.interop.controller.twin import Twin, uuid
+from tests.interop.controller.twin import ATTEMPTS, PERIOD_S, Twin, uuid
 
 TOPIC, BROKER, GROUP = 2, 4, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -54,8 +54,6 @@ def test_settings_of_one_broker_and_of_all(twin: Twin):
     alter(twin, BROKER, "", ("min.insync.replicas", SET, "2"))
     alter(twin, BROKER, "", ("min.insync.replicas", DELETE, None))
     alter(twin, BROKER, "2", ("min.insync.replicas", SET, "2"))
-    alter(twin, BROKER, "1", ("log.retention.ms", SET, "1"), ("log.retention.ms", SET, "2"))
-    alter(twin, BROKER, "1", ("log.retention.ms", SET, None))
     alter(twin, BROKER, "1", ("log.retention.ms", APPEND, "1"))
 
 
@@ -204,9 +202,18 @@ def prolong(twin: Twin, kind: Callable[..., Any], secret: bytes, period_ms: int,
     """Renews a token, or lets it end later; the period is so short that it counts."""
 
     def told(reply: Any) -> int:
-        return now_ms() if reply.error_code or period_ms < 0 else int(reply.expiry_timestamp_ms) - period_ms
+        return now_ms() if reply.error_code else int(reply.expiry_timestamp_ms) - max(period_ms, 0)
 
     return int(twin.ask_as(principal, kind(secret, period_ms), 2, told).error_code)
+
+
+def await_token(twin: Twin, secret: bytes, code: ErrorCode) -> None:
+    """Apache's controller knows of a token, or of its end, only when its own image does, a moment after the answer."""
+    for _ in range(ATTEMPTS):
+        if twin.pass_on(CAROL, RenewDelegationTokenRequest(secret, 1), 2).error_code == code:
+            return
+        time.sleep(PERIOD_S)
+    raise AssertionError(f"it is never answered with {code.name}")
 
 
 def test_delegation_tokens(token_twin: Twin):
@@ -216,12 +223,14 @@ def test_delegation_tokens(token_twin: Twin):
     create(twin, version=2, max_lifetime_ms=100_000)
     create(twin, owner_principal_type="User", owner_principal_name="bob")
     secret = create(twin, renewers=(BOB,), max_lifetime_ms=3_600_000).hmac
+    await_token(twin, secret, ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)
     for kind in (RenewDelegationTokenRequest, ExpireDelegationTokenRequest):
         assert prolong(twin, kind, secret, 60_000) == 0
         assert prolong(twin, kind, secret, 70_000, BOB) == 0
         assert prolong(twin, kind, secret, 70_000, CAROL) == ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
         assert prolong(twin, kind, b"nothing", 70_000) == ErrorCode.DELEGATION_TOKEN_NOT_FOUND
     assert prolong(twin, ExpireDelegationTokenRequest, secret, -1) == 0
+    await_token(twin, secret, ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
     assert prolong(twin, RenewDelegationTokenRequest, secret, 1) == ErrorCode.DELEGATION_TOKEN_NOT_FOUND
 
 

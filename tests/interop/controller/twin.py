@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from itertools import chain
+from itertools import chain, groupby
 from typing import Any
 
 import msgspec
@@ -31,10 +31,16 @@ from ottla.core.metadata.topic_image import PartitionImage
 from ottla.wire import frames, uuid_bytes
 from ottla.wire.batch import BatchView, split_batches
 from ottla.wire.keyed import Versioned, encode_framed
+from ottla.wire.types.alter_client_quotas import AlterClientQuotasResponse
 from ottla.wire.types.alter_partition import AlterPartitionRequest
 from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest
 from ottla.wire.types.broker_registration import BrokerRegistrationRequest
-from ottla.wire.types.cluster_metadata import BrokerRegistrationChangeRecord, PartitionChangeRecord
+from ottla.wire.types.cluster_metadata import (
+    BrokerRegistrationChangeRecord,
+    ClientQuotaRecord,
+    ConfigRecord,
+    PartitionChangeRecord,
+)
 from ottla.wire.types.create_topics import CreateTopicsRequest
 from ottla.wire.types.elect_leaders import ElectLeadersResponse
 from ottla.wire.types.envelope import EnvelopeRequest
@@ -141,6 +147,11 @@ class Twin:
     def ask_as(self, principal: str, request: Any, version: int, wall_ms: Callable[[Any], int]) -> Any:
         """The same for a request that a broker passes on for its client; the reply tells the time at Apache's."""
         assert not self._theirs()
+        reply = self.pass_on(principal, request, version)
+        return self._compare(request, version, reply, principal=principal, wall_ms=wall_ms(reply))
+
+    def pass_on(self, principal: str, request: Any, version: int) -> Any:
+        """Apache's reply alone to a request that a broker passes on."""
         kind, _, name = principal.partition(":")
         envelope = EnvelopeRequest(
             frames.write_request(request, version, correlation_id=1, client_id="test")[frames.SIZE_BYTES :],
@@ -149,8 +160,7 @@ class Twin:
         )
         answer = self.client.ask(envelope, 0)
         assert answer.error_code == 0, answer
-        reply = frames.read_response(bytes(answer.response_data), key_of(request), version).body
-        return self._compare(request, version, reply, principal=principal, wall_ms=wall_ms(reply))
+        return frames.read_response(bytes(answer.response_data), key_of(request), version).body
 
     def _compare(self, request: Any, version: int, reply: Any, **circumstances: Any) -> Any:
         result = self._compare_answers(request, version, reply, **circumstances)
@@ -324,11 +334,14 @@ def registration(broker_id: int, **fields: Any) -> BrokerRegistrationRequest:
 # --- what is compared
 
 _OF_HASH_TABLES = (
+    AlterClientQuotasResponse,
+    AlterClientQuotasResponse.EntryData,
     ElectLeadersResponse,
     ElectLeadersResponse.ReplicaElectionResult,
     ListPartitionReassignmentsResponse,
     ListPartitionReassignmentsResponse.OngoingTopicReassignment,
 )
+_SORTED = (PartitionChangeRecord, ConfigRecord, ClientQuotaRecord)
 _LEFT_OUT = frozenset({"error_message", "configs", "throttle_time_ms", "topic_config_error_code", "unknown_tags"})
 
 
@@ -338,7 +351,7 @@ def comparable(reply: object) -> object:
         fields = {name: getattr(reply, name) for name in reply.__struct_fields__ if name not in _LEFT_OUT}
         if isinstance(reply, _OF_HASH_TABLES):
             for name in [name for name, value in fields.items() if isinstance(value, tuple)]:
-                fields[name] = sorted(fields[name], key=repr)
+                fields[name] = sorted(fields[name], key=lambda each: repr(comparable(each)))
         return {name: comparable(value) for name, value in fields.items()}
     if isinstance(reply, tuple | list):
         return [comparable(each) for each in reply]
@@ -367,17 +380,10 @@ def drawn(reply: Any) -> list[bytes]:
 
 
 def in_order(records: list[Versioned]) -> list[Versioned]:
-    """Records with runs of changes to partitions sorted: those come from hash tables."""
+    """Records with runs of changes to partitions, settings and quotas sorted: those come from hash tables."""
     ordered: list[Versioned] = []
-    run: list[Versioned] = []
-    for record in [*records, None]:
-        if record is not None and isinstance(record.message, PartitionChangeRecord):
-            run.append(record)
-            continue
-        ordered += sorted(run, key=lambda each: (each.message.topic_id, each.message.partition_id))
-        run = []
-        if record is not None:
-            ordered.append(record)
+    for kind, run in groupby(records, key=lambda record: type(record.message)):
+        ordered += sorted(run, key=lambda record: repr(record.message) if kind in _SORTED else "")
     return ordered
 
 

@@ -38,8 +38,6 @@ from ottla.wire.types.expire_delegation_token import ExpireDelegationTokenReques
 from ottla.wire.types.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
 
 USER: Final = "User"
-_NO_TIME: Final = -1
-"""The times of a token that was refused."""
 _REQUESTER_FROM_VERSION: Final = 3
 
 
@@ -122,8 +120,7 @@ def expire_token(state: ControllerState, request: ExpireDelegationTokenRequest, 
     """ExpireDelegationToken: it ends sooner than it would, or at once."""
     token = _find(state, request.hmac, context)
     if request.expiry_time_period_ms < 0:
-        reply = ExpireDelegationTokenResponse(expiry_timestamp_ms=request.expiry_time_period_ms)
-        return Result((_removal(token),), reply)
+        return Result((_removal(token),), ExpireDelegationTokenResponse(expiry_timestamp_ms=context.wall_ms))
     expiring = _with_expiry(token, context.wall_ms + request.expiry_time_period_ms)
     reply = ExpireDelegationTokenResponse(expiry_timestamp_ms=expiring.expiration_timestamp)
     return Result((Versioned(expiring, 0),), reply)
@@ -140,17 +137,15 @@ def expired_tokens(state: ControllerState, wall_ms: int) -> Steps:
 
 def refuse_create(request: CreateDelegationTokenRequest, reject: Reject) -> CreateDelegationTokenResponse:
     """An error; nobody is named, since nobody is known to have asked."""
-    return CreateDelegationTokenResponse(
-        reject.code, issue_timestamp_ms=_NO_TIME, expiry_timestamp_ms=_NO_TIME, max_timestamp_ms=_NO_TIME
-    )
+    return CreateDelegationTokenResponse(reject.code)
 
 
 def refuse_renew(request: RenewDelegationTokenRequest, reject: Reject) -> RenewDelegationTokenResponse:
-    return RenewDelegationTokenResponse(reject.code, _NO_TIME)
+    return RenewDelegationTokenResponse(reject.code)
 
 
 def refuse_expire(request: ExpireDelegationTokenRequest, reject: Reject) -> ExpireDelegationTokenResponse:
-    return ExpireDelegationTokenResponse(reject.code, _NO_TIME)
+    return ExpireDelegationTokenResponse(reject.code)
 
 
 # --- parts
@@ -181,7 +176,7 @@ def _creation_reply(
     requester = context.principal if context.api_version >= _REQUESTER_FROM_VERSION else ":"
     kind, _, name = _owner(request, context).partition(":")
     requester_kind, _, requester_name = requester.partition(":")
-    return CreateDelegationTokenResponse(code, kind, name, requester_kind, requester_name, _NO_TIME, _NO_TIME, _NO_TIME)
+    return CreateDelegationTokenResponse(code, kind, name, requester_kind, requester_name)
 
 
 def _find(state: ControllerState, secret: bytes, context: Context) -> DelegationTokenRecord:

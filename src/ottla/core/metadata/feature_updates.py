@@ -13,7 +13,7 @@ from ottla.core.metadata.image import BROKER, CLUSTER_DEFAULT
 from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import Versioned
-from ottla.wire.types.cluster_metadata import ConfigRecord, FeatureLevelRecord
+from ottla.wire.types.cluster_metadata import ConfigRecord, FeatureLevelRecord, NoOpRecord
 from ottla.wire.types.update_features import (
     UpdateFeaturesRequest,
     UpdateFeaturesRequestFeatureUpdateKey,
@@ -38,7 +38,10 @@ def update_features(state: ControllerState, request: UpdateFeaturesRequest, cont
     for name, update in updates.items():
         level = update.max_version_level
         _check_update(state, name, level, current.get(name, 0), _upgrade_type(update, context), proposed)
-        if name != features.KRAFT_VERSION:
+        if name == features.KRAFT_VERSION:
+            # The quorum keeps the level. As in Apache Kafka, a record without content shows that it was asked for.
+            records.append(Versioned(NoOpRecord(), 0))
+        else:
             records.append(Versioned(FeatureLevelRecord(name, level), 0))
     if proposed.get(features.ELR_VERSION, 0) > 0 and features.ELR_VERSION in updates:
         records = [*_elr_records(state), *records]
