@@ -256,6 +256,10 @@ class ActiveController:
             self.append(result)
             self._finish(result.rest, lambda reply, end_offset: None, self.run_timers)
 
+    def has_session(self, broker_id: int, epoch: int) -> bool:
+        """Whether a broker was heard of lately."""
+        return self._core is not None and self._core.has_session(broker_id, epoch, self._clock.monotonic_ms())
+
     def broker_ended(self, broker_id: int, epoch: int) -> None:
         """The process of a broker is dead: fence it."""
         if self._core is not None:

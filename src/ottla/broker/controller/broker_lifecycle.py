@@ -141,7 +141,8 @@ class BrokerLifecycle:
             return
         self.is_waiting = True
         if self.broker_id in self._image.brokers:
-            self._channel.send(self._heartbeat(), _HEARTBEAT_VERSION, self._replied)
+            timeout_ms = self._settings["broker.session.timeout.ms"] // 2  # then another way may be open
+            self._channel.send(self._heartbeat(), _HEARTBEAT_VERSION, self._replied, timeout_ms=timeout_ms)
         else:
             log.warning("broker %d was unregistered while it lives, and registers again", self.broker_id)
             self._channel.send(self._broker_registration(), _REGISTRATION_VERSION, self._registered_again)

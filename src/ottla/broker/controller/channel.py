@@ -76,13 +76,20 @@ class ControllerChannel:
         self._waiting: dict[_Attempt, asyncio.TimerHandle] = {}
 
     def send(
-        self, request: object, api_version: int, done: Callable[[Any], None], *, client: Request | None = None
+        self,
+        request: object,
+        api_version: int,
+        done: Callable[[Any], None],
+        *,
+        client: Request | None = None,
+        timeout_ms: int = WAIT_MAX_MS,
     ) -> None:
         """Send a request; `done` gets the reply, when this node's image has what it speaks of.
 
-        `client` has sent it, or something that this request is needed for: his rights and quotas count.
+        `client` has sent it, or something that this request is needed for: his rights and quotas count. `timeout_ms` is
+        how long a request waits that does not say so itself.
         """
-        until = self._loop.time() + getattr(request, "timeout_ms", WAIT_MAX_MS) / 1000
+        until = self._loop.time() + getattr(request, "timeout_ms", timeout_ms) / 1000
         self._submit(_Attempt(request, api_version, done, client, until))
 
     async def call(self, request: object, api_version: int) -> Any:  # noqa: ANN401 - the response to any request

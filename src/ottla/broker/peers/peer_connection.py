@@ -306,11 +306,13 @@ class PeerConnection:
         exchange.done(response)
 
     def _expire(self, exchange: _Exchange) -> None:
-        if exchange in self._queued:  # it never left
+        is_queued = exchange in self._queued
+        if is_queued and (self._sock is None or self.is_ready):  # it never left
             self._queued.remove(exchange)
             exchange.done(PeerError(f"{self._name}: there was no connection in time"))
-        elif exchange in self._in_flight:
-            self._told(PeerEvent.SILENT)
+        elif is_queued or exchange in self._in_flight:
+            if self._in_flight:
+                self._told(PeerEvent.SILENT)
             self._end("it has not answered in time")
 
     def _lost(self, reason: str) -> None:

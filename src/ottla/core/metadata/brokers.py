@@ -241,7 +241,10 @@ def heartbeat(state: ControllerState, request: BrokerHeartbeatRequest, context: 
     registered_at = state.image.registered_at[broker.broker_id]
     following = _next_state(state, broker, request)
     changes = chain(_TRANSITIONS[following](state, broker), _directory_changes(state, broker, request))
-    state.sessions.touch(broker.broker_id, broker.epoch, context.now_ms, request.current_metadata_offset)
+    if following is _Next.SHUTDOWN_NOW:
+        state.sessions.forget(broker.broker_id, broker.epoch)  # the next process need not wait for it
+    else:
+        state.sessions.touch(broker.broker_id, broker.epoch, context.now_ms, request.current_metadata_offset)
     reply = BrokerHeartbeatResponse(
         is_caught_up=request.current_metadata_offset >= registered_at,
         is_fenced=following in (_Next.FENCED, _Next.SHUTDOWN_NOW),
