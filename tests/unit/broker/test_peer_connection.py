@@ -228,3 +228,36 @@ def test_a_login_that_fails_ends_the_connection(versions: tuple[int, int], reaso
             peer.connection.close()
 
     run(scenario)
+
+
+def test_a_connection_whose_first_answer_does_not_come_is_given_up_with_the_first_request() -> None:
+    """Else whatever is sent later would wait for it, too."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        loop.bind("127.0.0.1", 9093)  # listens, and nobody serves
+        peer = Peer(loop, timeout_s=30.0)
+        answered: asyncio.Future[Any] = loop.create_future()
+        peer.connection.send(DescribeClusterRequest(), (0, 2), answered.set_result, timeout_s=1.0)
+        assert "it has not answered in time" in str(await answered)
+        assert loop.time() < 2
+        assert peer.events == [PeerEvent.SILENT]
+        peer.connection.close()
+
+    run(scenario)
+
+
+def test_a_node_that_is_known_to_be_there_is_connected_to_at_once() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        peer = Peer(loop)
+        for _ in range(8):
+            assert isinstance(await peer.ask(DescribeClusterRequest(), (0, 2)), PeerError)
+        async with running(loop, VirtualDisk()):
+            began = loop.time()
+            asking = loop.create_task(peer.ask(DescribeClusterRequest(endpoint_type=2), (1, 2)))
+            await asyncio.sleep(0)
+            peer.connection.forget_failures()
+            assert (await asking).error_code == 0
+            assert loop.time() - began < 0.1
+            peer.connection.close()
+
+    run(scenario)

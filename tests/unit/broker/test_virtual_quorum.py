@@ -24,7 +24,13 @@ from ottla.testing.disk import VirtualDisk
 from ottla.testing.virtual_loop import InlineOffload, VirtualLoop, VirtualSocket
 from ottla.wire import uuid_text
 from ottla.wire.errors import ErrorCode
-from ottla.wire.types import DescribeClusterRequest, DescribeQuorumRequest, UpdateFeaturesRequest
+from ottla.wire.types import (
+    DescribeClusterRequest,
+    DescribeQuorumRequest,
+    InitProducerIdRequest,
+    MetadataRequest,
+    UpdateFeaturesRequest,
+)
 from tests.unit.broker.virtual_node import Client, create_topic, produce_to, run
 
 NODES = (1, 2, 3)
@@ -62,6 +68,7 @@ class Cluster:
         settings = {"controller.quorum.voters": STATIC_VOTERS} if static_levels is not None else {}
         self.configs = {number: config_of(number, role, settings) for number, role in roles.items()}
         self.disks = {number: VirtualDisk() for number in roles}
+        self.voters = [number for number, role in roles.items() if "controller" in role]
         self.nodes: dict[int, Node] = {}
         self._links: dict[frozenset[int], list[VirtualSocket]] = {}
         self._cut: set[frozenset[int]] = set()
@@ -69,7 +76,7 @@ class Cluster:
             self.format(number)
 
     def format(self, number: int) -> None:
-        entries = ",".join(f"{each}@127.0.0.1:9{each}93:{uuid_text(bytes([each] * 16))}" for each in NODES)
+        entries = ",".join(f"{each}@127.0.0.1:9{each}93:{uuid_text(bytes([each] * 16))}" for each in self.voters)
         voters = read_initial_controllers(entries, "CONTROLLER")
         first: dict[str, Any] = {"voters": voters}
         if self._static_levels is not None:
@@ -241,7 +248,100 @@ def test_a_node_that_is_only_cut_off_keeps_its_session() -> None:
             assert not it.nodes[leader].image.brokers[number].fenced
             await asyncio.sleep(6)
             assert it.nodes[leader].image.brokers[number].fenced
+            epoch = it.nodes[number].broker_lifecycle.broker_epoch
             it.heal()
+            await asyncio.sleep(10)
+            (leader,) = it.leaders
+            broker = it.nodes[leader].image.brokers[number]
+            assert (broker.fenced, broker.epoch) == (False, epoch), "it is the same process"
+
+    run(scenario)
+
+
+def test_a_node_that_stops_is_fenced_and_comes_back_as_one_that_stopped_in_order() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            await asyncio.sleep(3)
+            (leader,) = it.leaders
+            number = next(each for each in NODES if each != leader)
+            epoch = it.nodes[number].broker_lifecycle.broker_epoch
+            await it.stop(number)
+            assert it.nodes[leader].image.brokers[number].fenced
+            began = loop.time()
+            await it.start(number)
+            assert loop.time() - began < 1
+            assert it.nodes[number].storage.previous_broker_epoch == epoch
+            assert not it.nodes[leader].image.brokers[number].fenced
+
+    run(scenario)
+
+
+def test_five_voters_bear_the_loss_of_two() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, dict.fromkeys((1, 2, 3, 4, 5), "broker,controller")) as it:
+            await it.client(1).ask(create_topic("all"), 7)
+            lost = [it.leaders[0], next(each for each in it.nodes if each not in it.leaders)]
+            for number in lost:
+                await it.kill(number)
+            some = next(iter(it.nodes))
+            (created,) = (await it.client(some).ask(create_topic("three"), 7)).topics
+            assert created.error_code == 0
+            third = next(each for each in it.nodes if each != some)
+            await it.kill(third)
+            await asyncio.sleep(10)
+            assert it.leaders == []
+            creating = loop.create_task(it.client(some).ask(create_topic("two"), 7))
+            await asyncio.sleep(5)
+            assert not creating.done(), "two of five commit nothing"
+            topics = (await it.client(some).ask(MetadataRequest(None), 12)).topics
+            assert {topic.name for topic in topics} == {"all", "three"}, "what is known is told all the same"
+            await it.start(third)
+            (created,) = (await creating).topics
+            assert created.error_code == 0
+
+    run(scenario)
+
+
+def test_producer_ids_are_unique_whoever_leads() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            given: list[int] = []
+
+            async def take(number: int, count: int) -> None:
+                client = it.client(number)
+                for _ in range(count):
+                    answer = await client.ask(InitProducerIdRequest(None, 60_000), 5)
+                    assert answer.error_code == 0
+                    given.append(answer.producer_id)
+
+            (first,) = it.leaders
+            others = [each for each in NODES if each != first]
+            await asyncio.gather(*(take(each, 600) for each in others))
+            await it.kill(first)
+            await asyncio.gather(*(take(each, 650) for each in others))
+            assert len(set(given)) == len(given) == 2500
+            assert it.leaders != [first]
+
+    run(scenario)
+
+
+def test_a_leader_whose_disk_is_full_gives_up_and_the_others_go_on() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            (old,) = it.leaders
+            disk = it.disks[old]
+            disk.capacity_bytes = 0
+            others = [each for each in NODES if each != old]
+            (created,) = (await it.client(others[0]).ask(create_topic("orders"), 7)).topics
+            assert created.error_code == 0
+            (new,) = it.leaders
+            assert new != old
+            assert it.nodes[old].raft.quorum.has_failed
+            disk.capacity_bytes = None
+            await it.kill(old)
+            await it.start(old)
+            await asyncio.sleep(1)
+            assert it.nodes[old].image.topic("orders") is not None
 
     run(scenario)
 

@@ -55,7 +55,10 @@ class Client:
         self._loop.add_reader(self._sock.fileno(), lambda: ready.done() or ready.set_result(None))
         await ready
         self._loop.remove_reader(self._sock.fileno())
-        return self._sock.recv(1 << 20)
+        received = self._sock.recv(1 << 20)
+        if not received:
+            raise ConnectionResetError("the node has closed the connection")
+        return received
 
 
 @asynccontextmanager

@@ -307,6 +307,10 @@ class ActiveController:
         deadline_ms = None if self._core is None else self._core.next_deadline_ms()
         return None if deadline_ms is None else deadline_ms - self._clock.monotonic_ms()
 
+    def has_session(self, broker_id: int, epoch: int) -> bool:
+        """Whether a broker was heard of lately."""
+        return self._core is not None and self._core.has_session(broker_id, epoch, self._clock.monotonic_ms())
+
     def broker_ended(self, broker_id: int, epoch: int) -> None:
         """The process of a broker is dead: fence it."""
         if self._core is not None:

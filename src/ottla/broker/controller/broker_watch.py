@@ -2,7 +2,7 @@
 
 A broker is suspected when the connection that its heartbeats came on is closed, and when this node becomes the active
 controller and has not heard of the broker yet. A suspect is asked for its API versions at each of its listeners, until
-it is heard of or fenced:
+it is heard of or its session has ended:
 
 ====================================  ==============================================================================
 its listeners                         what follows
@@ -112,7 +112,7 @@ class BrokerWatch:
         for broker_id in [each for each, last in self._heard_on.items() if last is connection]:
             del self._heard_on[broker_id]
             broker = self._registered(broker_id)
-            if broker is not None and not broker.fenced:
+            if broker is not None:
                 self._suspect(broker)
 
     def end(self) -> None:
@@ -135,7 +135,7 @@ class BrokerWatch:
     def _ask(self, suspect: _Suspect) -> None:
         suspect.end()
         broker = self._registered(suspect.broker_id)
-        if broker is None or broker.epoch != suspect.epoch or broker.fenced:
+        if broker is None or not self._controller.has_session(suspect.broker_id, suspect.epoch):
             self._suspects.pop(suspect.broker_id, None)
             return
         addresses = [Address(each.host, each.port) for each in broker.endpoints]

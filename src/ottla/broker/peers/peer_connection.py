@@ -199,7 +199,7 @@ class PeerConnection:
         except OSError as error:
             self._failed_to_connect(error)
             return
-        self._opening = self._loop.call_later(self._timeout_s, self._not_opened)
+        self._opening = self._loop.call_later(self._timeout_s, self._silent)
         self._loop.add_writer(self._sock.fileno(), self._connected)
 
     def _connected(self) -> None:
@@ -219,10 +219,6 @@ class PeerConnection:
             self._put(exchange)
         else:
             self._end(self._not_served(exchange))
-
-    def _not_opened(self) -> None:
-        self._told(PeerEvent.SILENT)
-        self._end("it has not answered in time")
 
     def _failed_to_connect(self, error: OSError) -> None:
         if error.errno == errno.ECONNREFUSED:
@@ -356,12 +352,16 @@ class PeerConnection:
         exchange.done(response)
 
     def _expire(self, exchange: _Exchange) -> None:
-        if exchange in self._queued:  # it never left
+        is_queued = exchange in self._queued
+        if is_queued and (self._sock is None or self.is_ready):  # it never left
             self._queued.remove(exchange)
             exchange.done(PeerError(f"{self._name}: there was no connection in time"))
-        elif exchange in self._in_flight:
-            self._told(PeerEvent.SILENT)
-            self._end("it has not answered in time")
+        elif is_queued or exchange in self._in_flight:
+            self._silent()
+
+    def _silent(self) -> None:
+        self._told(PeerEvent.SILENT)
+        self._end("it has not answered in time")
 
     def _lost(self, reason: str) -> None:
         self._told(PeerEvent.CLOSED)

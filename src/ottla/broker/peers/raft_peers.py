@@ -20,15 +20,17 @@ __all__ = ["RaftPeers"]
 _FETCH_FROM: Final = 13
 """The metadata log is named by its topic's id."""
 
-Connect = Callable[[Address, Callable[[PeerEvent], None]], PeerConnection]
+Connect = Callable[[Address, Callable[[PeerEvent], None], float], PeerConnection]
+"""Address, whom to tell of events, and how many seconds an answer may take."""
 
 
 class RaftPeers:
     """The connections to other voters."""
 
-    def __init__(self, connect: Connect, gone: Callable[[int], None]) -> None:
+    def __init__(self, connect: Connect, gone: Callable[[int], None], timeout_s: float) -> None:
         """`gone` gets the id of a node whose process is dead."""
         self._connect = connect
+        self._timeout_s = timeout_s
         self._gone = gone
         self._connections: dict[Address, PeerConnection] = {}
         self._node_ids: dict[Address, int] = {}
@@ -41,7 +43,9 @@ class RaftPeers:
             self._node_ids[address] = to.node_id
         connection = self._connections.get(address)
         if connection is None:
-            connection = self._connections[address] = self._connect(address, partial(self._told, address))
+            connection = self._connections[address] = self._connect(
+                address, partial(self._told, address), self._timeout_s
+            )
         name = type(request).__name__
         known = versions(name)
         served = (_FETCH_FROM if name == "FetchRequest" else known[0], known[-1])

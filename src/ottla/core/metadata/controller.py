@@ -144,6 +144,10 @@ class Controller:
         deadlines = [chore.due_ms for chore in self._chores]
         return min((*deadlines, *(() if expiry_ms is None else (expiry_ms,))), default=None)
 
+    def has_session(self, broker_id: int, epoch: int, now_ms: int) -> bool:
+        """Whether a broker was heard of lately."""
+        return self._state.sessions.is_alive(broker_id, epoch, now_ms)
+
     def broker_ended(self, broker_id: int, epoch: int) -> None:
         """The process of a broker is dead: `tick` fences it."""
         self._state.sessions.end(broker_id, epoch)

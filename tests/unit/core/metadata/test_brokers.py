@@ -132,6 +132,12 @@ def test_an_id_is_free_when_its_process_has_been_told_to_end(three: Cluster):
     assert three.image.brokers[2].incarnation_id == uuid(7)
 
 
+def test_a_broker_that_was_told_to_shut_down_has_no_session(cluster: Cluster):
+    assert cluster.heartbeat(want_shut_down=True).should_shut_down
+    assert not cluster.controller.has_session(1, cluster.image.brokers[1].epoch, cluster.now_ms)
+    assert cluster.submit(registration(1, incarnation_id=uuid(7))).error_code == 0
+
+
 def test_the_same_process_amends_and_keeps_epoch_and_state(cluster: Cluster):
     before = cluster.image.brokers[1]
     result = cluster.ask(registration(1, rack="south"))
