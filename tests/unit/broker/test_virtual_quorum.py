@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from types import MappingProxyType
@@ -16,11 +16,12 @@ from ottla.broker.node import Node
 from ottla.broker.replicas.formatter import format_directories
 from ottla.core.metadata.features import levels_for_format
 from ottla.core.quorum.initial_controllers import read_initial_controllers
+from ottla.core.quorum.voters import VoterSet
 from ottla.testing.disk import VirtualDisk
 from ottla.testing.virtual_loop import InlineOffload, VirtualLoop, VirtualSocket
 from ottla.wire import uuid_text
 from ottla.wire.errors import ErrorCode
-from ottla.wire.types import DescribeClusterRequest, DescribeQuorumRequest, UpdateFeaturesRequest
+from ottla.wire.types import AddRaftVoterRequest, DescribeClusterRequest, DescribeQuorumRequest, UpdateFeaturesRequest
 from tests.unit.broker.virtual_node import Client, create_topic, produce_to, run
 
 NODES = (1, 2, 3)
@@ -48,7 +49,13 @@ def config_of(node_id: int, roles: str, **settings: str) -> NodeConfig:
 class Cluster:
     """Nodes with disks, which can be started, stopped and killed."""
 
-    def __init__(self, loop: VirtualLoop, roles: dict[int, str], static_levels: Mapping[str, int] | None) -> None:
+    def __init__(
+        self,
+        loop: VirtualLoop,
+        roles: dict[int, str],
+        static_levels: Mapping[str, int] | None = None,
+        voters: Sequence[int] = NODES,
+    ) -> None:
         """With levels of features, they are those of a cluster whose voters are in the settings."""
         self.loop = loop
         settings = {"controller.quorum.voters": STATIC_VOTERS} if static_levels is not None else {}
@@ -57,10 +64,10 @@ class Cluster:
         self.nodes: dict[int, Node] = {}
         self._links: dict[frozenset[int], list[VirtualSocket]] = {}
         self._cut: set[frozenset[int]] = set()
-        entries = ",".join(f"{number}@127.0.0.1:9{number}93:{uuid_text(bytes([number] * 16))}" for number in NODES)
-        voters = read_initial_controllers(entries, "CONTROLLER")
+        entries = ",".join(f"{number}@127.0.0.1:9{number}93:{uuid_text(bytes([number] * 16))}" for number in voters)
+        first_voters = read_initial_controllers(entries, "CONTROLLER")
         for number, disk in self.disks.items():
-            first: dict[str, Any] = {"voters": voters}
+            first: dict[str, Any] = {"voters": first_voters if number in voters else VoterSet()}
             if static_levels is not None:
                 first = {"levels": levels_for_format(static_levels, is_dynamic_quorum=False)}
             format_directories(disk, self.configs[number], 0, cluster_id=CLUSTER_ID, **first)
@@ -382,5 +389,26 @@ def test_controllers_register_when_the_metadata_version_allows_it() -> None:
             await asyncio.sleep(1)
             for node in it.nodes.values():
                 assert set(node.image.controllers) == set(NODES)
+
+    run(scenario)
+
+
+def test_a_leader_that_was_alone_for_long_stays_leader_when_it_gets_a_second_voter() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        it = Cluster(loop, {1: "broker,controller", 2: "controller"}, voters=(1,))
+        await it.start(1)
+        await asyncio.sleep(60)
+        await it.start(2)
+        await asyncio.sleep(60)
+        spare = it.nodes[2].raft.quorum.node
+        kind = AddRaftVoterRequest
+        listeners = tuple(kind.Listener(each.name, each.host, each.port) for each in spare.listeners)
+        answer = await it.client(1).ask(kind(CLUSTER_ID, 5000, *spare.key, listeners), 1)
+        assert answer.error_code == 0, answer
+        assert it.nodes[1].raft.quorum.control.voters.ids == (1, 2)
+        assert (it.leaders, it.nodes[1].raft.quorum.epoch) == ([1], 1)
+        await asyncio.sleep(10)
+        assert (it.leaders, it.nodes[1].raft.quorum.epoch) == ([1], 1)
+        await asyncio.gather(*(node.stop() for node in it.nodes.values()))
 
     run(scenario)
