@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from types import MappingProxyType
@@ -20,11 +20,13 @@ from ottla.broker.node import Node
 from ottla.broker.replicas.formatter import format_directories
 from ottla.core.metadata.features import levels_for_format
 from ottla.core.quorum.initial_controllers import read_initial_controllers
+from ottla.core.quorum.voters import VoterSet
 from ottla.testing.disk import VirtualDisk
 from ottla.testing.virtual_loop import InlineOffload, VirtualLoop, VirtualSocket
 from ottla.wire import uuid_text
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import (
+    AddRaftVoterRequest,
     DescribeClusterRequest,
     DescribeQuorumRequest,
     InitProducerIdRequest,
@@ -60,7 +62,11 @@ class Cluster:
     """Nodes with disks, which can be started, stopped and killed."""
 
     def __init__(
-        self, loop: VirtualLoop, roles: dict[int, str], static_levels: Mapping[str, int] | None = None
+        self,
+        loop: VirtualLoop,
+        roles: dict[int, str],
+        static_levels: Mapping[str, int] | None = None,
+        voters: Sequence[int] | None = None,
     ) -> None:
         """With levels of features, they are those of a cluster whose voters are in the settings."""
         self.loop = loop
@@ -68,7 +74,7 @@ class Cluster:
         settings = {"controller.quorum.voters": STATIC_VOTERS} if static_levels is not None else {}
         self.configs = {number: config_of(number, role, settings) for number, role in roles.items()}
         self.disks = {number: VirtualDisk() for number in roles}
-        self.voters = [number for number, role in roles.items() if "controller" in role]
+        self.voters = voters or [number for number, role in roles.items() if "controller" in role]
         self.nodes: dict[int, Node] = {}
         self._links: dict[frozenset[int], list[VirtualSocket]] = {}
         self._cut: set[frozenset[int]] = set()
@@ -78,7 +84,7 @@ class Cluster:
     def format(self, number: int) -> None:
         entries = ",".join(f"{each}@127.0.0.1:9{each}93:{uuid_text(bytes([each] * 16))}" for each in self.voters)
         voters = read_initial_controllers(entries, "CONTROLLER")
-        first: dict[str, Any] = {"voters": voters}
+        first: dict[str, Any] = {"voters": voters if number in self.voters else VoterSet()}
         if self._static_levels is not None:
             first = {"levels": levels_for_format(self._static_levels, is_dynamic_quorum=False)}
         format_directories(self.disks[number], self.configs[number], 0, cluster_id=CLUSTER_ID, **first)
@@ -669,6 +675,27 @@ def test_a_controller_whose_log_directory_fails_does_not_become_a_broker() -> No
         assert it.nodes[1].storage.directories[1].is_offline
         for node in it.nodes.values():
             assert set(node.image.brokers) == {4, 5}
+        await asyncio.gather(*(node.stop() for node in it.nodes.values()))
+
+    run(scenario)
+
+
+def test_a_leader_that_was_alone_for_long_stays_leader_when_it_gets_a_second_voter() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        it = Cluster(loop, {1: "broker,controller", 2: "controller"}, voters=(1,))
+        await it.start(1)
+        await asyncio.sleep(60)
+        await it.start(2)
+        await asyncio.sleep(60)
+        spare = it.nodes[2].raft.quorum.node
+        kind = AddRaftVoterRequest
+        listeners = tuple(kind.Listener(each.name, each.host, each.port) for each in spare.listeners)
+        answer = await it.client(1).ask(kind(CLUSTER_ID, 5000, *spare.key, listeners), 1)
+        assert answer.error_code == 0, answer
+        assert it.nodes[1].raft.quorum.control.voters.ids == (1, 2)
+        assert (it.leaders, it.nodes[1].raft.quorum.epoch) == ([1], 1)
+        await asyncio.sleep(10)
+        assert (it.leaders, it.nodes[1].raft.quorum.epoch) == ([1], 1)
         await asyncio.gather(*(node.stop() for node in it.nodes.values()))
 
     run(scenario)
