@@ -137,6 +137,6 @@ def test_a_failing_seed_is_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
     world = first_violation().world
     failure = shorten(world.seed, Plan())
     assert "one vote" in failure.violation
-    assert failure.plan.skipped_clients
+    assert failure.plan != Plan(), "some of it was not needed"
     before, after = ([line for line in lines if " !! " in line] for lines in (world.trace.lines, failure.trace))
     assert len(after) < len(before)
