@@ -28,7 +28,7 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.index import MESSAGES
 from ottla.wire.types.api_versions import ApiVersionsRequest
 
-__all__ = ["Address", "Dial", "PeerConnection", "PeerError", "PeerEvent", "dial"]
+__all__ = ["Address", "Dial", "NotServed", "PeerConnection", "PeerError", "PeerEvent", "dial"]
 
 IN_FLIGHT_MAX: Final = 5
 QUEUED_MAX: Final = 1000
@@ -52,6 +52,10 @@ class PeerError(Exception):
     """A request was not answered; whether it arrived is not known."""
 
 
+class NotServed(PeerError):
+    """The other end knows no version of the request that would do: it was not sent."""
+
+
 class Address(NamedTuple):
     host: str
     port: int
@@ -72,6 +76,8 @@ Dial = Callable[[Address], socket.socket]
 """Begins to connect without waiting. TLS comes in here: what it gives is read and written as a socket is."""
 Done = Callable[[Any], None]
 """Takes the response, or a PeerError."""
+Fit = Callable[[Any, int], Any]
+"""Makes of a request what it is in a version."""
 
 
 def dial(address: Address) -> socket.socket:
@@ -89,9 +95,9 @@ def dial(address: Address) -> socket.socket:
 class _Exchange:
     """A request and whom its response is for."""
 
-    __slots__ = ("done", "key", "request", "timer", "version", "versions")
+    __slots__ = ("done", "fit", "key", "request", "timer", "version", "versions")
 
-    def __init__(self, request: object, versions: tuple[int, int], done: Done) -> None:
+    def __init__(self, request: object, versions: tuple[int, int], done: Done, fit: Fit | None = None) -> None:
         entry = MESSAGES[type(request).__name__]
         assert entry.key is not None
         self.key: int = entry.key
@@ -99,6 +105,7 @@ class _Exchange:
         self.versions = versions
         self.version = versions[1]
         self.done = done
+        self.fit = fit
         self.timer: Any = None
 
 
@@ -142,12 +149,20 @@ class PeerConnection:
         """Whether the other end has said which versions it serves."""
         return self._served is not None
 
-    def send(self, request: object, versions: tuple[int, int], done: Done, *, timeout_s: float | None = None) -> None:
+    def send(
+        self,
+        request: object,
+        versions: tuple[int, int],
+        done: Done,
+        *,
+        timeout_s: float | None = None,
+        fit: Fit | None = None,
+    ) -> None:
         """Send a request in the highest version of a range that the other end serves.
 
         `done` is called once, with the response or a PeerError, and never before this returns.
         """
-        exchange = _Exchange(request, versions, done)
+        exchange = _Exchange(request, versions, done, fit)
         if self._is_closed or len(self._queued) >= QUEUED_MAX:
             reason = "the connection is closed" if self._is_closed else f"{QUEUED_MAX} requests wait already"
             self._loop.call_later(0, lambda: done(PeerError(f"{self._name}: {reason}")))
@@ -217,15 +232,19 @@ class PeerConnection:
             exchange.version = min(high, exchange.versions[1])
             if exchange.version < max(low, exchange.versions[0]):
                 name = type(exchange.request).__name__.removesuffix("Request")
-                self._finish(exchange, PeerError(f"{self._name}: it does not serve {name} {exchange.versions}"))
+                self._finish(exchange, NotServed(f"{self._name}: it does not serve {name} {exchange.versions}"))
                 continue
             self._put(exchange)
 
     def _put(self, exchange: _Exchange) -> None:
         self._serial += 1
         self._in_flight.append(exchange)
+        request, version = exchange.request, exchange.version
         self._unsent += frames.write_request(
-            exchange.request, exchange.version, correlation_id=self._serial, client_id=self._client_id
+            request if exchange.fit is None else exchange.fit(request, version),
+            version,
+            correlation_id=self._serial,
+            client_id=self._client_id,
         )
         self._flush()
 
