@@ -145,13 +145,19 @@ def table(measurements: Sequence[Measurement]) -> list[str]:
     return lines
 
 
-def run(name: str, cases: Iterable[Case], options: argparse.Namespace, packages: Sequence[str]) -> None:
+def run(
+    name: str,
+    cases: Iterable[Case],
+    options: argparse.Namespace,
+    packages: Sequence[str],
+    clock: Clock = time.perf_counter,
+) -> None:
     """Measure the cases, print each as it is done, and write all of it to a file of results."""
     settings = Settings(options.rounds, options.window)
     done: list[tuple[Case, list[Measurement]]] = []
     for case in cases:
         if options.only in case.name:
-            done.append((case, measure(case, settings)))
+            done.append((case, measure(case, settings, clock)))
             print("\n".join(table(done[-1][1])), flush=True)
     save(name, done, options, packages)
 

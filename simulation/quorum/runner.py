@@ -15,7 +15,7 @@ from ottla.wire.types.describe_quorum import DescribeQuorumRequest
 from simulation.quorum.faults import Faults, is_steady
 from simulation.quorum.world import QuorumWorld
 
-__all__ = ["QuorumFailure", "QuorumTally", "run_quorum", "run_quorums", "shorten"]
+__all__ = ["QuorumFailure", "QuorumTally", "run_quorum", "run_quorums", "shorten", "voters_in"]
 
 _CHAOS_MS: Final = (5_000, 40_000)
 _CALM_MS: Final = 60_000
@@ -43,12 +43,16 @@ class QuorumTally(msgspec.Struct):
     settled_ms_max: int = 0
 
 
+def voters_in(seed: int) -> int:
+    """How many voters a world has."""
+    return (3, 3, 5, 3, 1, 2, 4)[seed % 7]
+
+
 def make_world(seed: int, make_quorum: Callable[..., Quorum] = Quorum) -> QuorumWorld:
     """The number of nodes and kraft.version follow from the seed."""
-    voters = (3, 3, 5, 3, 1, 2, 4)[seed % 7]
     return QuorumWorld(
         seed,
-        voters=voters,
+        voters=voters_in(seed),
         observers=(seed // 7) % 3,
         kraft_version=1 if (seed // 21) % 3 else 0,
         make_quorum=make_quorum,

@@ -17,6 +17,7 @@ PARTS = {
         "interop/descriptions",
         "interop/node",
         "interop/quorum",
+        "interop/quorum_frames",
         "interop/test_apache.py",
         "interop/test_capture.py",
         "interop/test_cleaner.py",

@@ -6,12 +6,14 @@ import pytest
 
 from ottla.broker.node import Node
 from ottla.core.quorum.errors import QuorumError
-from ottla.core.quorum.events import EpochEnd
+from ottla.core.quorum.events import Actions, EpochEnd
 from ottla.core.quorum.voters import ControlHistory, Listener, Voter, VoterSet
 from ottla.testing.disk import VirtualDisk
 from ottla.testing.virtual_loop import VirtualLoop
 from ottla.wire.batch import BatchView, split_batches
-from tests.unit.broker.virtual_node import run, running
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types import BeginQuorumEpochRequest
+from tests.unit.broker.virtual_node import Client, run, running
 
 LISTENERS = (Listener("CONTROLLER", "127.0.0.1", 9093),)
 
@@ -47,5 +49,36 @@ def test_what_the_quorum_reads_of_the_log() -> None:
             assert (first.base_offset, first.partition_leader_epoch) == (0, 1)
             assert log.read(raft.end_offset, 100) == b""
             assert log.latest_snapshot is log.earliest_snapshot is None
+
+    run(scenario)
+
+
+def test_a_request_that_names_a_second_leader_is_refused(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk()) as node:
+            kind = BeginQuorumEpochRequest
+            partition = kind.PartitionData(0, leader_id=2, leader_epoch=1)
+            request = kind(None, -1, (kind.TopicData("__cluster_metadata", (partition,)),))
+            answer = await Client(loop, 9093).ask(request, 1)
+            assert (answer.error_code, answer.topics) == (ErrorCode.UNKNOWN_SERVER_ERROR, ())
+            assert node.raft.is_leader
+
+    run(scenario)
+    (told,) = [each for each in caplog.records if each.levelname == "ERROR"]
+    assert told.getMessage() == "a request was refused: epoch 1 has two leaders, 1 and 2"
+
+
+def test_a_quorum_that_is_broken_ends_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> Actions:
+        raise QuorumError("records were lost")
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk()) as node:
+            told: list[str] = []
+            with monkeypatch.context() as patched:
+                patched.setattr(node, "failed", told.append)
+                patched.setattr(node.raft.quorum, "step", broken)
+                node.raft.peer_gone(2)
+            assert told == ["the quorum of the metadata log is broken: records were lost"]
 
     run(scenario)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -98,7 +99,9 @@ class BrokerLifecycle:
     async def _register(self, request: object, version: int) -> Any:  # noqa: ANN401
         """Ask until a controller takes it: there may be none yet, or one that does not know that this node was gone."""
         loop = asyncio.get_running_loop()
-        until = loop.time() + self._config["initial.broker.registration.timeout.ms"] / 1000
+        # A controller alone waits for as long as it takes: others may start much later, and need it.
+        patience_ms = self._config["initial.broker.registration.timeout.ms"] if self._config.is_broker else math.inf
+        until = loop.time() + patience_ms / 1000
         while True:
             reply = await self._channel.call(request, version)
             if reply.error_code not in _PASSING or loop.time() >= until:

@@ -22,6 +22,7 @@ from ottla.broker.controller.replicated_log import MetadataLog
 from ottla.broker.loop.clock import Clock
 from ottla.broker.loop.offload import Job, Offload
 from ottla.core.metadata.snapshot import SnapshotId, load_snapshot, read_snapshot
+from ottla.core.quorum.errors import QuorumError
 from ottla.core.quorum.events import (
     Actions,
     Answered,
@@ -66,6 +67,7 @@ from ottla.log.retention import apply_retention
 from ottla.wire import uuid_text
 from ottla.wire.batch import BatchView, split_batches
 from ottla.wire.errors import ErrorCode
+from ottla.wire.reject import Reject
 from ottla.wire.types.control_records import KRaftVersionRecord
 
 if TYPE_CHECKING:
@@ -259,11 +261,26 @@ class RaftLog:
         try:
             while self._events and not self._is_over:
                 event = self._events.popleft()
-                self._do(self.quorum.step(event, self._clock.monotonic_ms(), self._clock.wall_ms()))
+                try:
+                    actions = self.quorum.step(event, self._clock.monotonic_ms(), self._clock.wall_ms())
+                except QuorumError as error:
+                    self._not_taken(event, error)
+                else:
+                    self._do(actions)
                 if self.quorum.state in (State.PROSPECTIVE, State.CANDIDATE):
                     self.counts.standing(self._clock.monotonic_ms())
         finally:
             self._is_stepping = False
+
+    def _not_taken(self, event: Event, error: QuorumError) -> None:
+        """The quorum is broken, if that is true: a request may be anybody's, an answer is that of a voter."""
+        if isinstance(event, Start):
+            raise error
+        if isinstance(event, Received):
+            log.error("a request was refused: %s", error)
+            event.token(Reject(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)))
+        else:
+            self._fail(f"the quorum of the metadata log is broken: {error}")
 
     def _do(self, actions: Actions) -> None:
         listener = self._listener

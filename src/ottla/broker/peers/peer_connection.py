@@ -28,7 +28,7 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.index import MESSAGES
 from ottla.wire.types.api_versions import ApiVersionsRequest
 
-__all__ = ["Address", "Dial", "Login", "PeerConnection", "PeerError", "PeerEvent", "dial", "no_login"]
+__all__ = ["Address", "Dial", "Login", "NotServed", "PeerConnection", "PeerError", "PeerEvent", "dial", "no_login"]
 
 IN_FLIGHT_MAX: Final = 5
 QUEUED_MAX: Final = 1000
@@ -50,6 +50,10 @@ class PeerEvent(Enum):
 
 class PeerError(Exception):
     """A request was not answered; whether it arrived is not known."""
+
+
+class NotServed(PeerError):
+    """The other end knows no version of the request that would do: it was not sent."""
 
 
 class Address(NamedTuple):
@@ -75,6 +79,8 @@ Login = Callable[[], Generator[tuple[object, tuple[int, int]], Any, None]]
 PeerError if it is refused. SASL comes in here."""
 Done = Callable[[Any], None]
 """Takes the response, or a PeerError."""
+Fit = Callable[[Any, int], Any]
+"""Makes of a request what it is in a version."""
 
 
 def no_login() -> Generator[tuple[object, tuple[int, int]], Any, None]:
@@ -97,9 +103,9 @@ def dial(address: Address) -> socket.socket:
 class _Exchange:
     """A request and whom its response is for."""
 
-    __slots__ = ("done", "key", "request", "timer", "version", "versions")
+    __slots__ = ("done", "fit", "key", "request", "timer", "version", "versions")
 
-    def __init__(self, request: object, versions: tuple[int, int], done: Done) -> None:
+    def __init__(self, request: object, versions: tuple[int, int], done: Done, fit: Fit | None = None) -> None:
         entry = MESSAGES[type(request).__name__]
         assert entry.key is not None
         self.key: int = entry.key
@@ -107,6 +113,7 @@ class _Exchange:
         self.versions = versions
         self.version = versions[1]
         self.done = done
+        self.fit = fit
         self.timer: Any = None
 
 
@@ -155,12 +162,20 @@ class PeerConnection:
         """Whether requests can leave: the versions are known, and this node is logged in."""
         return self._is_ready
 
-    def send(self, request: object, versions: tuple[int, int], done: Done, *, timeout_s: float | None = None) -> None:
+    def send(
+        self,
+        request: object,
+        versions: tuple[int, int],
+        done: Done,
+        *,
+        timeout_s: float | None = None,
+        fit: Fit | None = None,
+    ) -> None:
         """Send a request in the highest version of a range that the other end serves.
 
         `done` is called once, with the response or a PeerError, and never before this returns.
         """
-        exchange = _Exchange(request, versions, done)
+        exchange = _Exchange(request, versions, done, fit)
         if self._is_closed or len(self._queued) >= QUEUED_MAX:
             reason = "the connection is closed" if self._is_closed else f"{QUEUED_MAX} requests wait already"
             self._loop.call_later(0, lambda: done(PeerError(f"{self._name}: {reason}")))
@@ -258,7 +273,7 @@ class PeerConnection:
             if self._choose_version(exchange):
                 self._put(exchange)
             else:
-                self._finish(exchange, PeerError(f"{self._name}: {self._not_served(exchange)}"))
+                self._finish(exchange, NotServed(f"{self._name}: {self._not_served(exchange)}"))
 
     def _choose_version(self, exchange: _Exchange) -> bool:
         """Whether both ends know a version of a request; it gets the highest."""
@@ -274,8 +289,12 @@ class PeerConnection:
     def _put(self, exchange: _Exchange) -> None:
         self._serial += 1
         self._in_flight.append(exchange)
+        request, version = exchange.request, exchange.version
         self._unsent += frames.write_request(
-            exchange.request, exchange.version, correlation_id=self._serial, client_id=self._client_id
+            request if exchange.fit is None else exchange.fit(request, version),
+            version,
+            correlation_id=self._serial,
+            client_id=self._client_id,
         )
         self._flush()
 

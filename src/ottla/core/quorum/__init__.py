@@ -15,6 +15,7 @@ module               holds
 quorum               the state machine: events, polls, transitions
 states               the states, with a table of how one leads to another
 events               events, actions, settings, and what the quorum needs of the log
+requests             the requests on their way, and peers that are left alone for a while
 vote                 Vote and pre-votes (KIP-996): who grants what in which state
 quorum_epoch         BeginQuorumEpoch and EndQuorumEpoch
 fetch                Fetch, as the leader answers it

@@ -258,7 +258,10 @@ Write = StoreState | AppendControl | AppendRecords | TruncateLog | BeginSnapshot
 
 
 class Send(msgspec.Struct, frozen=True):
-    """Send a request, in its newest version, and report Answered or NotAnswered with its id."""
+    """Send a request, in the newest version that both ends know, and report Answered or NotAnswered with its id.
+
+    To what no version known there can say, the answer is UNSUPPORTED_VERSION.
+    """
 
     request_id: int
     to: Destination

@@ -25,6 +25,7 @@ import msgspec
 
 from ottla.core.quorum.events import EpochEnd, Received, SnapshotId
 from ottla.core.quorum.messages import METADATA_TOPIC_ID, leader_endpoints
+from ottla.core.quorum.replica_progress import UNKNOWN
 from ottla.core.quorum.states import Leader
 from ottla.core.quorum.voters import ReplicaKey
 from ottla.wire.errors import ErrorCode
@@ -123,7 +124,7 @@ def _complete(quorum: Quorum, parked: ParkedFetch) -> bool:
     has_records = partition.fetch_offset < log.end_offset
     if not has_records and partition.high_watermark >= quorum.told_high_watermark and parked.until_ms > quorum.now_ms:
         return False
-    max_bytes = min(parked.received.request.max_bytes, partition.partition_max_bytes or quorum.settings.fetch_max_bytes)
+    max_bytes = min(parked.received.request.max_bytes, quorum.settings.fetch_max_bytes)
     records = log.read(partition.fetch_offset, max_bytes) if has_records else b""
     quorum.reply(parked.received, response(quorum, parked.received, records=records))
     return True
@@ -157,7 +158,7 @@ def response(
     partition = kind.PartitionData(
         0,
         error,
-        quorum.told_high_watermark,
+        UNKNOWN if error else quorum.told_high_watermark,
         log_start_offset=quorum.log.start_offset,
         current_leader=kind.LeaderIdAndEpoch(quorum.leader_id, quorum.epoch),
         records=records,

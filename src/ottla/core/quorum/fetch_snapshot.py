@@ -17,11 +17,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ottla.core.quorum.events import Received, SnapshotId
-from ottla.core.quorum.messages import METADATA_TOPIC, leader_endpoints, sole_partition
+from ottla.core.quorum.messages import METADATA_TOPIC, leader_endpoints
 from ottla.core.quorum.states import Leader
 from ottla.core.quorum.voters import ReplicaKey
 from ottla.wire.errors import ErrorCode
-from ottla.wire.types.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from ottla.wire.types.fetch_snapshot import (
+    FetchSnapshotRequest,
+    FetchSnapshotRequestPartitionSnapshot,
+    FetchSnapshotResponse,
+)
 
 if TYPE_CHECKING:
     from ottla.core.quorum.quorum import Quorum
@@ -35,7 +39,7 @@ def answer_fetch_snapshot(quorum: Quorum, received: Received) -> FetchSnapshotRe
     request: FetchSnapshotRequest = received.request
     if request.cluster_id is not None and request.cluster_id != quorum.cluster_id:
         return kind(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
-    partition = sole_partition(request, topic="name", partition="partition")
+    partition = _metadata_partition(request)
     if partition is None:
         return _unknown_partitions(request)
     asked = SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
@@ -50,9 +54,15 @@ def answer_fetch_snapshot(quorum: Quorum, received: Received) -> FetchSnapshotRe
     state = quorum.epoch_state
     assert isinstance(state, Leader)
     quorum.voter_heard(state, ReplicaKey(request.replica_id, partition.replica_directory_id))
-    max_bytes = max(1, min(request.max_bytes, quorum.settings.fetch_snapshot_max_bytes))
+    max_bytes = max(0, min(request.max_bytes, quorum.settings.fetch_snapshot_max_bytes))
     data = quorum.log.read_snapshot(asked, partition.position, max_bytes)
     return _response(quorum, received, asked, size=size, position=partition.position, unaligned_records=data)
+
+
+def _metadata_partition(request: FetchSnapshotRequest) -> FetchSnapshotRequestPartitionSnapshot | None:
+    """What is asked for; unlike other messages this one may ask for more, which is passed over."""
+    named = (each for topic in request.topics if topic.name == METADATA_TOPIC for each in topic.partitions)
+    return next((each for each in named if each.partition == 0), None)
 
 
 def _unknown_partitions(request: FetchSnapshotRequest) -> FetchSnapshotResponse:
@@ -60,7 +70,10 @@ def _unknown_partitions(request: FetchSnapshotRequest) -> FetchSnapshotResponse:
     return kind(
         topics=tuple(
             kind.TopicSnapshot(
-                topic.name, tuple(kind.PartitionSnapshot(each.partition, error) for each in topic.partitions)
+                topic.name,
+                tuple(
+                    kind.PartitionSnapshot(each.partition, error, unaligned_records=b"") for each in topic.partitions
+                ),
             )
             for topic in request.topics
         )

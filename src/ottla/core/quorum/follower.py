@@ -13,6 +13,8 @@ a snapshot's id                  download it with FetchSnapshot; it replaces the
 74, 6, or a higher epoch         adopt the epoch and the leader
 75 and others                    fetch again after a pause
 ===============================  ===========================================================================
+
+A download is given up when the leader answers FetchSnapshot with an error: the next Fetch tells of a newer snapshot.
 """
 
 from __future__ import annotations
@@ -76,7 +78,6 @@ def fetch_request(quorum: Quorum) -> FetchRequest:
         quorum.epoch,
         log.end_offset,
         log.last_epoch,
-        partition_max_bytes=quorum.settings.fetch_max_bytes,
         replica_directory_id=node.directory_id,
         high_watermark=quorum.high_watermark,
     )
@@ -193,17 +194,18 @@ def _usable(records: Any, end_offset: int, epoch: int) -> Iterator[BatchView]:  
 
 def take_fetched_snapshot(quorum: Quorum, request: FetchSnapshotRequest, response: Any) -> bool:  # noqa: ANN401
     """Returns False if the next fetch is to be sent after a pause."""
-    asked = request.topics[0].partitions[0]
+    state, asked = quorum.epoch_state, request.topics[0].partitions[0]
     answer = sole_partition(response, topic="name", partition="index")
     if response.error_code or answer is None:
+        if isinstance(state, Follower):
+            state.download = None  # for Apache Kafka 4.3.1 an unknown snapshot is an error at the top
         return False
     leader = answer.current_leader
     if quorum.hear_of_answer(leader.leader_epoch, leader.leader_id, response.node_endpoints):
         return True
-    state = quorum.epoch_state
-    download = state.download if isinstance(state, Follower) else None
-    if not isinstance(state, Follower) or download is None or asked.current_leader_epoch != state.epoch:
+    if not isinstance(state, Follower) or state.download is None or asked.current_leader_epoch != state.epoch:
         return True
+    download = state.download
     if answer.error_code in (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE):
         state.download = None
         return True

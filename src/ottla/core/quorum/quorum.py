@@ -15,8 +15,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-import msgspec
-
 from ottla.core.quorum.describe_quorum import describe
 from ottla.core.quorum.errors import QuorumError
 from ottla.core.quorum.events import (
@@ -58,6 +56,7 @@ from ottla.core.quorum.follower import poll_bootstrap, poll_follower, take_fetch
 from ottla.core.quorum.leader import first_records, poll_leader, replica_fetched, voter_heard
 from ottla.core.quorum.quorum_epoch import answer_begin, answer_end, poll_end, take_begun, take_ended
 from ottla.core.quorum.replica_progress import ReplicaProgress
+from ottla.core.quorum.requests import Requests
 from ottla.core.quorum.states import (
     KINDS,
     Candidate,
@@ -108,21 +107,6 @@ UNKNOWN_OFFSET: Final = -1
 _DEFAULTS: Final = QuorumSettings()
 
 
-class _InFlight(msgspec.Struct, frozen=True):
-    """A request that was sent, and when to give its answer up."""
-
-    to: Destination
-    request: Any
-    until_ms: int
-
-
-class _Pause(msgspec.Struct, frozen=True):
-    """How long a peer that has failed is left alone."""
-
-    until_ms: int
-    length_ms: int
-
-
 class Quorum:
     """One replica of the metadata log: a voter or an observer."""
 
@@ -164,9 +148,7 @@ class Quorum:
         self._is_stopping = False
         self._is_log_settled = True
         self._written_end_offset: int | None = None
-        self._in_flight: dict[int, _InFlight] = {}
-        self._backing_off: dict[Destination, _Pause] = {}
-        self._next_request_id = 0
+        self._requests = Requests(settings)
         self._deadline_ms: int | None = None
         self._clear_actions()
         self._held: list[Send | Reply] = []
@@ -514,8 +496,7 @@ class Quorum:
         """Enter a state; answers to requests of the old one are no longer waited for."""
         left = self.epoch_state
         self.epoch_state = state
-        self._in_flight.clear()
-        self._backing_off.clear()
+        self._requests.clear()
         if isinstance(left, Leader):
             refuse_parked(self)
             refuse_change(self, left, ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -637,8 +618,7 @@ class Quorum:
             state.progress.majority_by_ms = max(state.progress.majority_by_ms, until_ms)
         else:
             state.election_at_ms = max(state.election_at_ms, until_ms)
-        for request_id, each in self._in_flight.items():
-            self._in_flight[request_id] = _InFlight(each.to, each.request, max(each.until_ms, until_ms))
+        self._requests.wait_until(until_ms)
 
     def _wait_for_turn(self, leader_id: int) -> int:
         """How long to leave other voters alone, so that two do not split the votes. The former leader comes last."""
@@ -669,11 +649,9 @@ class Quorum:
         voter_heard(self, state, key)
 
     def send(self, to: Destination, request: Any) -> None:  # noqa: ANN401
-        self._next_request_id += 1
-        until_ms = self.now_ms + self.settings.request_timeout_ms
-        self._in_flight[self._next_request_id] = _InFlight(to, request, until_ms)
-        self._held.append(Send(self._next_request_id, to, request))
-        self.wake_at(until_ms)
+        sent = self._requests.begin(to, request, self.now_ms)
+        self._held.append(Send(sent.request_id, to, request))
+        self.wake_at(sent.until_ms)
 
     def destination(self, node_id: int, listeners: tuple[Listener, ...]) -> Destination:
         own = [each for each in listeners if each.name == self.default_listener]
@@ -688,46 +666,39 @@ class Quorum:
         return to if self.is_ready(to) else None
 
     def is_ready(self, to: Destination) -> bool:
-        return not self.is_backing_off(to) and all(each.to != to for each in self._in_flight.values())
+        return not self.is_backing_off(to) and all(each.to != to for each in self._requests)
 
     def is_backing_off(self, to: Destination) -> bool:
-        pause = self._backing_off.get(to)
-        if pause is None or pause.until_ms <= self.now_ms:
+        until_ms = self._requests.paused_until(to)
+        if until_ms <= self.now_ms:
             return False
-        self.wake_at(pause.until_ms)
+        self.wake_at(until_ms)
         return True
 
     @property
     def is_fetching(self) -> bool:
-        return any(isinstance(each.request, FetchRequest | FetchSnapshotRequest) for each in self._in_flight.values())
+        return any(isinstance(each.request, FetchRequest | FetchSnapshotRequest) for each in self._requests)
 
     def _expire_requests(self) -> None:
         """Give up answers that take too long."""
-        for request_id, each in list(self._in_flight.items()):
+        for each in list(self._requests):
             if each.until_ms <= self.now_ms:
-                self._answered(NotAnswered(request_id))
+                self._answered(NotAnswered(each.request_id))
             else:
                 self.wake_at(each.until_ms)
 
     def _answered(self, event: Answered | NotAnswered) -> None:
-        in_flight = self._in_flight.pop(event.request_id, None)
-        if in_flight is None:
+        sent = self._requests.end(event.request_id)
+        if sent is None:
             return
         response = event.response if isinstance(event, Answered) else None
-        is_good = self._take_answer(in_flight.to, in_flight.request, response)
-        if not is_good and in_flight.to.node_id == NOBODY:
+        is_good = self._take_answer(sent.to, sent.request, response)
+        if not is_good and sent.to.node_id == NOBODY:
             self.bootstrap_at_ms = self.now_ms + self.settings.bootstrap_backoff_ms
         elif is_good:
-            self._backing_off.pop(in_flight.to, None)
+            self._requests.succeeded(sent.to)
         else:
-            self._back_off(in_flight.to)
-
-    def _back_off(self, to: Destination) -> None:
-        last = self._backing_off.get(to)
-        length_ms = self.settings.retry_backoff_ms
-        if last is not None:
-            length_ms = min(2 * last.length_ms, self.settings.retry_backoff_max_ms)
-        self._backing_off[to] = _Pause(self.now_ms + length_ms, length_ms)
+            self._requests.failed(sent.to, self.now_ms)
 
     def _take_answer(self, to: Destination, request: Any, response: Any) -> bool:  # noqa: ANN401
         """Returns False if the peer is to be left alone for a moment."""

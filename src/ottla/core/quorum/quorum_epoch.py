@@ -144,13 +144,10 @@ def _end_request(quorum: Quorum, state: Resigned) -> EndQuorumEpochRequest:
         0,
         quorum.node.voter_id,
         state.epoch,
+        preferred_successors=tuple(each.node_id for each in state.candidates),  # for version 0
         preferred_candidates=tuple(kind.ReplicaInfo(*each) for each in state.candidates),
     )
-    return kind(
-        quorum.cluster_id,
-        (kind.TopicData(METADATA_TOPIC, (partition,)),),
-        tuple(kind.LeaderEndpoint(each.name, each.host, each.port) for each in quorum.node.listeners),
-    )
+    return kind(quorum.cluster_id, (kind.TopicData(METADATA_TOPIC, (partition,)),))
 
 
 def take_ended(quorum: Quorum, voter_id: int, response: Any) -> bool:  # noqa: ANN401

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ottla.core.quorum.errors import QuorumError
 from ottla.core.quorum.events import (
@@ -16,7 +17,7 @@ from ottla.core.quorum.events import (
     TruncateLog,
 )
 from ottla.core.quorum.states import State
-from ottla.wire import decode, encode
+from ottla.wire import decode, encode, versions
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.fetch import FetchRequest
 from ottla.wire.types.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
@@ -67,8 +68,11 @@ def test_requests_that_are_refused_as_a_whole(fields: dict[str, Any], code: Erro
     ],
 )
 def test_errors_of_the_partition(fields: dict[str, Any], code: ErrorCode):
-    partition = partition_of(leader().ask(fetch(**fields)))
+    replica = leader()
+    replica.ask(fetch(offset=replica.log.end_offset, last_epoch=EPOCH))
+    partition = partition_of(replica.ask(fetch(**fields)))
     assert ErrorCode(partition.error_code) is code
+    assert partition.high_watermark == -1, "an error tells nothing of what is committed"
     assert (partition.current_leader.leader_id, partition.current_leader.leader_epoch) == (1, EPOCH)
 
 
@@ -111,6 +115,16 @@ def test_the_leader_counts_its_own_end_when_it_is_synced():
     assert replica.high_watermarks == [offset]
     replica.step(Synced(offset + 1))
     assert replica.high_watermarks == [offset, offset + 1]
+
+
+def test_only_the_size_of_the_whole_answer_counts():
+    replica = leader()
+    partition = replace(partition_of(fetch()), fetch_offset=6, last_fetched_epoch=2, partition_max_bytes=1)
+    request = fetch(offset=6, last_epoch=2)
+    request = replace(request, topics=(replace(request.topics[0], partitions=(partition,)),))
+    assert partition_of(replica.ask(request)).records == replica.log.read(6, 1 << 20)
+    request = replace(request, max_bytes=1)
+    assert partition_of(replica.ask(request)).records == replica.log.read(6, 1)
 
 
 def test_a_fetch_waits_for_records():
@@ -397,9 +411,24 @@ def test_a_snapshot_is_given_in_pieces():
     assert sizes == [40, 40, 20]
 
 
+@pytest.mark.parametrize("max_bytes", [0, -1])
+def test_a_snapshot_is_not_given_to_whoever_wants_no_bytes(max_bytes: int):
+    replica = with_snapshots(SnapshotId(6, 2), start=6)
+    partition = partition_of(replica.ask(fetch_snapshot(max_bytes=max_bytes)))
+    assert (partition.error_code, partition.unaligned_records) == (0, b"")
+
+
 def test_a_snapshot_of_another_cluster():
     response = leader().ask(fetch_snapshot(cluster_id="another"))
     assert (ErrorCode(response.error_code), response.topics) == (ErrorCode.INCONSISTENT_CLUSTER_ID, ())
+
+
+def test_what_else_is_asked_for_beside_a_snapshot_is_passed_over():
+    request = fetch_snapshot()
+    (topic,), other = request.topics, fetch_snapshot(topic="orders").topics[0]
+    more = replace(request, topics=(other, replace(topic, partitions=topic.partitions * 2), topic))
+    replica = with_snapshots(SnapshotId(6, 2), start=6)
+    assert replica.ask(more) == replica.ask(request)
 
 
 @pytest.mark.parametrize(
@@ -416,7 +445,10 @@ def test_a_snapshot_of_another_cluster():
 )
 def test_errors_of_a_snapshot(fields: dict[str, Any], code: ErrorCode):
     replica = with_snapshots(SnapshotId(6, 2), start=6)
-    assert ErrorCode(partition_of(replica.ask(fetch_snapshot(**fields))).error_code) is code
+    for version in versions("FetchSnapshotResponse"):
+        response = replica.ask(fetch_snapshot(**fields), version)
+        assert ErrorCode(partition_of(response).error_code) is code
+        assert encode(response, version)
 
 
 @pytest.mark.parametrize("state", sorted(set(STATES) - {"leader"}))
@@ -461,6 +493,14 @@ def test_a_snapshot_that_is_gone_is_forgotten(error: ErrorCode):
     replica, sent = downloading()
     replica.answer(sent, snapshot_piece(b"", 0, 0, error))
     assert asked(replica).request.topics[0].partitions[0].fetch_offset == LOG_END
+
+
+def test_after_an_error_without_a_partition_the_leader_is_asked_anew():
+    """So answers Apache Kafka 4.3.1 when its snapshot is gone."""
+    replica, sent = downloading()
+    replica.answer(sent, FetchSnapshotResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
+    assert asked(replica).to.node_id == -1, "a bootstrap server, while the leader is left alone"
+    assert replica.quorum.epoch_state.download is None
 
 
 def test_each_piece_gives_the_leader_more_time():
