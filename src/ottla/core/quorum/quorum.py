@@ -165,6 +165,8 @@ class Quorum:
         self._written_end_offset: int | None = None
         self._in_flight: dict[int, _InFlight] = {}
         self._backing_off: dict[Destination, _Pause] = {}
+        self._unanswering: set[tuple[str, int]] = set()
+        """Addresses of nodes that have not answered the last request."""
         self._next_request_id = 0
         self._deadline_ms: int | None = None
         self._clear_actions()
@@ -252,9 +254,10 @@ class Quorum:
 
     @property
     def servers(self) -> tuple[Destination, ...]:
-        """Whom to ask for the leader: the bootstrap servers; if there are none, the other voters."""
+        """Whom to ask for the leader: the bootstrap servers, or the other voters; of these, who answers if any does."""
         others = [each for each in self.control.voters.voters if each.voter_id != self.node.voter_id]
-        return self.bootstrap or tuple(self.destination(NOBODY, each.listeners) for each in others if each.listeners)
+        known = self.bootstrap or tuple(self.destination(NOBODY, each.listeners) for each in others if each.listeners)
+        return tuple(each for each in known if (each.host, each.port) not in self._unanswering) or known
 
     def is_self(self, voter: Voter) -> bool:
         return voter.is_node(*self.key)
@@ -692,20 +695,30 @@ class Quorum:
         if in_flight is None:
             return
         response = event.response if isinstance(event, Answered) else None
+        self._note_answer(in_flight.to, is_answered=response is not None)
         is_good = self._take_answer(in_flight.to, in_flight.request, response)
         if not is_good and in_flight.to.node_id == NOBODY:
             self.bootstrap_at_ms = self.now_ms + self.settings.bootstrap_backoff_ms
         elif is_good:
             self._backing_off.pop(in_flight.to, None)
         else:
-            self._back_off(in_flight.to)
+            is_silent = response is None and self.now_ms >= in_flight.until_ms
+            # An observer has time to ask the others whether there is another leader, before it waits so long again.
+            at_least_ms = self.settings.request_timeout_ms if is_silent and not self.may_lead else 0
+            self._back_off(in_flight.to, at_least_ms)
 
-    def _back_off(self, to: Destination) -> None:
+    def _note_answer(self, to: Destination, *, is_answered: bool) -> None:
+        if is_answered:
+            self._unanswering.discard((to.host, to.port))
+        else:
+            self._unanswering.add((to.host, to.port))
+
+    def _back_off(self, to: Destination, at_least_ms: int = 0) -> None:
         last = self._backing_off.get(to)
         length_ms = self.settings.retry_backoff_ms
         if last is not None:
             length_ms = min(2 * last.length_ms, self.settings.retry_backoff_max_ms)
-        self._backing_off[to] = _Pause(self.now_ms + length_ms, length_ms)
+        self._backing_off[to] = _Pause(self.now_ms + max(length_ms, at_least_ms), length_ms)
 
     def _take_answer(self, to: Destination, request: Any, response: Any) -> bool:  # noqa: ANN401
         """Returns False if the peer is to be left alone for a moment."""
