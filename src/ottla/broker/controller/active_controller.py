@@ -85,6 +85,7 @@ class ActiveController:
         self._pending: deque[_Pending] = deque()
         self._is_busy = False
         """A change is written in slices."""
+        self._change_count = 0
         self._in_line: deque[tuple[Callable[[], None], Done]] = deque()
         """How to handle each request that waits for the change, and whom to tell if this node resigns before."""
 
@@ -171,7 +172,8 @@ class ActiveController:
             then()
             return
         self._is_busy = True
-        name = f"controller {self._raft.quorum.epoch}"  # a former one may still be queued
+        self._change_count += 1
+        name = f"controller {self._change_count}"  # a former one, which may end just now, is still in the queue
         self._publisher.tasks.add(name, self._write_rest(self._core, records, rest, done, then), is_urgent=True)
 
     def _write_rest(
