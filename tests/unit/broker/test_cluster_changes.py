@@ -160,6 +160,32 @@ def test_a_controller_that_was_stopped_hears_of_brokers_before_it_fences_them() 
     run(scenario)
 
 
+def test_a_change_in_slices_may_follow_upon_another() -> None:
+    """A broker that is being fenced comes back: what it leads again is written as soon as the fencing is."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk()) as node:
+            heartbeat = await second_broker(loop, node)
+            kind = CreateTopicsRequest
+            places = tuple(kind.CreatableReplicaAssignment(number, (OTHER,)) for number in range(PARTITIONS))
+            await Client(loop, 9092).ask(kind((kind.CreatableTopic("alone", -1, -1, places),)), 7)
+            tasks: Any = node.publisher.tasks
+            add, held = tasks.add, []
+            tasks.add = lambda name, work, **options: held.append((name, work, options))
+            await asyncio.sleep(12)
+            returning = loop.create_task(Client(loop, 9093).ask(heartbeat, 2))
+            await asyncio.sleep(0.1)
+            tasks.add = add
+            for name, work, options in held:
+                add(name, work, **options)
+            async with asyncio.timeout(5):
+                assert not (await returning).is_fenced
+                (created,) = (await Client(loop, 9092).ask(create_topic("later"), 7)).topics
+            assert created.error_code == 0
+
+    run(scenario)
+
+
 def test_requests_wait_while_a_broker_is_fenced_in_slices() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         async with running(loop, VirtualDisk()) as node:

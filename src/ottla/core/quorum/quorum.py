@@ -235,9 +235,10 @@ class Quorum:
 
     @property
     def servers(self) -> tuple[Destination, ...]:
-        """Whom to ask for the leader: the bootstrap servers; if there are none, the other voters."""
+        """Whom to ask for the leader: the bootstrap servers, or the other voters; of these, who answers if any does."""
         others = [each for each in self.control.voters.voters if each.voter_id != self.node.voter_id]
-        return self.bootstrap or tuple(self.destination(NOBODY, each.listeners) for each in others if each.listeners)
+        known = self.bootstrap or tuple(self.destination(NOBODY, each.listeners) for each in others if each.listeners)
+        return tuple(each for each in known if self._requests.is_answered_by(each)) or known
 
     def is_self(self, voter: Voter) -> bool:
         return voter.is_node(*self.key)
@@ -693,12 +694,16 @@ class Quorum:
             return
         response = event.response if isinstance(event, Answered) else None
         is_good = self._take_answer(sent.to, sent.request, response)
+        self._requests.note_answer(sent.to, is_answered=response is not None)
         if not is_good and sent.to.node_id == NOBODY:
             self.bootstrap_at_ms = self.now_ms + self.settings.bootstrap_backoff_ms
         elif is_good:
             self._requests.succeeded(sent.to)
         else:
-            self._requests.failed(sent.to, self.now_ms)
+            is_silent = response is None and self.now_ms >= sent.until_ms
+            # An observer has time to ask the others whether there is another leader, before it waits so long again.
+            at_least_ms = self.settings.request_timeout_ms if is_silent and not self.may_lead else 0
+            self._requests.failed(sent.to, self.now_ms, at_least_ms)
 
     def _take_answer(self, to: Destination, request: Any, response: Any) -> bool:  # noqa: ANN401
         """Returns False if the peer is to be left alone for a moment."""

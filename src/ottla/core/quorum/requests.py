@@ -38,12 +38,14 @@ _NO_PAUSE = _Pause()
 class Requests:
     """Iterates over what is on its way."""
 
-    __slots__ = ("_last_id", "_pauses", "_sent", "_settings")
+    __slots__ = ("_last_id", "_pauses", "_sent", "_settings", "_unanswering")
 
     def __init__(self, settings: QuorumSettings) -> None:
         self._settings = settings
         self._sent: dict[int, Sent] = {}
         self._pauses: dict[Destination, _Pause] = {}
+        self._unanswering: set[tuple[str, int]] = set()
+        """Addresses of nodes that have not answered the last request."""
         self._last_id = 0
 
     def __iter__(self) -> Iterator[Sent]:
@@ -72,12 +74,22 @@ class Requests:
     def succeeded(self, to: Destination) -> None:
         self._pauses.pop(to, None)
 
-    def failed(self, to: Destination, now_ms: int) -> None:
+    def failed(self, to: Destination, now_ms: int, at_least_ms: int = 0) -> None:
         before = self._pauses.get(to, _NO_PAUSE)
         settings = self._settings
         length_ms = min(2 * before.length_ms, settings.retry_backoff_max_ms) or settings.retry_backoff_ms
-        self._pauses[to] = _Pause(now_ms + length_ms, length_ms)
+        self._pauses[to] = _Pause(now_ms + max(length_ms, at_least_ms), length_ms)
 
     def paused_until(self, to: Destination) -> int:
         """Until when a peer is left alone; it may be over."""
         return self._pauses.get(to, _NO_PAUSE).until_ms
+
+    def note_answer(self, to: Destination, *, is_answered: bool) -> None:
+        if is_answered:
+            self._unanswering.discard((to.host, to.port))
+        else:
+            self._unanswering.add((to.host, to.port))
+
+    def is_answered_by(self, to: Destination) -> bool:
+        """Whether the last request there was answered, or there was none."""
+        return (to.host, to.port) not in self._unanswering

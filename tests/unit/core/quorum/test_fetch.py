@@ -352,6 +352,20 @@ def test_an_observer_without_an_answer_asks_the_bootstrap_servers():
     assert asked(replica).to.node_id == 2, "the leader is tried again, however late it is"
 
 
+def test_an_observer_whose_leader_is_silent_asks_others_until_one_knows_another():
+    replica = follower(voters=(2, 3, 4))
+    replica.take_sent(FetchRequest)
+    replica.advance(2_000)
+    sent = asked(replica)
+    assert sent.to.host == "host3", "the first server is the leader itself"
+    replica.answer(sent, fetch_response(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader_id=2))
+    replica.advance(100)
+    sent = asked(replica)
+    assert sent.to.host == "host3"
+    replica.answer(sent, fetch_response(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, epoch=EPOCH + 1, leader_id=4))
+    assert asked(replica).to.node_id == 4
+
+
 def test_bootstrap_servers_are_asked_one_after_another():
     replica = unattached(voters=(2, 3, 4))
     sent = asked(replica)
