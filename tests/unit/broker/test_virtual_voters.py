@@ -10,7 +10,7 @@ from ottla.core.quorum.voters import VoterSet
 from ottla.testing.disk import VirtualDisk
 from ottla.testing.virtual_loop import VirtualLoop
 from ottla.wire.errors import ErrorCode
-from ottla.wire.types import AddRaftVoterRequest, RemoveRaftVoterRequest
+from ottla.wire.types import AddRaftVoterRequest, RemoveRaftVoterRequest, UpdateFeaturesRequest
 from tests.unit.broker.test_virtual_quorum import CLUSTER_ID, NODES, Cluster, cluster, config_of
 from tests.unit.broker.virtual_node import create_topic, run
 
@@ -116,5 +116,40 @@ def test_a_voter_that_has_moved_to_another_port_is_found_there() -> None:
             await it.kill(it.leaders[0])
             await asyncio.sleep(5)
             assert len(it.leaders) == 1, "the moved voter was asked where it is now"
+
+    run(scenario)
+
+
+def test_a_quorum_of_configured_voters_becomes_a_dynamic_one_when_all_are_there() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        it = Cluster(loop, dict.fromkeys(NODES, "broker,controller"))
+        servers = ",".join(f"{each}@127.0.0.1:9{each}93" for each in NODES)
+        settings = {"controller.quorum.voters": servers, "controller.quorum.bootstrap.servers": ""}
+        for number in NODES:
+            it.configs[number] = config_of(number, "broker,controller", settings)
+            it.disks[number] = VirtualDisk()
+            format_directories(it.disks[number], it.configs[number], 0, cluster_id=CLUSTER_ID)
+        await it.start(*NODES)
+        assert await remove(it, 3, bytes([3] * 16)) is ErrorCode.UNSUPPORTED_VERSION, "the configuration names them"
+        lost = next(each for each in NODES if each not in it.leaders)
+        await it.kill(lost)
+        kind = UpdateFeaturesRequest
+        upgrade = kind(feature_updates=(kind.FeatureUpdateKey("kraft.version", 1),))
+        await it.kill(it.leaders[0])
+        await it.start(*(each for each in NODES if each != lost and each not in it.nodes))
+        await asyncio.sleep(3)
+        refused = await ask(it, upgrade, 2)
+        assert ErrorCode(refused.error_code) is ErrorCode.INVALID_UPDATE_VERSION
+        assert f"Voters {lost} have not announced their directories" in refused.error_message
+        await it.start(lost)
+        await asyncio.sleep(5)
+        assert (await ask(it, upgrade, 2)).error_code == 0
+        await asyncio.sleep(1)
+        for node in it.nodes.values():
+            control = node.raft.quorum.control
+            own = control.voters.by_id(node.node_id)
+            assert own is not None
+            assert (control.kraft_version, own.directory_id) == (1, node.storage.metadata.properties.directory_id)
+        await asyncio.gather(*(node.stop() for node in it.nodes.values()))
 
     run(scenario)

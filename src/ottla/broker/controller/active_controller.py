@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ottla.core.metadata import controller
 from ottla.core.metadata.context import Authorize, Context, Result, allow_all, unlimited
 from ottla.core.metadata.fault import Reject
+from ottla.core.metadata.feature_updates import wanted_kraft_version
 from ottla.core.metadata.records import build_batches
 from ottla.core.metadata.topic_image import RECOVERING
 from ottla.log.errors import StorageError
@@ -26,6 +27,7 @@ from ottla.wire.types.add_raft_voter import AddRaftVoterRequest, AddRaftVoterRes
 from ottla.wire.types.cluster_metadata import PartitionChangeRecord
 from ottla.wire.types.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from ottla.wire.types.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from ottla.wire.types.update_features import UpdateFeaturesRequest
 
 if TYPE_CHECKING:
     from ottla.broker.controller.publisher import MetadataPublisher
@@ -174,6 +176,23 @@ class ActiveController:
         )
         self.counts.operations += 1
         result = core.handle(request, context)
+        level = wanted_kraft_version(request) if isinstance(request, UpdateFeaturesRequest) else None
+        if level is None or level == context.kraft_version or result.reply.error_code:
+            self._write(request, result, done)
+            return
+
+        def upgraded(reject: Reject | None) -> None:
+            if reject is not None:
+                done(refuse(request, reject), -1)
+            elif core is not self._core:
+                done(None, -1)
+            else:
+                self._write(request, result, done)
+
+        self._raft.upgrade_kraft_version(level, upgraded)
+
+    def _write(self, request: object, result: Result, done: Done) -> None:
+        """Write the records of a result, and reply when they are committed."""
         try:
             self.append(result)
         except Reject as reject:

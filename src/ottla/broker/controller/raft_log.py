@@ -50,6 +50,7 @@ from ottla.core.quorum.events import (
     Synced,
     Tick,
     TruncateLog,
+    UpgradeKRaftVersion,
     Write,
 )
 from ottla.core.quorum.quorum import Quorum
@@ -70,6 +71,7 @@ from ottla.wire.types.control_records import KRaftVersionRecord
 if TYPE_CHECKING:
     from ottla.core.metadata.image import MetadataImage
     from ottla.core.quorum.voters import Listener
+    from ottla.wire.reject import Reject
 
 __all__ = ["RaftListener", "RaftLog", "RaftTransport"]
 
@@ -209,6 +211,10 @@ class RaftLog:
     def receive(self, request: object, api_version: int, listener: str, done: Callable[[Any], None]) -> None:
         """Take a request of another node; `done` gets the response or a Reject, perhaps later."""
         self._step(Received(request, done, api_version, listener))
+
+    def upgrade_kraft_version(self, level: int, done: Callable[[Reject | None], None]) -> None:
+        """Raise kraft.version, as leader; `done` gets None when that is committed, or why it cannot be."""
+        self._step(UpgradeKRaftVersion(level, done))
 
     def peer_gone(self, node_id: int) -> None:
         """The process of another node is dead."""

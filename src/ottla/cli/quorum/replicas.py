@@ -85,7 +85,7 @@ def status(target: Target, watch: Watch, as_json: bool) -> None:
 
     def as_json_with_elections(found: tuple[str | None, QuorumDescription]) -> dict[str, Any]:
         seen = elections.seen(found[1])
-        extra = {} if watch.interval_s is None else {"electionsSeen": seen.count}
+        extra = {} if watch.interval_s is None else {"electionsSeen": seen.elections}
         return {**_quorum_json(*found), **status_json(found[1]), **extra}
 
     def show(found: tuple[str | None, QuorumDescription]) -> None:

@@ -15,7 +15,7 @@ HEALTHY_MS = 5_000
 class Seen(NamedTuple):
     """Elections since the first look: how many, and who led before the last one."""
 
-    count: int = 0
+    elections: int = 0
     former_leader: int | None = None
     former_epoch: int = -1
 
@@ -31,8 +31,8 @@ class Elections:
         """Take another look."""
         last, self._last = self._last, found
         if last is not None and found.leader_epoch > last.leader_epoch:
-            count = self._seen.count + found.leader_epoch - last.leader_epoch
-            self._seen = Seen(count, last.leader_id, last.leader_epoch)
+            elections = self._seen.elections + found.leader_epoch - last.leader_epoch
+            self._seen = Seen(elections, last.leader_id, last.leader_epoch)
         return self._seen
 
 
@@ -48,7 +48,7 @@ def status_line(found: QuorumDescription, seen: Seen | None) -> str:
     ]
     if seen is not None:
         before = "" if seen.former_leader is None else f" (node {seen.former_leader} led in epoch {seen.former_epoch})"
-        parts.append(f"elections seen: {seen.count}{before}")
+        parts.append(f"elections seen: {seen.elections}{before}")
     return "   ".join(parts)
 
 

@@ -45,6 +45,12 @@ def update_features(state: ControllerState, request: UpdateFeaturesRequest, cont
     return Result(() if request.validate_only else tuple(records), _reply(request, context))
 
 
+def wanted_kraft_version(request: UpdateFeaturesRequest) -> int | None:
+    """The level of kraft.version that a request asks for; None if it asks for none."""
+    levels = [each.max_version_level for each in request.feature_updates if each.feature == features.KRAFT_VERSION]
+    return None if request.validate_only or not levels else levels[-1]
+
+
 def _upgrade_type(update: UpdateFeaturesRequestFeatureUpdateKey, context: Context) -> int:
     if context.api_version >= _UPGRADE_TYPES_FROM_VERSION:
         return update.upgrade_type
@@ -118,10 +124,9 @@ def _check_metadata_downgrade(level: int, current: int, *, is_safe: bool) -> Non
 
 
 def _check_kraft_version(level: int, current: int) -> None:
+    """It is the quorum that raises it, and that knows whether all voters can follow."""
     if level < current:
         raise _invalid(features.KRAFT_VERSION, level, "Can't downgrade the version of this feature.")
-    if level > current:
-        raise _invalid(features.KRAFT_VERSION, level, "The voters of this quorum are those of its configuration.")
 
 
 def _elr_records(state: ControllerState) -> list[Versioned]:
