@@ -30,6 +30,8 @@ from tests.interop.quorum_frames.seeded import NODE_ID, Seed
 EPOCH = 7
 PLAYED = 2
 ATTEMPTS, PERIOD_S = 900, 0.1
+LONG_ELECTIONS = {"controller.quorum.election.timeout.ms": 3_000}
+"""So that the first one succeeds on a busy machine, too."""
 KAFKA_3_9: Served = {1: (0, 17), 52: (0, 1)}
 KAFKA_3_3: Served = {1: (0, 13), 52: (0, 0), 53: (0, 0), 54: (0, 0), 59: (0, 0), 82: None}
 
@@ -91,7 +93,7 @@ def _named(kind: Any, leader_id: int, epoch: int, **fields: Any) -> Any:
 )
 def test_a_voter_that_is_elected_and_resigns(tmp_path: Path, served: Served, kraft_version: int) -> None:
     seed = Seed((1, 2, 3), kraft_version=kraft_version, stored=StoredState(EPOCH))
-    with controllers(tmp_path, seed, {}, {PLAYED: electing}, served) as both:
+    with controllers(tmp_path, seed, LONG_ELECTIONS, {PLAYED: electing}, served) as both:
         compare(both, {"Vote", "BeginQuorumEpoch", "EndQuorumEpoch"} | (set() if served else {"pre-vote"}))
         for each in both:
             asked_for = [kind_of(asked) for asked in each.played[PLAYED].asked]
