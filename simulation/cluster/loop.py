@@ -181,7 +181,7 @@ class ClusterLoop(asyncio.BaseEventLoop):
 
 def has_lost_error(task: asyncio.Task[Any]) -> bool:
     """Whether a task has failed and nobody has asked for its result."""
-    return bool(task._log_traceback)  # type: ignore[attr-defined]
+    return bool(task._log_traceback)
 
 
 def _may_run(handle: Any) -> bool:  # noqa: ANN401
