@@ -75,6 +75,7 @@ class RaftInvariants:
         """Base offset -> index in `committed`; the next one that is not committed has an index, too."""
         self._high_watermarks: dict[tuple[int, int], int] = {}
         self._synced: dict[int, tuple[tuple[bytes, ...], list[Batch]]] = {}
+        self._parsed: dict[int, tuple[bytes, list[Batch]]] = {}
         self._positions: dict[tuple[int, int, int], tuple[str, int]] = {}
         """Where the batch at an offset begins in the files of a life: name and position."""
         self._shown: dict[int, tuple[Any, ...]] = {}
@@ -162,8 +163,18 @@ class RaftInvariants:
         contents = tuple(disk.synced(path) or b"" for path in paths)
         known, batches = self._synced.get(machine.number, ((), []))
         if len(known) != len(contents) or any(a is not b for a, b in zip(known, contents, strict=True)):
-            batches = [batch for content in contents for batch in read_batches(content)]
+            batches = [batch for content in contents for batch in self._parse(machine, content)]
             self._synced[machine.number] = (contents, batches)
+        return batches
+
+    def _parse(self, machine: Machine, content: bytes) -> list[Batch]:
+        """The batches of a segment that mostly has only grown since it was parsed last."""
+        parsed, batches = self._parsed.get(machine.number, (b"", []))
+        if not parsed or not content.startswith(parsed):
+            parsed, batches = b"", []
+        batches = batches + read_batches(content[len(parsed) :])
+        size = sum(len(batch.data) for batch in batches)
+        self._parsed[machine.number] = (content[:size], batches)
         return batches
 
     def written_log(self, machine: Machine, offset: int) -> list[Batch]:

@@ -45,6 +45,7 @@ def test_a_failure_is_told_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         violation = Violation("one vote", "n1 votes twice")
         violation.world = ClusterWorld(seed)
         violation.world.note("the end of the story")
+        violation.world.loop.close()
         raise violation
 
     monkeypatch.setattr(runner, "run_cluster", fail)
