@@ -165,8 +165,8 @@ class Quorum:
         self._written_end_offset: int | None = None
         self._in_flight: dict[int, _InFlight] = {}
         self._backing_off: dict[Destination, _Pause] = {}
-        self._unanswering: set[tuple[str, int]] = set()
-        """Addresses of nodes that have not answered the last request."""
+        self._unanswered_at_ms: dict[tuple[str, int], int] = {}
+        """Addresses of nodes that have not answered the last request, and since when that is known."""
         self._next_request_id = 0
         self._deadline_ms: int | None = None
         self._clear_actions()
@@ -254,10 +254,11 @@ class Quorum:
 
     @property
     def servers(self) -> tuple[Destination, ...]:
-        """Whom to ask for the leader: the bootstrap servers, or the other voters; of these, who answers if any does."""
+        """Whom to ask for the leader: bootstrap servers or other voters, of these who has not failed to answer lately."""
         others = [each for each in self.control.voters.voters if each.voter_id != self.node.voter_id]
         known = self.bootstrap or tuple(self.destination(NOBODY, each.listeners) for each in others if each.listeners)
-        return tuple(each for each in known if (each.host, each.port) not in self._unanswering) or known
+        unanswered = [self._unanswered_at_ms.get((each.host, each.port), -1) for each in known]
+        return tuple(each for each, at_ms in zip(known, unanswered, strict=True) if at_ms == min(unanswered))
 
     def is_self(self, voter: Voter) -> bool:
         return voter.is_node(*self.key)
@@ -709,9 +710,9 @@ class Quorum:
 
     def _note_answer(self, to: Destination, *, is_answered: bool) -> None:
         if is_answered:
-            self._unanswering.discard((to.host, to.port))
+            self._unanswered_at_ms.pop((to.host, to.port), None)
         else:
-            self._unanswering.add((to.host, to.port))
+            self._unanswered_at_ms[to.host, to.port] = self.now_ms
 
     def _back_off(self, to: Destination, at_least_ms: int = 0) -> None:
         last = self._backing_off.get(to)
