@@ -254,7 +254,7 @@ class Quorum:
 
     @property
     def servers(self) -> tuple[Destination, ...]:
-        """Whom to ask for the leader: bootstrap servers or other voters, of these who has not failed to answer lately."""
+        """Whom to ask for the leader: bootstrap servers or other voters; who has failed lately comes last."""
         others = [each for each in self.control.voters.voters if each.voter_id != self.node.voter_id]
         known = self.bootstrap or tuple(self.destination(NOBODY, each.listeners) for each in others if each.listeners)
         unanswered = [self._unanswered_at_ms.get((each.host, each.port), -1) for each in known]
