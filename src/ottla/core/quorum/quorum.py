@@ -235,10 +235,11 @@ class Quorum:
 
     @property
     def servers(self) -> tuple[Destination, ...]:
-        """Whom to ask for the leader: the bootstrap servers, or the other voters; of these, who answers if any does."""
+        """Whom to ask for the leader: bootstrap servers or other voters; who has failed lately comes last."""
         others = [each for each in self.control.voters.voters if each.voter_id != self.node.voter_id]
         known = self.bootstrap or tuple(self.destination(NOBODY, each.listeners) for each in others if each.listeners)
-        return tuple(each for each in known if self._requests.is_answered_by(each)) or known
+        failed_at = [self._requests.failed_at_ms(each) for each in known]
+        return tuple(each for each, at_ms in zip(known, failed_at, strict=True) if at_ms == min(failed_at))
 
     def is_self(self, voter: Voter) -> bool:
         return voter.is_node(*self.key)
@@ -693,8 +694,8 @@ class Quorum:
         if sent is None:
             return
         response = event.response if isinstance(event, Answered) else None
+        self._requests.note_answer(sent.to, self.now_ms, is_answered=response is not None)
         is_good = self._take_answer(sent.to, sent.request, response)
-        self._requests.note_answer(sent.to, is_answered=response is not None)
         if not is_good and sent.to.node_id == NOBODY:
             self.bootstrap_at_ms = self.now_ms + self.settings.bootstrap_backoff_ms
         elif is_good:

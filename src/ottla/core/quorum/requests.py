@@ -38,14 +38,14 @@ _NO_PAUSE = _Pause()
 class Requests:
     """Iterates over what is on its way."""
 
-    __slots__ = ("_last_id", "_pauses", "_sent", "_settings", "_unanswering")
+    __slots__ = ("_last_id", "_pauses", "_sent", "_settings", "_unanswered_at_ms")
 
     def __init__(self, settings: QuorumSettings) -> None:
         self._settings = settings
         self._sent: dict[int, Sent] = {}
         self._pauses: dict[Destination, _Pause] = {}
-        self._unanswering: set[tuple[str, int]] = set()
-        """Addresses of nodes that have not answered the last request."""
+        self._unanswered_at_ms: dict[tuple[str, int], int] = {}
+        """Addresses of nodes that have not answered the last request, and since when that is known."""
         self._last_id = 0
 
     def __iter__(self) -> Iterator[Sent]:
@@ -84,12 +84,12 @@ class Requests:
         """Until when a peer is left alone; it may be over."""
         return self._pauses.get(to, _NO_PAUSE).until_ms
 
-    def note_answer(self, to: Destination, *, is_answered: bool) -> None:
+    def note_answer(self, to: Destination, now_ms: int, *, is_answered: bool) -> None:
         if is_answered:
-            self._unanswering.discard((to.host, to.port))
+            self._unanswered_at_ms.pop((to.host, to.port), None)
         else:
-            self._unanswering.add((to.host, to.port))
+            self._unanswered_at_ms[to.host, to.port] = now_ms
 
-    def is_answered_by(self, to: Destination) -> bool:
-        """Whether the last request there was answered, or there was none."""
-        return (to.host, to.port) not in self._unanswering
+    def failed_at_ms(self, to: Destination) -> int:
+        """When the last request there was given up; -1 if it was answered, or there was none."""
+        return self._unanswered_at_ms.get((to.host, to.port), -1)
