@@ -66,6 +66,7 @@ class Faults:
     def begin(self) -> None:
         world = self._world
         self._weather()
+        world.refusals_are_told = True
         chance = world.random
         speed, fetch_bytes = chance.choice((1, 1, 4)), chance.choice((100, 100, 1 << 20))
         for node in world.nodes.values():

@@ -26,6 +26,7 @@ from ottla.core.quorum.events import (
     Start,
     StateNotStored,
     StateStored,
+    StoodStill,
     StoreState,
     Synced,
     Tick,
@@ -43,6 +44,7 @@ from simulation.quorum.virtual_log import Batch, LogDisk, VirtualLog, batches_of
 __all__ = ["LISTENER", "QuorumNode", "World"]
 
 LISTENER = "CONTROLLER"
+_GRACE_MS = 1_000
 
 
 class World(Protocol):
@@ -205,6 +207,7 @@ class QuorumNode:
         def go_on() -> None:
             if self.life == life and self.is_up:
                 late, self._late = self._late, []
+                self.step(StoodStill(_GRACE_MS))
                 for event in late:
                     self.step(event)
                 self.step(Tick())

@@ -114,6 +114,8 @@ class QuorumWorld:
         self.disk_delays_ms: dict[int, tuple[int, int]] = {}
         self.is_quiet = False
         """Whether fetches without news are left out of the trace."""
+        self.refusals_are_told = False
+        """Whether a node that is refused a connection takes the other process to be dead, without being told."""
         self._now_ms = 0
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._serial = count()
@@ -258,6 +260,10 @@ class QuorumWorld:
         node = self.nodes[token.sender]
         if target is not None and (target.node_id, token.sender) in self.links.cut:
             return
+        if node.life != token.life:
+            return
+        if self.refusals_are_told and target is not None and not target.is_up:
+            node.step(PeerGone(target.node_id))
         if node.life == token.life:
             node.step(NotAnswered(token.request_id))
 

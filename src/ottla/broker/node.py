@@ -2,9 +2,9 @@
 
 Start, in an order that does no harm when it fails half-way: bind the ports and lock the log directories; format empty
 directories; open them; read the metadata log; build the node; become leader of the quorum (quorum-state first) and
-register; load the partitions; unfence the broker; sync; serve. Stop: accept no more requests and answer those that
-came; give up leadership; close the logs; write the checkpoints; write the clean-shutdown markers, last; release the
-locks.
+register; load the partitions; unfence the broker; sync; serve. Stop: accept no more clients and answer what
+they asked; leave the cluster, then the quorum; close the logs; write the checkpoints; write the clean-shutdown markers,
+last; release the locks.
 
 No area of the broker imports this module. What an area needs of the others it names as Protocols of its own (`ports.py`
 in its folder), and a node implements all of them.
@@ -18,12 +18,13 @@ import logging
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from ottla.broker.config.node_config import ListenerConfig, NodeConfig, StartError
 from ottla.broker.config.settings import Settings
 from ottla.broker.controller.active_controller import ActiveController
 from ottla.broker.controller.broker_lifecycle import BrokerLifecycle
+from ottla.broker.controller.broker_watch import BrokerWatch
 from ottla.broker.controller.channel import ControllerChannel
 from ottla.broker.controller.deleted_topics import DeletedTopics
 from ottla.broker.controller.encoded_topics import EncodedTopics
@@ -82,6 +83,7 @@ from ottla.log.names import TopicPartition
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.batch import BatchView, split_batches
 from ottla.wire.index import MESSAGES
+from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest
 
 __all__ = ["Authorizer", "Node", "StartError"]
 
@@ -165,6 +167,7 @@ class Node:
 
         rules = Rules(config.static)
         self.image = loaded.image
+        self.metadata_error_count = len(loaded.replay.faults)
         self.settings = Settings(config, rules, self.image)
         self.encoded_topics = EncodedTopics(self.cooperative_tasks, clock)
         self.deleted_topics = DeletedTopics(clock)
@@ -196,7 +199,7 @@ class Node:
             self.cluster_id,
             quorum_settings(config),
             bootstrap=bootstrap_servers(config),
-            peers=RaftPeers(self._connect, self._peer_gone),
+            peers=RaftPeers(self._connect, self._peer_gone, config["controller.quorum.request.timeout.ms"] / 1000),
             clock=clock,
             loop=self.loop,
             offload=self.offload,
@@ -206,14 +209,23 @@ class Node:
         for batch in loaded.uncommitted:
             self.publisher.expect_batch(batch)
         self.controller = ActiveController(
-            self.raft, self.publisher, rules, controller_settings(config, self.cluster_id), clock, randomness.uuid
+            self.raft,
+            self.publisher,
+            self.cooperative_tasks,
+            rules,
+            controller_settings(config, self.cluster_id),
+            clock,
+            randomness.uuid,
         )
+        self.broker_watch = BrokerWatch(self.loop, self.controller, self._connect)
         self.remote_controller = RemoteController(self._controller_address, self._connect)
         self.controller_channel = ControllerChannel(
             self.loop, self.controller, self.remote_controller, self.publisher, self
         )
         self._active: asyncio.Future[None] = self.loop.create_future()
         """Done when this node has become the active controller."""
+        self._failure: asyncio.Future[str] = self.loop.create_future()
+        """Why the node cannot go on, if that is so before it serves."""
         self.broker_lifecycle = BrokerLifecycle(
             self.settings, storage, self.publisher, self.controller_channel, randomness.uuid
         )
@@ -395,10 +407,28 @@ class Node:
                 authorizer=authorizer,
                 dispatch=dispatch,
             )
-            await node._boot()
+            try:
+                await node._boot_unless_it_fails()
+            except BaseException:
+                await node.kill()
+                raise
             opened.pop_all()
         node._serve()
         return node
+
+    async def _boot_unless_it_fails(self) -> None:
+        """Boot; StartError as soon as it is clear that the node cannot go on."""
+        boot = self.loop.create_task(self._boot())
+        try:
+            either: tuple[asyncio.Future[Any], ...] = (boot, self._failure)
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            is_booted = boot.done()
+            boot.cancel()
+        if not is_booted:
+            raise StartError(self._failure.result())
+        self._failure.cancel()
+        boot.result()
 
     async def _boot(self) -> None:
         """Become leader of the quorum, register, load the partitions."""
@@ -460,6 +490,7 @@ class Node:
         add, logs, metadata = self.housekeeping.add, self.log_chores, self.metadata_chores
         first_ms = self.settings["log.initial.task.delay.ms"]
         add(self._period("broker.heartbeat.interval.ms"), metadata.heartbeat)
+        add(metadata.fencing_period_ms, metadata.fence)
         add(self._period("log.flush.offset.checkpoint.interval.ms"), logs.write_recovery_points, first_ms)
         add(self._period("replica.high.watermark.checkpoint.interval.ms"), logs.write_high_watermarks)
         add(self._period("log.retention.check.interval.ms"), logs.apply_retention, first_ms)
@@ -503,8 +534,9 @@ class Node:
             self._share.disconnected(connection)
         if self._telemetry is not None:
             self._telemetry.disconnected(connection)
+        self.broker_watch.connection_closed(connection)
         self.listeners[connection.peer.listener].forget(connection)
-        if self._drained is not None and not any(listener.connections for listener in self.listeners.values()):
+        if self._drained is not None and not any(listener.connections for listener in self._client_listeners):
             self._drained.cancel()
 
     def authorize(
@@ -517,6 +549,8 @@ class Node:
         """Pass a request (or `body` in its place) to the controller; the reply comes when its records are committed."""
         later = DelayedResponse()
         is_for_controllers = request.connection.peer.listener in self.controller_listeners
+        if isinstance(request.body, BrokerHeartbeatRequest) and self.controller.is_active:
+            self.broker_watch.heard(request.body.broker_id, request.body.broker_epoch, request.connection)
         send = self.controller_channel.serve if is_for_controllers else self.controller_channel.send
         send(request.body if body is None else body, request.version, later.complete, client=request)
         return later
@@ -558,17 +592,18 @@ class Node:
         """A log directory has failed. The others go on, if the metadata is in one of them."""
         if self.storage.metadata.is_offline or all(each.is_offline for each in self.storage.directories):
             self.fail(f"{directory.path} has failed, and without it the node cannot go on: {directory.storage.failure}")
-        else:
+        elif self.config.is_broker:
             self.loop.call_soon(self.broker_lifecycle.stay)
 
     def _samples(self) -> Iterator[Sample]:
         """What the metrics page shows beside the request counts."""
         from ottla.broker.share.state_samples import state_samples
         from ottla.broker.telemetry import samples
+        from ottla.broker.telemetry.metadata_samples import metadata_samples
 
         yield from samples.traffic_samples(self.replicas)
         yield from samples.partition_samples(self.replicas)
-        yield from samples.cluster_samples(self.image, self.raft.quorum)
+        yield from metadata_samples(self)
         yield from samples.coordinator_samples(self.coordinators)
         if self._share is not None:
             yield from self._share.samples()
@@ -621,6 +656,7 @@ class Node:
         first = first_records(self.config, self.disk, self.storage.metadata)
         is_new = self.config.is_broker and self.broker_lifecycle.broker_epoch < 0
         self.controller.activate(first, own_broker_id=self.node_id if is_new else None)
+        self.broker_watch.begin(each for each in self.image.brokers.values() if each.broker_id != self.node_id)
         if not self._active.done():
             self._active.set_result(None)
         self.controller_channel.controller_changed()
@@ -630,10 +666,20 @@ class Node:
         leader = self.raft.leader
         return None if leader is None else Address(leader.host, leader.port)
 
-    def _connect(self, address: Address, told: Callable[[PeerEvent], None] = lambda event: None) -> PeerConnection:
+    def _connect(
+        self, address: Address, told: Callable[[PeerEvent], None] = lambda event: None, timeout_s: float | None = None
+    ) -> PeerConnection:
         """A connection to another node; what is learned about it is told."""
+        if timeout_s is None:
+            timeout_s = self.config["controller.quorum.request.timeout.ms"] / 1000
         return PeerConnection(
-            self.loop, address, str(self.node_id), randomness=self.randomness, told=told, dial=self._dial
+            self.loop,
+            address,
+            str(self.node_id),
+            randomness=self.randomness,
+            told=told,
+            dial=self._dial,
+            timeout_s=timeout_s,
         )
 
     def _peer_gone(self, node_id: int) -> None:
@@ -644,12 +690,13 @@ class Node:
         """The quorum has another leader, or none."""
         if self.controller.is_active and not self.raft.is_leader:
             self.controller.resign()
+            self.broker_watch.end()
         self.controller_channel.controller_changed()
 
     def failed(self, reason: str) -> None:
         """The metadata log cannot be written."""
-        if not self._active.done():
-            self._active.set_exception(StartError(reason))
+        if not self._failure.done():
+            self._failure.set_result(reason)
         self.fail(reason)
 
     # --- following the metadata log -----------------------------------------------------------------------------------
@@ -705,8 +752,9 @@ class Node:
     # --- stopping -----------------------------------------------------------------------------------------------------
 
     async def stop(self) -> None:
-        """Stop cleanly."""
+        """Stop cleanly. Other controllers can speak to this one until it has left the cluster and the quorum."""
         self.is_serving = False
+        self.broker_watch.end()
         await self._drain()
         if self.descriptions is not None:
             await self.descriptions.close()
@@ -715,6 +763,8 @@ class Node:
             if self.config.is_broker:
                 await self.broker_lifecycle.leave()
             await self.raft.resign()
+        for listener in self.listeners.values():
+            listener.close()
         self._end_background()
         self.offload.finish_all()
         if self.storage.metadata.is_offline:
@@ -738,21 +788,28 @@ class Node:
         if self._share is not None:
             self._share.close()
         self.cooperative_tasks.close()
+        self.broker_watch.end()
         self.controller_channel.close()
         self._pages.close()
 
     async def _drain(self) -> None:
-        for listener in self.listeners.values():
+        """Answer what clients have asked, and close their connections."""
+        listeners = self._client_listeners
+        for listener in listeners:
             listener.stop_accepting()
         self.purgatory.close()
         self.coordinators.stop()
-        for listener in self.listeners.values():
+        for listener in listeners:
             listener.drain()
-        if any(listener.connections for listener in self.listeners.values()):
+        if any(listener.connections for listener in listeners):
             self._drained = self.loop.create_future()
             await asyncio.wait([self._drained], timeout=DRAIN_MAX_SECONDS)
-        for listener in self.listeners.values():
+        for listener in listeners:
             listener.close()
+
+    @property
+    def _client_listeners(self) -> list[Listener]:
+        return [listener for name, listener in self.listeners.items() if name not in self.controller_listeners]
 
     def _close_logs(self) -> None:
         self.replicas.write_staged()

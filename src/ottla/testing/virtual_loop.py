@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ottla.testing.clock import WALL_START_MS
 
-__all__ = ["InlineOffload", "LoopClock", "VirtualLoop", "VirtualSocket"]
+__all__ = ["InlineOffload", "LoopClock", "VirtualLoop", "VirtualSocket", "watch_socket"]
 
 _CLOSED: Final = -1
 _BUFFER_BYTES: Final = 1 << 20
@@ -60,6 +60,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         return self._now_s
 
+    def stand_still(self, seconds: float) -> None:
+        """Time passes, and nothing runs meanwhile: the machine was too busy."""
+        self._now_s += seconds
+
     def select(self, timeout: float | None) -> list[asyncio.Handle]:
         """What is ready; if nothing is, time passes until the next timer."""
         ready = [handle for number, handle in self._readers.items() if self._sockets[number].is_readable]
@@ -80,16 +84,16 @@ class VirtualLoop(asyncio.BaseEventLoop):
     # --- sockets ------------------------------------------------------------------------------------------------------
 
     def add_reader(self, fd: int, callback: Callable[..., Any], *args: object) -> None:  # type: ignore[override]
-        self._readers[fd] = asyncio.Handle(callback, args, self)
+        watch_socket(self._readers, fd, asyncio.Handle(callback, args, self))
 
     def remove_reader(self, fd: int) -> bool:  # type: ignore[override]
-        return self._readers.pop(fd, None) is not None
+        return watch_socket(self._readers, fd, None)
 
     def add_writer(self, fd: int, callback: Callable[..., Any], *args: object) -> None:  # type: ignore[override]
-        self._writers[fd] = asyncio.Handle(callback, args, self)
+        watch_socket(self._writers, fd, asyncio.Handle(callback, args, self))
 
     def remove_writer(self, fd: int) -> bool:  # type: ignore[override]
-        return self._writers.pop(fd, None) is not None
+        return watch_socket(self._writers, fd, None)
 
     def bind(self, host: str, port: int, backlog: int = 0) -> Any:  # noqa: ANN401 - stands for a socket
         """A listening socket, as `ottla.broker.network.listener.bind` gives one."""
@@ -127,6 +131,16 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._sockets.pop(sock.fileno(), None)
         if self._listening.get(sock.address[1]) is sock:
             del self._listening[sock.address[1]]
+
+
+def watch_socket(handles: dict[int, asyncio.Handle], fd: int, handle: asyncio.Handle | None) -> bool:
+    """Watch a socket with another handle, or none; the former one does not run any more, even if it is due."""
+    former = handles.pop(fd, None)
+    if former is not None:
+        former.cancel()
+    if handle is not None:
+        handles[fd] = handle
+    return former is not None
 
 
 class VirtualSocket:

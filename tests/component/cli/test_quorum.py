@@ -75,17 +75,30 @@ def test_a_status(capsys: Capture):
         assert run(["quorum", "status", "--bootstrap-server", cluster.bootstrap_servers]) == 0
         assert capsys.readouterr().out == (
             "leader 3  epoch 8  high watermark 95   voters 1/2 healthy (majority 2, margin -1)   "
-            "node 4 behind 10 records\n"
+            "node 4 behind 10 records   high watermark held back by node 4\n"
         )
         assert run(["quorum", "status", "--json", "--bootstrap-server", cluster.bootstrap_servers]) == 0
         shown = json.loads(capsys.readouterr().out)
         assert (shown["healthyVoters"], shown["majority"], shown["margin"]) == ([3], 2, -1)
+        assert shown["highWatermarkHeldBackBy"] == [4]
 
 
 def test_voters_alone(capsys: Capture):
     with fake_cluster(DescribeQuorum=answer()) as cluster:
         assert run(["quorum", "voters", "--json", "--bootstrap-server", cluster.bootstrap_servers]) == 0
         assert [each["nodeId"] for each in json.loads(capsys.readouterr().out)] == [3, 4]
+
+
+def test_voters_and_elections_are_watched(capsys: Capture):
+    with fake_cluster(DescribeQuorum=answer()) as cluster:
+        words = ["--watch", "10ms", "--count", "2", "--bootstrap-server", cluster.bootstrap_servers]
+        assert run(["quorum", "voters", *words]) == 0
+        shown = capsys.readouterr().out.splitlines()
+        assert [line.split("   ")[-1] for line in shown if line.startswith("leader 3")] == ["elections seen: 0"] * 2
+        assert sum(line.startswith("NODE") for line in shown) == 2
+        assert run(["quorum", "status", "--json", *words]) == 0
+        looks = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert [each["electionsSeen"] for each in looks] == [0, 0]
 
 
 @pytest.fixture

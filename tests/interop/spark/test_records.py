@@ -16,7 +16,6 @@ from ottla.client.metadata import TopicPartition
 from ottla.spark import explain_error
 from ottla.wire import uuid_text
 from ottla.wire.types.describe_transactions import DescribeTransactionsRequest
-from tests.interop.node.brokers import OTTLA
 from tests.interop.spark.conftest import Broker, new_broker
 from tests.interop.spark.group_history import (
     CLASSIC,
@@ -282,11 +281,8 @@ def test_the_metadata_log_gives_the_brokers_own_describe(files: Tables, cluster:
     assert files.rows("LeaderChange")[0]["LeaderId"] == 1
 
 
-def test_controllers_show_their_log_where_they_do(spark: Any, kind: str, files: Tables, cluster: Cluster):
+def test_controllers_show_their_log(spark: Any, files: Tables, cluster: Cluster):
     network = Tables(spark, cluster.broker, NETWORK)
-    if kind == OTTLA:
-        assert "read its files by path" in network.refusal("Topic")
-        return
     for record in ("Topic", "Partition", "LeaderChange", "Voters"):
         assert keyed(network.rows(record)) == keyed(files.rows(record))
     for record, key in (("Topic", "Name"), ("Partition", "LeaderEpoch"), ("Voters", "Version")):

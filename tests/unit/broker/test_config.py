@@ -77,6 +77,8 @@ def test_a_later_place_counts_more_than_an_earlier_one():
             "set controller.quorum.bootstrap.servers",
         ),
         ({"controller.quorum.voters": "localhost:9093"}, "is not of the form id@host:port"),
+        ({"controller.quorum.voters": "1@one:9093,2@two:9093,1@two:9093"}, "has node 1 twice"),
+        ({"controller.quorum.voters": "2@two:9093,3@three:9093"}, "this is controller 1, which"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(settings: dict[str, str], complaint: str):

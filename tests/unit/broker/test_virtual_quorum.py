@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import random
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -10,7 +11,10 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+import pytest
+
 from ottla.broker.config.node_config import NodeConfig
+from ottla.broker.controller.metadata_replay import MetadataLogError
 from ottla.broker.loop.randomness import Randomness
 from ottla.broker.node import Node
 from ottla.broker.replicas.formatter import format_directories
@@ -21,7 +25,14 @@ from ottla.testing.disk import VirtualDisk
 from ottla.testing.virtual_loop import InlineOffload, VirtualLoop, VirtualSocket
 from ottla.wire import uuid_text
 from ottla.wire.errors import ErrorCode
-from ottla.wire.types import AddRaftVoterRequest, DescribeClusterRequest, DescribeQuorumRequest, UpdateFeaturesRequest
+from ottla.wire.types import (
+    AddRaftVoterRequest,
+    DescribeClusterRequest,
+    DescribeQuorumRequest,
+    InitProducerIdRequest,
+    MetadataRequest,
+    UpdateFeaturesRequest,
+)
 from tests.unit.broker.virtual_node import Client, create_topic, produce_to, run
 
 NODES = (1, 2, 3)
@@ -31,7 +42,7 @@ STATIC_VOTERS = ",".join(f"{number}@127.0.0.1:9{number}93" for number in NODES)
 CLUSTER_ID = "b3R0bGEtdGVzdC0wMDAwMQ"
 
 
-def config_of(node_id: int, roles: str, **settings: str) -> NodeConfig:
+def config_of(node_id: int, roles: str, settings: Mapping[str, str] = MappingProxyType({})) -> NodeConfig:
     listeners = {"broker": f"PLAINTEXT://127.0.0.1:9{node_id}92", "controller": f"CONTROLLER://127.0.0.1:9{node_id}93"}
     return NodeConfig(
         {
@@ -41,8 +52,9 @@ def config_of(node_id: int, roles: str, **settings: str) -> NodeConfig:
             "controller.listener.names": "CONTROLLER",
             "controller.quorum.bootstrap.servers": ",".join(f"127.0.0.1:9{each}93" for each in NODES),
             "log.dirs": f"/data{node_id}",
+            **settings,
         },
-        settings,
+        {},
     )
 
 
@@ -54,23 +66,28 @@ class Cluster:
         loop: VirtualLoop,
         roles: dict[int, str],
         static_levels: Mapping[str, int] | None = None,
-        voters: Sequence[int] = NODES,
+        voters: Sequence[int] | None = None,
     ) -> None:
         """With levels of features, they are those of a cluster whose voters are in the settings."""
         self.loop = loop
+        self._static_levels = static_levels
         settings = {"controller.quorum.voters": STATIC_VOTERS} if static_levels is not None else {}
-        self.configs = {number: config_of(number, role, **settings) for number, role in roles.items()}
+        self.configs = {number: config_of(number, role, settings) for number, role in roles.items()}
         self.disks = {number: VirtualDisk() for number in roles}
+        self.voters = voters or [number for number, role in roles.items() if "controller" in role]
         self.nodes: dict[int, Node] = {}
         self._links: dict[frozenset[int], list[VirtualSocket]] = {}
         self._cut: set[frozenset[int]] = set()
-        entries = ",".join(f"{number}@127.0.0.1:9{number}93:{uuid_text(bytes([number] * 16))}" for number in voters)
-        first_voters = read_initial_controllers(entries, "CONTROLLER")
-        for number, disk in self.disks.items():
-            first: dict[str, Any] = {"voters": first_voters if number in voters else VoterSet()}
-            if static_levels is not None:
-                first = {"levels": levels_for_format(static_levels, is_dynamic_quorum=False)}
-            format_directories(disk, self.configs[number], 0, cluster_id=CLUSTER_ID, **first)
+        for number in roles:
+            self.format(number)
+
+    def format(self, number: int) -> None:
+        entries = ",".join(f"{each}@127.0.0.1:9{each}93:{uuid_text(bytes([each] * 16))}" for each in self.voters)
+        voters = read_initial_controllers(entries, "CONTROLLER")
+        first: dict[str, Any] = {"voters": voters if number in self.voters else VoterSet()}
+        if self._static_levels is not None:
+            first = {"levels": levels_for_format(self._static_levels, is_dynamic_quorum=False)}
+        format_directories(self.disks[number], self.configs[number], 0, cluster_id=CLUSTER_ID, **first)
 
     async def start(self, *numbers: int) -> None:
         started = await asyncio.gather(*(self._start(number) for number in numbers))
@@ -155,6 +172,201 @@ def test_three_nodes_elect_one_leader_and_know_each_other() -> None:
     run(scenario)
 
 
+def test_a_start_does_not_wait_for_an_election_timeout() -> None:
+    """The voters that are there first elect a leader; nobody waits for a silence that cannot end."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop):
+            assert loop.time() < 0.5
+
+    run(scenario)
+
+
+def test_two_voters_that_see_each_other_do_not_wait_for_the_third() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        it = Cluster(loop, dict(COMBINED))
+        first = loop.create_task(it.start(1))
+        await asyncio.sleep(30)
+        assert not first.done(), "one voter of three is no majority"
+        began = loop.time()
+        await it.start(3)
+        await first
+        assert loop.time() - began < 0.5
+        await asyncio.gather(*(node.stop() for node in it.nodes.values()))
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("stop", ["kill", "stop"])
+def test_nodes_that_start_again_do_not_wait_for_the_leader_of_their_last_life(stop: str) -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            await asyncio.gather(*(getattr(it, stop)(number) for number in NODES))
+            await asyncio.sleep(60)
+            began = loop.time()
+            await it.start(*NODES)
+            assert loop.time() - began < 2
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("of_leader", [True, False])
+def test_a_killed_node_that_starts_again_at_once_does_not_wait_for_its_former_session(of_leader: bool) -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            await asyncio.sleep(5)
+            number = next(each for each in NODES if (each in it.leaders) is of_leader)
+            await it.kill(number)
+            began = loop.time()
+            await it.start(number)
+            assert loop.time() - began < 2
+            await asyncio.sleep(1)
+            for node in it.nodes.values():
+                assert {each.broker_id for each in node.image.brokers.values() if not each.fenced} == set(NODES)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("of_leader", [True, False])
+def test_a_killed_node_is_fenced_as_soon_as_nobody_listens_there(of_leader: bool) -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            await asyncio.sleep(5)
+            number = next(each for each in NODES if (each in it.leaders) is of_leader)
+            await it.kill(number)
+            await asyncio.sleep(1)
+            for node in it.nodes.values():
+                assert node.image.brokers[number].fenced
+
+    run(scenario)
+
+
+def test_a_node_that_is_only_cut_off_keeps_its_session() -> None:
+    """Nobody refuses a connection, so silence counts as long as in Kafka."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            await asyncio.sleep(5)
+            (leader,) = it.leaders
+            number = next(each for each in NODES if each != leader)
+            it.cut(number, *(each for each in NODES if each != number))
+            await asyncio.sleep(6)
+            assert not it.nodes[leader].image.brokers[number].fenced
+            await asyncio.sleep(6)
+            assert it.nodes[leader].image.brokers[number].fenced
+            epoch = it.nodes[number].broker_lifecycle.broker_epoch
+            it.heal()
+            await asyncio.sleep(10)
+            (leader,) = it.leaders
+            broker = it.nodes[leader].image.brokers[number]
+            assert (broker.fenced, broker.epoch) == (False, epoch), "it is the same process"
+
+    run(scenario)
+
+
+def test_a_node_that_stops_is_fenced_and_comes_back_as_one_that_stopped_in_order() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            await asyncio.sleep(3)
+            (leader,) = it.leaders
+            number = next(each for each in NODES if each != leader)
+            epoch = it.nodes[number].broker_lifecycle.broker_epoch
+            await it.stop(number)
+            assert it.nodes[leader].image.brokers[number].fenced
+            began = loop.time()
+            await it.start(number)
+            assert loop.time() - began < 1
+            assert it.nodes[number].storage.previous_broker_epoch == epoch
+            assert not it.nodes[leader].image.brokers[number].fenced
+
+    run(scenario)
+
+
+def test_five_voters_bear_the_loss_of_two() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, dict.fromkeys((1, 2, 3, 4, 5), "broker,controller")) as it:
+            await it.client(1).ask(create_topic("all"), 7)
+            lost = [it.leaders[0], next(each for each in it.nodes if each not in it.leaders)]
+            for number in lost:
+                await it.kill(number)
+            some = next(iter(it.nodes))
+            (created,) = (await it.client(some).ask(create_topic("three"), 7)).topics
+            assert created.error_code == 0
+            third = next(each for each in it.nodes if each != some)
+            await it.kill(third)
+            await asyncio.sleep(10)
+            assert it.leaders == []
+            creating = loop.create_task(it.client(some).ask(create_topic("two"), 7))
+            await asyncio.sleep(5)
+            assert not creating.done(), "two of five commit nothing"
+            topics = (await it.client(some).ask(MetadataRequest(None), 12)).topics
+            assert {topic.name for topic in topics} == {"all", "three"}, "what is known is told all the same"
+            await it.start(third)
+            (created,) = (await creating).topics
+            assert created.error_code == 0
+
+    run(scenario)
+
+
+def test_producer_ids_are_unique_whoever_leads() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            given: list[int] = []
+
+            async def take(number: int, count: int) -> None:
+                client = it.client(number)
+                for _ in range(count):
+                    answer = await client.ask(InitProducerIdRequest(None, 60_000), 5)
+                    assert answer.error_code == 0
+                    given.append(answer.producer_id)
+
+            (first,) = it.leaders
+            others = [each for each in NODES if each != first]
+            await asyncio.gather(*(take(each, 600) for each in others))
+            await it.kill(first)
+            await asyncio.gather(*(take(each, 650) for each in others))
+            assert len(set(given)) == len(given) == 2500
+            assert it.leaders != [first]
+
+    run(scenario)
+
+
+def test_a_leader_whose_disk_is_full_gives_up_and_the_others_go_on() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            (old,) = it.leaders
+            disk = it.disks[old]
+            disk.capacity_bytes = 0
+            others = [each for each in NODES if each != old]
+            (created,) = (await it.client(others[0]).ask(create_topic("orders"), 7)).topics
+            assert created.error_code == 0
+            (new,) = it.leaders
+            assert new != old
+            assert it.nodes[old].raft.quorum.has_failed
+            disk.capacity_bytes = None
+            await it.kill(old)
+            await it.start(old)
+            await asyncio.sleep(1)
+            assert it.nodes[old].image.topic("orders") is not None
+
+    run(scenario)
+
+
+def test_a_second_process_with_the_id_of_a_broker_that_lives_is_refused() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, APART) as it:
+            await asyncio.sleep(5)
+            it.configs[7] = config_of(4, "broker", {"listeners": "PLAINTEXT://127.0.0.1:9792"})
+            it.disks[7] = VirtualDisk()
+            it.format(7)
+            with pytest.raises(MetadataLogError, match="DUPLICATE_BROKER_REGISTRATION"):
+                await it.start(7)
+            for node in it.nodes.values():
+                assert not node.image.brokers[4].fenced
+
+    run(scenario)
+
+
 def test_a_topic_that_any_node_creates_is_known_to_all() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         async with cluster(loop) as it:
@@ -190,6 +402,23 @@ def test_the_cluster_goes_on_when_its_leader_is_killed() -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize("seconds", [1, 2.5, 20])
+def test_a_machine_that_stands_still_holds_no_election(seconds: float) -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            await asyncio.sleep(3)
+            (leader,) = it.leaders
+            epoch = it.nodes[leader].raft.quorum.epoch
+            for _ in range(5):
+                loop.stand_still(seconds)
+                await asyncio.sleep(0.3)
+            await asyncio.sleep(5)
+            assert it.leaders == [leader]
+            assert it.nodes[leader].raft.quorum.epoch == epoch
+
+    run(scenario)
+
+
 def test_a_leader_that_stops_hands_over() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         async with cluster(loop) as it:
@@ -221,6 +450,19 @@ async def start_behind_a_snapshot(it: Cluster, away: int) -> tuple[Node, Node]:
     return node, it.nodes[away]
 
 
+def test_a_leader_that_stops_leaves_the_cluster_before_it_hands_over() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            (first,) = it.leaders
+            epoch = it.nodes[first].raft.quorum.epoch
+            await it.stop(first)
+            fenced = [node for node in it.nodes.values() if node.image.brokers[first].fenced]
+            assert fenced, "nobody can have been told in another epoch yet"
+            assert fenced[0].image.last_epoch == epoch
+
+    run(scenario)
+
+
 def test_a_node_that_was_away_for_long_loads_a_snapshot() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         async with cluster(loop) as it:
@@ -238,7 +480,7 @@ def test_pieces_of_snapshots_and_of_the_log_are_as_large_as_the_settings_say() -
         async with cluster(loop) as it:
             away = next(number for number in NODES if number not in it.leaders)
             sizes = {"controller.quorum.fetch.snapshot.max.bytes": "100", "controller.quorum.fetch.max.bytes": "90"}
-            it.configs[away] = config_of(away, "broker,controller", **sizes)
+            it.configs[away] = config_of(away, "broker,controller", sizes)
             leader, follower = await start_behind_a_snapshot(it, away)
             assert follower.image == leader.image
             settings = follower.raft.quorum.settings
@@ -346,6 +588,28 @@ def test_what_a_leader_without_followers_has_decided_counts_for_nobody() -> None
     run(scenario)
 
 
+def test_brokers_whose_leader_falls_silent_stay_unfenced() -> None:
+    """Their heartbeats are on the way to it, and must reach the next leader before their sessions end."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            (first,) = it.leaders
+            others = [number for number in NODES if number != first]
+            await asyncio.sleep(3)
+            it.cut(first, *others)
+            for _ in range(200):
+                await asyncio.sleep(0.1)
+                for number in others:
+                    brokers = it.nodes[number].image.brokers
+                    assert not any(brokers[other].fenced for other in others)
+            assert it.nodes[others[0]].image.brokers[first].fenced
+            it.heal()
+            await asyncio.sleep(5)
+            assert not any(broker.fenced for node in it.nodes.values() for broker in node.image.brokers.values())
+
+    run(scenario)
+
+
 def upgrade(feature: str, level: int, *, validate_only: bool = False) -> UpdateFeaturesRequest:
     update = UpdateFeaturesRequest.FeatureUpdateKey(feature, level, upgrade_type=1)
     return UpdateFeaturesRequest(5000, (update,), validate_only)
@@ -389,6 +653,29 @@ def test_controllers_register_when_the_metadata_version_allows_it() -> None:
             await asyncio.sleep(1)
             for node in it.nodes.values():
                 assert set(node.image.controllers) == set(NODES)
+
+    run(scenario)
+
+
+def test_a_controller_whose_log_directory_fails_does_not_become_a_broker() -> None:
+    class FailingDisk(VirtualDisk):
+        def count(self, what: str, path: str) -> None:
+            if path.startswith("/data1b/") and "-checkpoint" in path:
+                raise OSError(errno.EIO, "Input/output error", path)
+            super().count(what, path)
+
+    async def scenario(loop: VirtualLoop) -> None:
+        it = Cluster(loop, dict(APART))
+        values = {**it.configs[1].static, "log.dirs": "/data1,/data1b"}
+        it.configs[1] = NodeConfig(values, {})
+        it.disks[1] = FailingDisk()
+        it.format(1)
+        await it.start(*APART)
+        await asyncio.sleep(20)
+        assert it.nodes[1].storage.directories[1].is_offline
+        for node in it.nodes.values():
+            assert set(node.image.brokers) == {4, 5}
+        await asyncio.gather(*(node.stop() for node in it.nodes.values()))
 
     run(scenario)
 

@@ -174,6 +174,7 @@ class NodeConfig:
             raise ConfigError("listeners has none for clients: all of them are in controller.listener.names")
         if not self.is_broker and for_clients:
             raise ConfigError(f"listeners has {min(for_clients)}, but a node that is only a controller has no clients")
+        self._check_voters()
         if not self.is_controller and not (self.voters or self.bootstrap_servers):
             raise ConfigError(
                 "a node that is only a broker must know its controllers: set controller.quorum.bootstrap.servers"
@@ -184,6 +185,17 @@ class NodeConfig:
             key = broker_defs()[name]
             self._values[name] = key.parse(self.static.get(name, key.default))
         return self._values[name]
+
+    def _check_voters(self) -> None:
+        ids = [entry.partition("@")[0] for entry in self["controller.quorum.voters"]]
+        twice = next((each for each in ids if ids.count(each) > 1), None)
+        if twice is not None:
+            raise ConfigError(f"controller.quorum.voters has node {twice} twice")
+        if ids and self.is_controller and self.node_id not in self.voters:
+            raise ConfigError(
+                f"this is controller {self.node_id}, which controller.quorum.voters does not have: "
+                f"set node.id or controller.quorum.voters right"
+            )
 
     # --- identity and directories
 

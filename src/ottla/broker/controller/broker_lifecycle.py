@@ -71,14 +71,16 @@ class BrokerLifecycle:
         """
         request = self._controller_registration(listeners)
         reply = await self._register(request, 0)
-        if reply.error_code != ErrorCode.UNSUPPORTED_VERSION:
-            _check(reply.error_code, "controller")
+        is_too_early = self._image.metadata_version < CONTROLLER_REGISTRATION_FROM
+        if reply.error_code != ErrorCode.UNSUPPORTED_VERSION or not is_too_early:
+            self._check(reply.error_code, "controller")
             return
-        send = partial(self._channel.send, request, 0, lambda reply: None)
-        self._publisher.when(
-            lambda: self._image.metadata_version >= CONTROLLER_REGISTRATION_FROM,
-            partial(asyncio.get_running_loop().call_soon, send),
-        )
+        loop = asyncio.get_running_loop()
+
+        def send_soon() -> None:
+            loop.call_soon(partial(self._channel.send, request, 0, lambda reply: None))
+
+        self._publisher.when(lambda: self._image.metadata_version >= CONTROLLER_REGISTRATION_FROM, send_soon)
 
     async def register(self, listeners: Sequence[ListenerConfig]) -> None:
         """Register the node as broker, and read the metadata up to there.
@@ -87,7 +89,7 @@ class BrokerLifecycle:
         """
         self._listeners = tuple(listeners)
         reply = await self._register(self._broker_registration(), _REGISTRATION_VERSION)
-        _check(reply.error_code, "broker")
+        self._check(reply.error_code, "broker")
         self.broker_epoch = reply.broker_epoch
         read = asyncio.get_running_loop().create_future()
         self._publisher.when(lambda: self._is_registered, lambda: read.set_result(None))
@@ -102,6 +104,21 @@ class BrokerLifecycle:
             if reply.error_code not in _PASSING or loop.time() >= until:
                 return reply
             await asyncio.sleep(_REGISTRATION_PAUSE_SECONDS)
+
+    def _check(self, code: int, role: str) -> None:
+        if not code:
+            return
+        reason = f"the {role} cannot be registered: {ErrorCode(code).name}"
+        if code == ErrorCode.UNSUPPORTED_VERSION:
+            ranges = dict(self._features())
+            misfits = [
+                f"{name} is at level {level}, and this node supports {low} to {high}"
+                for name, level in self._image.features.items()
+                for low, high in [ranges.get(name, (0, 0))]
+                if not low <= level <= high
+            ]
+            reason = f"{reason} ({'; '.join(misfits)})" if misfits else reason
+        raise MetadataLogError(reason)
 
     @property
     def _is_registered(self) -> bool:
@@ -139,7 +156,9 @@ class BrokerLifecycle:
             return
         self.is_waiting = True
         if self.broker_id in self._image.brokers:
-            self._channel.send(self._heartbeat(), _HEARTBEAT_VERSION, self._replied)
+            # Given up early, it is sent again on another connection before the session ends.
+            patience_ms = self._config["broker.session.timeout.ms"] // 2
+            self._channel.send(self._heartbeat(), _HEARTBEAT_VERSION, self._replied, timeout_ms=patience_ms)
         else:
             log.warning("broker %d was unregistered while it lives, and registers again", self.broker_id)
             self._channel.send(self._broker_registration(), _REGISTRATION_VERSION, self._registered_again)
@@ -201,11 +220,6 @@ class BrokerLifecycle:
                     if reply.should_shut_down or reply.error_code:
                         return
                     await asyncio.sleep(_SHUTDOWN_PAUSE_SECONDS)
-
-
-def _check(code: int, role: str) -> None:
-    if code:
-        raise MetadataLogError(f"the {role} cannot be registered: {ErrorCode(code).name}")
 
 
 def _ids(directories: Iterable[LogDirectory]) -> tuple[bytes, ...]:

@@ -60,7 +60,7 @@ class MetadataPublisher:
 
     def __init__(self, image: MetadataImage, tasks: CooperativeTasks, follower: ImageFollower) -> None:
         self.image = image
-        self.tasks = tasks
+        self._tasks = tasks
         self._follower = follower
         self._steps: deque[_Batch | _Snapshot] = deque()
         self._committed = image.last_offset + 1
@@ -134,7 +134,7 @@ class MetadataPublisher:
 
     def _begin(self, step: Generator[None, None, None]) -> None:
         self._is_busy = True
-        self.tasks.add("metadata", step, is_urgent=True)
+        self._tasks.add("metadata", step, is_urgent=True)
 
     def _replace(self, image: MetadataImage) -> Generator[None, None, None]:
         image.take_changes()  # of an empty image that has read the snapshot

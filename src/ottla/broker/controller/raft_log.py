@@ -3,6 +3,9 @@
 An event goes into `Quorum`. The writes that a step asks for are done in their order, syncs in a thread, and their ends
 are the next events; then the messages of the step leave. One event is worked on at a time. One sync runs at a time;
 what is appended meanwhile goes with the next.
+
+A process that comes late to a deadline has stood still. Then the silence of the others does not count yet: what they
+have sent lies in the sockets, or they stood still as well.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ottla.broker.controller.metadata_load import LoadedMetadata
+from ottla.broker.controller.raft_counts import RaftCounts
 from ottla.broker.controller.replicated_log import MetadataLog
 from ottla.broker.loop.clock import Clock
 from ottla.broker.loop.offload import Job, Offload
@@ -40,6 +44,7 @@ from ottla.core.quorum.events import (
     Start,
     StateNotStored,
     StateStored,
+    StoodStill,
     Stop,
     StoreState,
     Synced,
@@ -49,25 +54,33 @@ from ottla.core.quorum.events import (
     Write,
 )
 from ottla.core.quorum.quorum import Quorum
+from ottla.core.quorum.states import State
 from ottla.core.quorum.stored import FILE_NAME as QUORUM_STATE
+from ottla.core.quorum.stored import NOBODY
 from ottla.core.quorum.voters import Voter
 from ottla.log.disk import read_all, replace_file
 from ottla.log.errors import StorageError
 from ottla.log.flush import Flush
 from ottla.log.producer_state import Origin
 from ottla.log.retention import apply_retention
+from ottla.wire import uuid_text
+from ottla.wire.batch import BatchView, split_batches
+from ottla.wire.errors import ErrorCode
 from ottla.wire.types.control_records import KRaftVersionRecord
 
 if TYPE_CHECKING:
     from ottla.core.metadata.image import MetadataImage
     from ottla.core.quorum.voters import Listener
-    from ottla.wire.reject import Reject
 
-__all__ = ["RaftListener", "RaftLog", "RaftPeers"]
+__all__ = ["RaftListener", "RaftLog", "RaftTransport"]
 
 log = logging.getLogger(__name__)
 
 RESIGN_SECONDS: Final = 2.0
+LATE_MS: Final = 200
+"""Whoever is so late for a deadline has stood still, and not waited."""
+GRACE_MS: Final = 1000
+"""How long the others have to be heard of then."""
 
 
 class RaftListener(Protocol):
@@ -92,11 +105,14 @@ class RaftListener(Protocol):
         """The log cannot be written."""
 
 
-class RaftPeers(Protocol):
-    """The connections to other voters."""
+class RaftTransport(Protocol):
+    """How requests reach other voters."""
 
     def send(self, to: Destination, request: Any, done: Callable[[Any], None]) -> None:  # noqa: ANN401
         """Send a request; `done` gets the response, or None if there is none."""
+
+    def found(self, node_id: int) -> None:
+        """A node leads, so it is there, whatever became of earlier requests to it."""
 
     def close(self) -> None: ...
 
@@ -112,7 +128,7 @@ class RaftLog:
         settings: QuorumSettings,
         *,
         bootstrap: Sequence[Destination],
-        peers: RaftPeers,
+        peers: RaftTransport,
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
         offload: Offload,
@@ -121,8 +137,9 @@ class RaftLog:
         self.directory = loaded.directory
         self.partition = loaded.partition
         self.snapshots = loaded.snapshots
-        self.last_timestamp_ms = loaded.replay.last_timestamp_ms
         self.bytes_since_snapshot = 0
+        self.counts = RaftCounts(clock.monotonic_ms(), loaded.replay.last_timestamp_ms)
+        self.counts.snapshots_loaded = int(loaded.snapshots.newest is not None)
         self.partition.flush(clock.wall_ms())  # the quorum counts what the log has as stored
         self.quorum = Quorum(
             voter,
@@ -144,8 +161,12 @@ class RaftLog:
         self._is_over = False
         self._stopped: asyncio.Future[None] = loop.create_future()
         self._timer: asyncio.Handle | None = None
+        self._deadline_ms: int | None = None
         self._sync: Job | None = None
         self._is_sync_due = False
+        self._strangers: set[tuple[str, int]] = set()
+        """Addresses of nodes that belong to another cluster."""
+        self._has_told_directory = False
 
     # --- what others ask of it ----------------------------------------------------------------------------------------
 
@@ -190,9 +211,9 @@ class RaftLog:
         """Take a request of another node; `done` gets the response or a Reject, perhaps later."""
         self._step(Received(request, done, api_version, listener))
 
-    def upgrade(self, kraft_version: int, done: Callable[[Reject | None], None], *, validate_only: bool) -> None:
-        """Raise kraft.version, or say whether that is possible; `done` gets a Reject if it is not."""
-        self._step(UpgradeKRaftVersion(kraft_version, done, validate_only))
+    def upgrade(self, level: int, done: Callable[[Any], None], *, validate_only: bool) -> None:
+        """Raise kraft.version; `done` gets None when that is committed, or a Reject."""
+        self._step(UpgradeKRaftVersion(level, done, validate_only))
 
     def peer_gone(self, node_id: int) -> None:
         """The process of another node is dead."""
@@ -228,6 +249,9 @@ class RaftLog:
     # --- steps --------------------------------------------------------------------------------------------------------
 
     def _step(self, event: Event) -> None:
+        if self._deadline_ms is not None and self._clock.monotonic_ms() - self._deadline_ms > LATE_MS:
+            self._deadline_ms = None
+            self._events.append(StoodStill(GRACE_MS))
         self._events.append(event)
         if self._is_stepping or self._is_over:
             return
@@ -236,6 +260,8 @@ class RaftLog:
             while self._events and not self._is_over:
                 event = self._events.popleft()
                 self._do(self.quorum.step(event, self._clock.monotonic_ms(), self._clock.wall_ms()))
+                if self.quorum.state in (State.PROSPECTIVE, State.CANDIDATE):
+                    self.counts.standing(self._clock.monotonic_ms())
         finally:
             self._is_stepping = False
 
@@ -251,9 +277,14 @@ class RaftLog:
         if actions.leader is not None:
             level = logging.INFO if len(self.quorum.control.voters) > 1 else logging.DEBUG
             log.log(level, "quorum leader=%d epoch=%d", actions.leader.leader_id, actions.leader.epoch)
+            if actions.leader.leader_id != NOBODY:
+                self.counts.elected(self._clock.monotonic_ms())
+                self._peers.found(actions.leader.leader_id)
             listener.leader_changed()
         if actions.high_watermark is not None:
             self.partition.update_high_watermark(actions.high_watermark)
+            self.counts.committed(actions.high_watermark, self._clock.monotonic_ms())
+            self._tell_of_directory()
             listener.committed(actions.high_watermark)
         for message in actions.messages:
             self._deliver(message)
@@ -261,21 +292,56 @@ class RaftLog:
         if self.quorum.has_stopped and not self._stopped.done():
             self._stopped.set_result(None)
 
+    def _tell_of_directory(self) -> None:
+        """Warn, once, if a voter has this node's id and another disk: this one follows, and has no vote."""
+        quorum = self.quorum
+        voter = quorum.control.voters.by_id(quorum.node.voter_id)
+        if self._has_told_directory or quorum.is_voter or voter is None:
+            return
+        self._has_told_directory = True
+        log.warning(
+            "node %d has no vote: the voter with this id has directory %s, and this disk is %s. If the disk was "
+            "replaced, use ottla quorum remove-voter with the former directory, and then add-voter with the new one",
+            quorum.node.voter_id,
+            uuid_text(voter.directory_id),
+            uuid_text(quorum.node.directory_id),
+        )
+
     def _deliver(self, message: Send | Reply) -> None:
         if isinstance(message, Reply):
             message.token(message.response)
             return
         request_id = message.request_id
 
-        def done(response: object | None) -> None:
+        def done(response: Any) -> None:  # noqa: ANN401
+            if response is not None:
+                self._check_cluster(message.to, response.error_code)
             self._step(NotAnswered(request_id) if response is None else Answered(request_id, response))
 
         self._peers.send(message.to, message.request, done)
+
+    def _check_cluster(self, to: Destination, code: int) -> None:
+        """Give up if every node that this one knows belongs to another cluster. One alone may itself be wrong."""
+        address = (to.host, to.port)
+        if code != ErrorCode.INCONSISTENT_CLUSTER_ID:
+            self._strangers.discard(address)
+            return
+        if address not in self._strangers:
+            self._strangers.add(address)
+            log.error("%s:%d does not belong to the cluster of this node, %s", *address, self.quorum.cluster_id)
+        others = {(each.host, each.port) for each in self.quorum.servers}
+        if others <= self._strangers:
+            self._fail(
+                f"this node belongs to cluster {self.quorum.cluster_id}, and the controllers that it knows do not "
+                f"({', '.join(f'{host}:{port}' for host, port in sorted(others))}); set log.dirs or "
+                f"controller.quorum.bootstrap.servers right"
+            )
 
     def _wake_at(self, deadline_ms: int | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._deadline_ms = deadline_ms
         if deadline_ms is not None:
             pause_s = max(0, deadline_ms - self._clock.monotonic_ms()) / 1000
             self._timer = self._loop.call_later(pause_s, self._due)
@@ -307,6 +373,7 @@ class RaftLog:
         elif isinstance(write, TruncateLog):
             self._finish_sync()
             self.partition.truncate_to(write.end_offset, self._clock.wall_ms())
+            self.counts.truncated(write.end_offset)
             listener.truncated(write.end_offset)
             self.sync_soon()
         elif isinstance(write, BeginSnapshot):
@@ -336,15 +403,18 @@ class RaftLog:
         self._offload(work, then)
 
     def _append(self, batch: bytes | memoryview, origin: Origin | None) -> None:
-        now_ms = self._clock.wall_ms()
-        self.partition.append_as_follower(batch, self.quorum.epoch, now_ms, origin=origin)
+        self.partition.append_as_follower(batch, self.quorum.epoch, self._clock.wall_ms(), origin=origin)
         self.bytes_since_snapshot += len(batch)
-        self.last_timestamp_ms = now_ms
+        for view in split_batches(batch):
+            assert isinstance(view, BatchView)
+            is_own = origin is Origin.RAFT_LEADER
+            now_ms = self._clock.monotonic_ms()
+            self.counts.append(view.next_offset, view.record_count, view.max_timestamp, now_ms, is_own=is_own)
 
     def _install(self, write: InstallSnapshot) -> None:
         """Let the downloaded snapshot take the place of the log. It is synced and read in a thread."""
         identity = SnapshotId(*write.snapshot_id)
-        found: list[tuple[MetadataImage, tuple[Any, ...]]] = []
+        found: list[tuple[MetadataImage, tuple[Any, ...], int]] = []
         failures: list[Exception] = []
 
         def work() -> None:
@@ -352,7 +422,7 @@ class RaftLog:
                 path = self.snapshots.finish_download()
                 snapshot = read_snapshot(read_all(self.directory.disk, path))
                 control = (KRaftVersionRecord(k_raft_version=snapshot.kraft_version), snapshot.voters)
-                found.append((load_snapshot(snapshot, identity), control))
+                found.append((load_snapshot(snapshot, identity), control, snapshot.last_contained_log_timestamp))
             except Exception as error:  # noqa: BLE001 - told on the loop
                 failures.append(error)
 
@@ -361,11 +431,12 @@ class RaftLog:
                 self._step(AppendFailed())
                 self._fail(f"a snapshot of the metadata cannot be used: {failures[0]}")
                 return
-            ((image, control),) = found
+            ((image, control, timestamp_ms),) = found
             self.snapshots.take_download(identity)
             self.partition.truncate_fully(identity.end_offset, self._clock.wall_ms())
             self.snapshots.remove_below(identity.end_offset)
             self.bytes_since_snapshot = 0
+            self.counts.replaced(timestamp_ms)
             assert self._listener is not None
             self._listener.replaced(image)
             self._step(SnapshotInstalled(write.snapshot_id, control))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ottla.broker.coordinators.coordinators import Coordinators
@@ -17,11 +17,8 @@ if TYPE_CHECKING:
     from ottla.broker.network.quotas.quotas import Quotas
     from ottla.broker.replicas.replicas import Replicas
     from ottla.broker.telemetry.metrics import Labels, Sample
-    from ottla.core.metadata.image import MetadataImage
-    from ottla.core.quorum.quorum import Quorum
 
 __all__ = [
-    "cluster_samples",
     "connection_samples",
     "coordinator_samples",
     "description_samples",
@@ -30,8 +27,6 @@ __all__ = [
     "quota_samples",
     "traffic_samples",
 ]
-
-_RUNNING: Final = 3  # BrokerState
 
 
 def traffic_samples(replicas: Replicas) -> Iterator[Sample]:
@@ -60,22 +55,6 @@ def partition_samples(all_replicas: Replicas) -> Iterator[Sample]:
             yield "kafka_log_log_numlogsegments", labels, len(log.segments)
             yield "kafka_log_log_logstartoffset", labels, log.log_start_offset
             yield "kafka_log_log_logendoffset", labels, log.log_end_offset
-
-
-def cluster_samples(image: MetadataImage, quorum: Quorum) -> Iterator[Sample]:
-    prefix = "kafka_controller_kafkacontroller"
-    leaderless = sum(partition.leader < 0 for _, partition in image.partitions())
-    yield "kafka_server_kafkaserver_brokerstate", {}, _RUNNING
-    yield f"{prefix}_activecontrollercount", {}, int(quorum.is_leader)
-    yield f"{prefix}_activebrokercount", {}, sum(not each.fenced for each in image.brokers.values())
-    yield f"{prefix}_fencedbrokercount", {}, sum(each.fenced for each in image.brokers.values())
-    yield f"{prefix}_globaltopiccount", {}, len(image.topics_by_id)
-    yield f"{prefix}_globalpartitioncount", {}, sum(len(each.partitions) for each in image.topics_by_id.values())
-    yield f"{prefix}_offlinepartitionscount", {}, leaderless
-    yield "kafka_server_raft_metrics_current_epoch", {}, quorum.epoch
-    yield "kafka_server_raft_metrics_current_leader", {}, quorum.leader_id
-    yield "kafka_server_raft_metrics_high_watermark", {}, quorum.high_watermark
-    yield "kafka_server_raft_metrics_log_end_offset", {}, quorum.log.end_offset
 
 
 def coordinator_samples(coordinators: Coordinators) -> Iterator[Sample]:

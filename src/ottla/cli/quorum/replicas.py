@@ -17,6 +17,7 @@ from ottla.cli.cluster import (
     print_table,
     target_options,
 )
+from ottla.cli.quorum.status import SECOND_MS, Elections, lag, status_json, status_line
 from ottla.cli.watch import Watch, find_and_show, watch_options
 from ottla.wire import uuid_text
 
@@ -34,10 +35,7 @@ COLUMNS = (
     Column("DIRECTORY"),
     Column("ENDPOINTS"),
 )
-SECOND_MS = 1000
 MINUTE_S = 60
-HEALTHY_MS = 5_000
-"""A voter that has not fetched for longer is not healthy."""
 
 
 @click.command()
@@ -46,7 +44,7 @@ HEALTHY_MS = 5_000
 def describe(target: Target, as_json: bool) -> None:
     """Show the leader, the voters and the observers of the metadata log, and their lag."""
 
-    cluster_id, found = on_cluster(target, _find)
+    cluster_id, found = on_cluster(target, find)
     if as_json:
         print_json(_quorum_json(cluster_id, found))
         return
@@ -59,15 +57,19 @@ def describe(target: Target, as_json: bool) -> None:
 
 @click.command()
 @json_option
+@watch_options
 @target_options
-def voters(target: Target, as_json: bool) -> None:
-    """Show only the voters."""
-    cluster_id, found = on_cluster(target, _find)
-    found = found._replace(observers=())
-    if as_json:
-        print_json(_quorum_json(cluster_id, found)["replicas"])
-        return
-    print_table(COLUMNS, _rows(found, time.time_ns() // 1_000_000))
+def voters(target: Target, watch: Watch, as_json: bool) -> None:
+    """Show only the voters. With --watch, also what `status` shows."""
+    elections = Elections()
+
+    def show(found: tuple[str | None, QuorumDescription]) -> None:
+        quorum = found[1]._replace(observers=())
+        if watch.interval_s is not None:
+            click.echo(status_line(quorum, elections.seen(quorum)))
+        print_table(COLUMNS, _rows(quorum, time.time_ns() // 1_000_000))
+
+    find_and_show(target, watch, find, _voters_json if as_json else None, show)
 
 
 @click.command()
@@ -75,70 +77,28 @@ def voters(target: Target, as_json: bool) -> None:
 @watch_options
 @target_options
 def status(target: Target, watch: Watch, as_json: bool) -> None:
-    """Show in one line the leader, how many voters are healthy, and how many more may fail."""
-    find_and_show(
-        target, watch, _find, _status_json if as_json else None, lambda found: click.echo(_status_line(found[1]))
-    )
+    """Show in one line the leader, how many voters are healthy, and how many more may fail.
+
+    Voters that lag, and those that hold the high watermark back, are named. With --watch, elections are counted.
+    """
+    elections = Elections()
+
+    def as_json_with_elections(found: tuple[str | None, QuorumDescription]) -> dict[str, Any]:
+        seen = elections.seen(found[1])
+        extra = {} if watch.interval_s is None else {"electionsSeen": seen.elections}
+        return {**_quorum_json(*found), **status_json(found[1]), **extra}
+
+    def show(found: tuple[str | None, QuorumDescription]) -> None:
+        seen = elections.seen(found[1])
+        click.echo(status_line(found[1], None if watch.interval_s is None else seen))
+
+    find_and_show(target, watch, find, as_json_with_elections if as_json else None, show)
 
 
-async def _find(client: Client) -> tuple[str | None, QuorumDescription]:
+async def find(client: Client) -> tuple[str | None, QuorumDescription]:
     from ottla.client.cluster import describe_quorum
 
     return client.metadata.cluster_id, await describe_quorum(client)
-
-
-# --- in a line --------------------------------------------------------------------------------------------------------
-
-
-def _status_line(found: QuorumDescription) -> str:
-    healthy, majority = len(_healthy(found)), _majority(found)
-    leader = f"leader {found.leader_id}" if found.leader_id >= 0 else "no leader"
-    parts = [
-        f"{leader}  epoch {found.leader_epoch}  high watermark {found.high_watermark:,}",
-        f"voters {healthy}/{len(found.voters)} healthy (majority {majority}, margin {healthy - majority})",
-        *(_behind(found, each) for each in found.voters if each not in _healthy(found) or _lag(found, each)),
-    ]
-    return "   ".join(parts)
-
-
-def _behind(found: QuorumDescription, each: Replica) -> str:
-    lag = _lag(found, each)
-    behind = "behind" if lag is None else f"behind {lag:,} record{'' if lag == 1 else 's'}"
-    if each.last_caught_up_ms is None:
-        return f"node {each.node_id} {behind}"
-    return f"node {each.node_id} {behind}, {max(_now_ms(found) - each.last_caught_up_ms, 0) // SECOND_MS} s"
-
-
-def _majority(found: QuorumDescription) -> int:
-    return len(found.voters) // 2 + 1
-
-
-def _now_ms(found: QuorumDescription) -> int:
-    """The leader's own time: the leader is always caught up with itself, and no fetch is later."""
-    times = [each for one in found.voters for each in (one.last_fetch_ms, one.last_caught_up_ms) if each is not None]
-    return max(times, default=0)
-
-
-def _healthy(found: QuorumDescription) -> list[Replica]:
-    """The leader, and the voters that have fetched from it recently."""
-    now_ms = _now_ms(found)
-    return [
-        each
-        for each in found.voters
-        if each.node_id == found.leader_id
-        or (each.last_fetch_ms is not None and now_ms - each.last_fetch_ms <= HEALTHY_MS)
-    ]
-
-
-def _status_json(found: tuple[str | None, QuorumDescription]) -> dict[str, Any]:
-    cluster_id, quorum = found
-    healthy, majority = _healthy(quorum), _majority(quorum)
-    return {
-        **_quorum_json(cluster_id, quorum),
-        "healthyVoters": [each.node_id for each in healthy],
-        "majority": majority,
-        "margin": len(healthy) - majority,
-    }
 
 
 # --- as a table -------------------------------------------------------------------------------------------------------
@@ -150,7 +110,7 @@ def _rows(found: QuorumDescription, now_ms: int) -> Iterator[tuple[object, ...]]
             each.node_id,
             role,
             None if each.log_end_offset < 0 else each.log_end_offset,
-            _lag(found, each),
+            lag(found, each),
             _ago(each.last_fetch_ms, now_ms),
             _ago(each.last_caught_up_ms, now_ms),
             None if each.directory_id is None else uuid_text(each.directory_id),
@@ -163,10 +123,6 @@ def _replicas(found: QuorumDescription) -> Iterator[tuple[str, Replica]]:
         yield "leader" if each.node_id == found.leader_id else "voter", each
     for each in sorted(found.observers, key=lambda each: each.node_id):
         yield "observer", each
-
-
-def _lag(found: QuorumDescription, each: Replica) -> int | None:
-    return None if each.log_end_offset < 0 or found.leader_end_offset < 0 else found.lag(each)
 
 
 def _ago(then_ms: int | None, now_ms: int) -> str | None:
@@ -195,8 +151,13 @@ def _replica_json(found: QuorumDescription, role: str, each: Replica) -> dict[st
         "role": role,
         "directoryId": None if each.directory_id is None else uuid_text(each.directory_id),
         "logEndOffset": each.log_end_offset,
-        "lag": _lag(found, each),
+        "lag": lag(found, each),
         "lastFetchTimestamp": each.last_fetch_ms,
         "lastCaughtUpTimestamp": each.last_caught_up_ms,
         "endpoints": [{"listener": name, "host": host, "port": port} for name, host, port in each.endpoints],
     }
+
+
+def _voters_json(found: tuple[str | None, QuorumDescription]) -> list[dict[str, Any]]:
+    quorum = found[1]._replace(observers=())
+    return [_replica_json(quorum, role, each) for role, each in _replicas(quorum)]

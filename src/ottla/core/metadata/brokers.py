@@ -86,7 +86,7 @@ def _check_registration(
             f"This is cluster {state.settings.cluster_id}, the broker belongs to {request.cluster_id}.",
         )
     if known is not None and known.incarnation_id != request.incarnation_id:
-        _check_former_process(state, known, context)
+        _check_former_process(state, request, context, known)
     if request.is_migrating_zk_broker:
         raise Reject(ErrorCode.BROKER_ID_NOT_REGISTERED, "Brokers that use ZooKeeper cannot register.")
     if state.image.metadata_version >= features.DIRECTORIES_FROM:
@@ -94,13 +94,33 @@ def _check_registration(
     _check_features(state, request, context)
 
 
-def _check_former_process(state: ControllerState, known: BrokerImage, context: Context) -> None:
+def _check_former_process(
+    state: ControllerState, request: BrokerRegistrationRequest, context: Context, known: BrokerImage
+) -> None:
+    """Two processes must not use one broker id, so the former one must be gone.
+
+    It is, if its session has run out. It is, too, if nobody serves where it did, and the new process has taken its
+    directories and its ports: the former one would hold both.
+    """
+    is_silent = state.sessions.is_silent(known.broker_id, known.epoch)
+    if is_silent and _has_same_directories(request, known) and _has_same_listeners(request, known):
+        return
     if state.sessions.is_alive(known.broker_id, known.epoch, context.now_ms):
         raise Reject(
             ErrorCode.DUPLICATE_BROKER_REGISTRATION,
             f"Broker id {known.broker_id} is in use by another process, which was heard of in the last "
             f"{state.sessions.timeout_ms} ms. If that process has just been stopped, try again then.",
         )
+
+
+def _has_same_directories(request: BrokerRegistrationRequest, known: BrokerImage) -> bool:
+    return bool(known.log_dirs) and set(known.log_dirs) <= set(request.log_dirs)
+
+
+def _has_same_listeners(request: BrokerRegistrationRequest, known: BrokerImage) -> bool:
+    return {(each.name, each.host, each.port) for each in request.listeners} == {
+        (each.name, each.host, each.port) for each in known.endpoints
+    }
 
 
 def _check_log_dirs(state: ControllerState, request: BrokerRegistrationRequest) -> None:
@@ -221,7 +241,10 @@ def heartbeat(state: ControllerState, request: BrokerHeartbeatRequest, context: 
     registered_at = state.image.registered_at[broker.broker_id]
     following = _next_state(state, broker, request)
     changes = chain(_TRANSITIONS[following](state, broker), _directory_changes(state, broker, request))
-    state.sessions.touch(broker.broker_id, broker.epoch, context.now_ms, request.current_metadata_offset)
+    if following is _Next.SHUTDOWN_NOW:  # it leads nothing and will not be heard of again: its next process may come
+        state.sessions.forget(broker.broker_id, broker.epoch)
+    else:
+        state.sessions.touch(broker.broker_id, broker.epoch, context.now_ms, request.current_metadata_offset)
     reply = BrokerHeartbeatResponse(
         is_caught_up=request.current_metadata_offset >= registered_at,
         is_fenced=following in (_Next.FENCED, _Next.SHUTDOWN_NOW),
@@ -256,15 +279,14 @@ def _next_state(state: ControllerState, broker: BrokerImage, request: BrokerHear
     if broker.fenced:
         return _next_of_fenced(state, broker, request)
     if broker.in_controlled_shutdown:
-        if elections.leads_any(state.image, broker.broker_id) or not _moves_are_known(state, broker):
+        if state.image.led_counts.get(broker.broker_id) or not _moves_are_known(state, broker):
             return _Next.CONTROLLED_SHUTDOWN
         return _Next.SHUTDOWN_NOW
     if request.want_fence:
         return _Next.SHUTDOWN_NOW if request.want_shut_down else _Next.FENCED
     if not request.want_shut_down:
         return _Next.UNFENCED
-    leads = elections.leads_any(state.image, broker.broker_id)
-    return _Next.CONTROLLED_SHUTDOWN if leads else _Next.SHUTDOWN_NOW
+    return _Next.CONTROLLED_SHUTDOWN if state.image.led_counts.get(broker.broker_id) else _Next.SHUTDOWN_NOW
 
 
 def _next_of_fenced(state: ControllerState, broker: BrokerImage, request: BrokerHeartbeatRequest) -> _Next:

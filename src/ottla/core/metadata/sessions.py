@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+_LONG_AGO_MS: Final = -(10**15)
+
 
 class BrokerSessions:
     """Times of last contact by (broker id, broker epoch), and how far each broker has read the metadata log."""
 
-    __slots__ = ("_contact_at_ms", "_metadata_offsets", "_moved_at", "timeout_ms")
+    __slots__ = ("_contact_at_ms", "_metadata_offsets", "_moved_at", "_silent", "timeout_ms")
 
     def __init__(self, timeout_ms: int) -> None:
         self.timeout_ms = timeout_ms
         self._contact_at_ms: dict[tuple[int, int], int] = {}
+        self._silent: set[tuple[int, int]] = set()
         self._metadata_offsets: dict[int, int] = {}
         self._moved_at: dict[int, tuple[int, int]] = {}
 
     def touch(self, broker_id: int, epoch: int, now_ms: int, metadata_offset: int | None = None) -> None:
         """A broker has shown that it lives."""
         self._contact_at_ms[broker_id, epoch] = now_ms
+        self._silent.discard((broker_id, epoch))
         if metadata_offset is not None:
             self._metadata_offsets[broker_id] = metadata_offset
 
     def forget(self, broker_id: int, epoch: int) -> None:
         self._contact_at_ms.pop((broker_id, epoch), None)
+        self._silent.discard((broker_id, epoch))
         self._metadata_offsets.pop(broker_id, None)
         self._moved_at.pop(broker_id, None)
 
@@ -29,6 +36,19 @@ class BrokerSessions:
         """Whether the broker has a session that has not run out."""
         contact_at_ms = self._contact_at_ms.get((broker_id, epoch))
         return contact_at_ms is not None and now_ms - contact_at_ms < self.timeout_ms
+
+    def end(self, broker_id: int, epoch: int) -> None:
+        """The broker's process is dead: its session has run out."""
+        if (broker_id, epoch) in self._contact_at_ms:
+            self._contact_at_ms[broker_id, epoch] = _LONG_AGO_MS
+
+    def note_silence(self, broker_id: int, epoch: int) -> None:
+        """Nobody serves at the broker's listeners, and its heartbeats have stopped. That may pass."""
+        if (broker_id, epoch) in self._contact_at_ms:
+            self._silent.add((broker_id, epoch))
+
+    def is_silent(self, broker_id: int, epoch: int) -> bool:
+        return (broker_id, epoch) in self._silent
 
     def metadata_offset(self, broker_id: int) -> int:
         """How far the broker says it has read; -1 if it has not said."""

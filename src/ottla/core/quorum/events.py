@@ -87,8 +87,8 @@ class QuorumSettings(msgspec.Struct, frozen=True):
     observer_session_ms: int = 300_000
     voter_fetched_within_ms: int = 3_600_000
     """A new voter must have fetched within this time."""
-    gone_rank_ms: int = 30
-    """After the leader was seen to be dead, each voter waits this long times its rank before it asks for pre-votes."""
+    rank_ms: int = 30
+    """A voter that knows of no leader waits this long times its rank before it asks for pre-votes."""
 
     @property
     def check_quorum_ms(self) -> int:
@@ -104,6 +104,12 @@ class QuorumSettings(msgspec.Struct, frozen=True):
 
 class Start(msgspec.Struct, frozen=True):
     """The log is recovered and read; the node may take part."""
+
+
+class StoodStill(msgspec.Struct, frozen=True):
+    """The process did not run for a while: the others have `grace_ms` from now on to be heard of."""
+
+    grace_ms: int
 
 
 class StateStored(msgspec.Struct, frozen=True):
@@ -170,7 +176,7 @@ class PeerGone(msgspec.Struct, frozen=True):
 
 
 class UpgradeKRaftVersion(msgspec.Struct, frozen=True):
-    """UpdateFeatures asks for a level of kraft.version. The reply is None or a Reject."""
+    """UpdateFeatures asks for a level of kraft.version, or whether it can be had. The reply is None or a Reject."""
 
     level: int
     token: Any
@@ -194,6 +200,7 @@ Event = (
     | Answered
     | NotAnswered
     | PeerGone
+    | StoodStill
     | UpgradeKRaftVersion
     | Stop
 )

@@ -43,6 +43,7 @@ from ottla.core.quorum.events import (
     Start,
     StateNotStored,
     StateStored,
+    StoodStill,
     Stop,
     StoreState,
     Synced,
@@ -332,6 +333,8 @@ class Quorum:
             self._snapshot_installed(event)
         elif isinstance(event, PeerGone):
             self._peer_gone(event.node_id)
+        elif isinstance(event, StoodStill):
+            self._stood_still(self.now_ms + event.grace_ms)
         elif isinstance(event, UpgradeKRaftVersion):
             try:
                 upgrade_kraft_version(self, event)
@@ -431,8 +434,13 @@ class Quorum:
             )
 
     def _first_state(self) -> QuorumState:
-        """A node that was leader never writes or votes in that epoch again: its last records may be lost."""
-        stored, log_epoch, at_ms = self._stored, self.log.last_epoch, self.now_ms + self.election_timeout()
+        """The state that a start begins in. If no leader is found at once, it soon asks for pre-votes.
+
+        A node that was leader never writes or votes in that epoch again: its last records may be lost. Nobody else
+        can lead that epoch either, so it disturbs no leader by going on to the next one.
+        """
+        stored, log_epoch = self._stored, self.log.last_epoch
+        at_ms = self.now_ms + self.settings.rank_ms + self._wait_for_turn(stored.leader_id)
         if stored.epoch < log_epoch:
             return Unattached(log_epoch, at_ms)
         voted = None if stored.voted_id == NOBODY else ReplicaKey(stored.voted_id, stored.voted_directory_id)
@@ -440,7 +448,7 @@ class Quorum:
             others = {voter.voter_id for voter in self.control.voters.voters if not self.is_self(voter)}
             return Resigned(stored.epoch, at_ms, others)
         if voted is not None and self.node.is_node(*voted) and self.is_voter:
-            return Candidate(stored.epoch, at_ms, self._own_vote())
+            return Candidate(stored.epoch, self.now_ms + self.election_timeout(), self._own_vote())
         leader = self.control.voters.by_id(stored.leader_id)
         if leader is not None and leader.listeners:
             return Follower(stored.epoch, stored.leader_id, leader.listeners, self._fetch_by_ms(), voted)
@@ -616,13 +624,27 @@ class Quorum:
     def _peer_gone(self, node_id: int) -> None:
         """A follower whose leader is dead waits for its turn only, and grants pre-votes to the others."""
         state = self.epoch_state
-        if not isinstance(state, Follower) or state.leader_id != node_id:
-            return
-        others = [voter_id for voter_id in self.control.voters.ids if voter_id != node_id]
+        if isinstance(state, Follower) and state.leader_id == node_id:
+            state.has_fetched = False
+            state.fetch_by_ms = min(state.fetch_by_ms, self.now_ms + self._wait_for_turn(node_id))
+
+    def _stood_still(self, until_ms: int) -> None:
+        """This process did not run: nobody is given up before a time."""
+        state = self.epoch_state
+        if isinstance(state, Follower):
+            state.fetch_by_ms = max(state.fetch_by_ms, until_ms)
+        elif isinstance(state, Leader):
+            state.progress.majority_by_ms = max(state.progress.majority_by_ms, until_ms)
+        else:
+            state.election_at_ms = max(state.election_at_ms, until_ms)
+        for request_id, each in self._in_flight.items():
+            self._in_flight[request_id] = _InFlight(each.to, each.request, max(each.until_ms, until_ms))
+
+    def _wait_for_turn(self, leader_id: int) -> int:
+        """How long to leave other voters alone, so that two do not split the votes. The former leader comes last."""
+        others = [voter_id for voter_id in self.control.voters.ids if voter_id != leader_id]
         rank = others.index(self.node.voter_id) if self.node.voter_id in others else len(others)
-        wait_ms = rank * self.settings.gone_rank_ms + self.random(self.settings.gone_rank_ms)
-        state.has_fetched = False
-        state.fetch_by_ms = min(state.fetch_by_ms, self.now_ms + wait_ms)
+        return rank * self.settings.rank_ms + self.random(self.settings.rank_ms)
 
     # --- requests and answers -----------------------------------------------------------------------------------------
 

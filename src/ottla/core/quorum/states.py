@@ -11,6 +11,7 @@ FOLLOWER      Fetch, FetchSnapshot to the leader    PROSPECTIVE after the fetch 
 RESIGNED      EndQuorumEpoch                        UNATTACHED in the next epoch after the election timeout
 ============  ====================================  ====================================================================
 
+A start waits for no election timeout: a voter that finds no leader asks for pre-votes when its turn comes, by rank.
 Every state is left for UNATTACHED or FOLLOWER when a higher epoch is heard of. An observer, which is no voter, is
 UNATTACHED or FOLLOWER. Epoch, leader and vote are stored before anything is said; PROSPECTIVE and RESIGNED store
 nothing new.

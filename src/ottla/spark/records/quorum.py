@@ -1,8 +1,8 @@
 """Reads the metadata log over the network, from the leader of the controllers, as a follower does.
 
 Brokers know the leader and the end of the log (DescribeQuorum). The leader answers Fetch on its own listener, if the
-client is authorized: with ACLs that takes CLUSTER_ACTION, and ottla's controllers do not serve it. If the beginning of
-the log was deleted, the leader names the snapshot that replaces it.
+client is authorized: with ACLs that takes CLUSTER_ACTION. If the beginning of the log was deleted, the leader names the
+snapshot that replaces it.
 """
 
 from __future__ import annotations

@@ -91,6 +91,53 @@ def test_an_id_is_taken_while_its_process_is_heard_of(cluster: Cluster):
     assert cluster.image.brokers[1].incarnation_id == uuid(7)
 
 
+def test_a_new_process_may_take_the_place_of_one_whose_listeners_are_silent(cluster: Cluster):
+    cluster.controller.broker_silent(1, cluster.image.brokers[1].epoch)
+    other = registration(1, incarnation_id=uuid(7))
+    assert cluster.submit(other).error_code == 0
+    assert (cluster.image.brokers[1].incarnation_id, cluster.image.brokers[1].fenced) == (uuid(7), True)
+
+
+@pytest.mark.parametrize("fields", [{"log_dirs": (uuid(99),)}, {"listeners": ()}])
+def test_silent_listeners_do_not_let_a_process_of_another_place_in(cluster: Cluster, fields: dict[str, Any]):
+    cluster.controller.broker_silent(1, cluster.image.brokers[1].epoch)
+    other = registration(1, incarnation_id=uuid(7), **fields)
+    assert ErrorCode(cluster.ask(other).reply.error_code) is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+
+
+def test_a_heartbeat_ends_the_silence(cluster: Cluster):
+    cluster.controller.broker_silent(1, cluster.image.brokers[1].epoch)
+    cluster.heartbeat()
+    other = registration(1, incarnation_id=uuid(7))
+    assert ErrorCode(cluster.ask(other).reply.error_code) is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+
+
+def test_a_broker_whose_process_is_dead_is_fenced_at_once(cluster: Cluster):
+    epoch = cluster.image.brokers[1].epoch
+    cluster.controller.broker_ended(1, epoch - 1)
+    assert cluster.controller.tick(cluster.now_ms, cluster.now_ms) is None, "that was a former life of it"
+    cluster.controller.broker_ended(1, epoch)
+    fencing = cluster.controller.tick(cluster.now_ms, cluster.now_ms)
+    assert fencing is not None
+    cluster.append(fencing)
+    assert cluster.image.brokers[1].fenced
+    assert cluster.submit(registration(1, incarnation_id=uuid(7), log_dirs=(uuid(99),))).error_code == 0
+
+
+def test_an_id_is_free_when_its_process_has_been_told_to_end(three: Cluster):
+    other = registration(2, incarnation_id=uuid(7))
+    three.heartbeat(2, want_shut_down=True)
+    assert three.image.brokers[2].fenced
+    assert three.submit(other).error_code == 0
+    assert three.image.brokers[2].incarnation_id == uuid(7)
+
+
+def test_a_broker_that_was_told_to_shut_down_has_no_session(cluster: Cluster):
+    assert cluster.heartbeat(want_shut_down=True).should_shut_down
+    assert not cluster.controller.has_session(1, cluster.image.brokers[1].epoch, cluster.now_ms)
+    assert cluster.submit(registration(1, incarnation_id=uuid(7))).error_code == 0
+
+
 def test_the_same_process_amends_and_keeps_epoch_and_state(cluster: Cluster):
     before = cluster.image.brokers[1]
     result = cluster.ask(registration(1, rack="south"))
@@ -327,15 +374,15 @@ def test_a_broker_that_falls_silent_is_fenced(three: Cluster):
     three.heartbeat(1)
     three.heartbeat(3)
     three.now_ms += 3_999
-    assert three.controller.tick(three.now_ms) is None
+    assert three.controller.tick(three.now_ms, three.now_ms) is None
     three.now_ms += 1
     assert three.controller.next_deadline_ms() == three.now_ms
-    fencing = three.controller.tick(three.now_ms)
+    fencing = three.controller.tick(three.now_ms, three.now_ms)
     assert fencing is not None
     three.append(fencing)
     assert three.image.brokers[2].fenced is True
     assert all(2 not in partition.isr for partition in three.image.topics_by_name["t"].partitions.values())
-    assert three.controller.tick(three.now_ms) is None
+    assert three.controller.tick(three.now_ms, three.now_ms) is None
     assert three.controller.next_deadline_ms() == three.now_ms + 5_000
     assert three.heartbeat(2).is_fenced is False  # it only has to speak up
 
@@ -343,7 +390,7 @@ def test_a_broker_that_falls_silent_is_fenced(three: Cluster):
 def test_silent_brokers_are_fenced_one_by_one(three: Cluster):
     three.now_ms += 9_000
     fenced = []
-    while (result := three.controller.tick(three.now_ms)) is not None:
+    while (result := three.controller.tick(three.now_ms, three.now_ms)) is not None:
         three.append(result)
         fenced.append(sum(broker.fenced for broker in three.image.brokers.values()))
     assert fenced == [1, 2, 3]

@@ -404,6 +404,17 @@ def test_the_upgrade_puts_the_voters_into_the_log():
     assert upgrade(replica) is None, "it is there already"
 
 
+def test_a_trial_of_the_upgrade_says_whether_it_could_be_done():
+    replica = static()
+    assert code_of(upgrade(replica, validate_only=True)) is ErrorCode.INVALID_UPDATE_VERSION
+    for node_id in (2, 3):
+        replica.ask(update(node_id))
+    batches = list(replica.log.batches)
+    assert upgrade(replica, validate_only=True) is None
+    assert replica.log.batches == batches
+    assert replica.quorum.control.kraft_version == 0
+
+
 @pytest.mark.parametrize(("kraft_version", "level"), [(1, 0), (1, 2), (0, 2), (0, -1)])
 def test_levels_that_cannot_be_reached(kraft_version: int, level: int):
     replica = leader(kraft_version=kraft_version)

@@ -339,7 +339,7 @@ def test_an_observer_without_an_answer_asks_the_bootstrap_servers():
 
 
 def test_bootstrap_servers_are_asked_one_after_another():
-    replica = unattached()
+    replica = unattached(voters=(2, 3, 4))
     sent = asked(replica)
     assert sent.to.node_id == -1
     answer = fetch_response(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader_id=-1)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ottla.core.quorum.errors import QuorumError
-from ottla.core.quorum.events import PeerGone, Stop
+from ottla.core.quorum.events import PeerGone, StoodStill, Stop
 from ottla.core.quorum.states import Follower, State
 from ottla.core.quorum.stored import StoredState
 from ottla.wire.errors import ErrorCode
@@ -17,6 +17,7 @@ from tests.unit.core.quorum.replica import (
     EPOCH,
     STATES,
     TOPIC,
+    Replica,
     begin,
     directory,
     end,
@@ -27,6 +28,8 @@ from tests.unit.core.quorum.replica import (
     resigned,
     unattached,
     vote,
+    vote_response,
+    voter,
 )
 
 
@@ -188,6 +191,50 @@ def test_parked_fetches_are_refused_when_the_leader_resigns():
     (token,) = set(replica.replies) - before
     partition = partition_of(replica.replies[token])
     assert ErrorCode(partition.error_code) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+# --- a start
+
+
+@pytest.mark.parametrize(("node_id", "wait_ms"), [(1, 30), (2, 60), (3, 90)])
+def test_a_voter_that_starts_without_a_leader_waits_for_its_turn_only(node_id: int, wait_ms: int):
+    replica = Replica(StoredState(EPOCH), node=voter(node_id)).start()
+    replica.advance(wait_ms - 1)
+    assert replica.quorum.state is State.UNATTACHED
+    replica.advance(1)
+    assert replica.quorum.state is State.PROSPECTIVE
+    assert replica.stored == StoredState(EPOCH), "whether a leader is there is asked without raising the epoch"
+
+
+def test_the_former_leader_comes_last_when_it_starts_again():
+    replica = resigned()
+    replica.advance(89)
+    assert replica.quorum.state is State.RESIGNED
+    replica.advance(1)
+    assert (replica.quorum.state, replica.quorum.epoch) == (State.PROSPECTIVE, EPOCH + 1)
+
+
+def test_a_voter_that_starts_beside_a_leader_follows_it_and_disturbs_nobody():
+    replica = Replica(StoredState(EPOCH)).start().advance(30)
+    asked = replica.take_sent(VoteRequest)[0]
+    replica.answer(asked, vote_response(granted=False, leader_id=2))
+    assert (replica.quorum.state, replica.quorum.leader_id, replica.quorum.epoch) == (State.FOLLOWER, 2, EPOCH)
+
+
+# --- a process that stood still
+
+
+@pytest.mark.parametrize("state", ["unattached", "prospective", "candidate", "leader", "fetched", "resigned"])
+def test_nobody_is_given_up_right_after_a_process_stood_still(state: str):
+    replica = STATES[state]()
+    before = replica.quorum.state
+    replica.now_ms += 60_000
+    replica.step(StoodStill(1_000))
+    assert replica.quorum.state is before
+    replica.advance(999)
+    assert replica.quorum.state is before
+    replica.advance(1)
+    assert replica.quorum.state is not before
 
 
 # --- a dead leader
