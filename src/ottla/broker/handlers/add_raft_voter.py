@@ -1,7 +1,7 @@
 """AddRaftVoter (80): a controller becomes a voter of the metadata quorum, if its leader allows it.
 
-Versions 0 and 1; from 1 on the response need not wait for the commit. The new voter is not contacted: no node can
-follow a quorum of one, so the response would be the same.
+Versions 0 and 1; from 1 on the response need not wait for the commit. A node that has caught up as observer is asked
+which levels of kraft.version it supports, before it becomes a voter.
 """
 
 from __future__ import annotations
