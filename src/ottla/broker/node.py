@@ -18,7 +18,7 @@ import logging
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from ottla.broker.config.node_config import ListenerConfig, NodeConfig, StartError
 from ottla.broker.config.settings import Settings
@@ -419,8 +419,9 @@ class Node:
     async def _boot_unless_it_fails(self) -> None:
         """Boot; StartError as soon as it is clear that the node cannot go on."""
         boot = self.loop.create_task(self._boot())
+        either: list[asyncio.Future[Any]] = [boot, self._failure]
         try:
-            await asyncio.wait([boot, self._failure], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         finally:
             is_booted = boot.done()
             boot.cancel()
