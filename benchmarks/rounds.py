@@ -23,7 +23,7 @@ __all__ = ["Figures", "Found", "boot", "read_options", "run", "run_parts", "save
 
 SUBJECTS = (Ottla.name, Apache.name)
 ROUNDS = {Size.FULL: 3, Size.QUICK: 1, Size.SMOKE: 1}
-UNITS = {"memory": "bytes", "files": "count"}
+UNITS = {"memory": "bytes", "files": "count", "records written": "count"}
 """What is no time, by a word in the name of its case."""
 
 Figures = Iterator[tuple[str, float]]
@@ -32,6 +32,8 @@ Found = dict[str, dict[str, list[float]]]
 """Case -> broker -> one figure of each round."""
 Measure = Callable[[Broker, Path], Figures]
 """Of one broker, which is not started yet; the directory is its own."""
+NewBroker = Callable[[str, Path, Mapping[str, str] | None, Path | None], Broker]
+"""A broker by its name, with its directory, its settings, and a folder for bytecode."""
 IsRate = Callable[[str], bool]
 """Whether a case is shown as so many in a second."""
 
@@ -53,17 +55,20 @@ def run(
     *,
     settings: Mapping[str, str] | None = None,
     is_rate: IsRate = lambda _: False,
+    new_broker: NewBroker | None = None,
 ) -> int:
     """Everything between the options and the exit code. Each measure gets brokers of its own."""
     found: Found = {}
     for measure in measures:
-        found |= _run_rounds(options, measure, settings)
+        found |= _run_rounds(options, measure, settings, new_broker or _new_broker)
     print("\n".join(table(found, is_rate)), flush=True)
     save(name, found, options, packages)
     return 0
 
 
-def _run_rounds(options: argparse.Namespace, measure: Measure, settings: Mapping[str, str] | None) -> Found:
+def _run_rounds(
+    options: argparse.Namespace, measure: Measure, settings: Mapping[str, str] | None, new_broker: NewBroker
+) -> Found:
     found: Found = {}
     turn = deque(name for name in SUBJECTS if options.brokers in name and not (options.no_java and name == Apache.name))
     with tempfile.TemporaryDirectory(prefix="ottla-bench-") as base:
@@ -72,7 +77,7 @@ def _run_rounds(options: argparse.Namespace, measure: Measure, settings: Mapping
                 print(f"round {number + 1}: {name}", file=sys.stderr, flush=True)
                 directory = Path(base) / f"{number}-{name.split()[0]}"
                 bytecode = None if options.size is Size.SMOKE else Path(base) / "bytecode"
-                broker = _new_broker(name, directory, settings, bytecode)
+                broker = new_broker(name, directory, settings, bytecode)
                 for case, figure in _run_round(broker, directory, measure).items():
                     found.setdefault(case, {}).setdefault(name, []).append(figure)
             turn.rotate(-1)

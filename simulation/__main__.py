@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from ottla.testing.trace import Violation
+from simulation.cluster.command import cluster
 from simulation.crash_points import all_plans, run_plan
 from simulation.quorum.command import quorum
 from simulation.runner import FAMILY_NAMES, Failure, Tally, run_seeds, seed_numbers
@@ -111,6 +112,7 @@ def _lines(failure: Failure, whole_trace: bool) -> Iterable[str]:
 
 
 main.add_command(quorum)
+main.add_command(cluster)
 
 
 if __name__ == "__main__":

@@ -135,14 +135,17 @@ def run_quorums(seeds: Iterable[int], progress: Callable[[QuorumTally], None] = 
 
 
 def shorten(seed: int, make_quorum: Callable[..., Quorum] = Quorum) -> QuorumFailure:
-    """The failing run of a seed without the events that it does not need."""
+    """The failing run of a seed without the events that it does not need.
+
+    A run without an event goes another way from there on, and may have more faults than the one with it.
+    """
     skipped: frozenset[int] = frozenset()
-    found, last = _fails(seed, make_quorum, skipped)
+    found, faults = _fails(seed, make_quorum, skipped)
     assert found is not None
-    for number in range(last, 0, -1):
-        shorter, _ = _fails(seed, make_quorum, skipped | {number})
-        if shorter is not None and shorter.name == found.name:
-            skipped, found = skipped | {number}, shorter
+    for number in range(faults, 0, -1):
+        other, count = _fails(seed, make_quorum, skipped | {number})
+        if other is not None and other.name == found.name and count <= faults:
+            skipped, found, faults = skipped | {number}, other, count
     return QuorumFailure(seed, str(found), skipped, tuple(found.world.trace.lines))
 
 

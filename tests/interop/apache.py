@@ -24,7 +24,7 @@ from tests.interop.process import QUICK_START, ProgramFailed, java
 
 CLUSTER_ID = "b3R0bGEtaW50ZXJvcC0wMQ"
 NODE_ID = 1
-START_TIMEOUT_S = 120
+START_TIMEOUT_S = 240
 STOP_TIMEOUT_S = 60
 START_ATTEMPTS = 3  # another process may take a free port between our looking and Kafka's binding
 POLL_S = 0.05
@@ -91,8 +91,8 @@ class ApacheKafka:
         self.data_dir = data_dir or directory / "data"
         self.log_path = directory / "server.log"
         self.settings = {_property(key): str(value) for key, value in settings.items()}
-        self._cluster_id = cluster_id
-        self._format_arguments = tuple(format_arguments)
+        self.cluster_id = cluster_id
+        self.format_arguments = tuple(format_arguments)
         self._heap = heap
         self._classpath = classpath(APACHE_KAFKA, classes, report)
         self._ports = free_ports(2)
@@ -143,19 +143,31 @@ class ApacheKafka:
         self.directory.mkdir(parents=True, exist_ok=True)
         self.format()
         for attempt in range(1, START_ATTEMPTS + 1):
-            if self._boot(timeout_s):
+            self._boot()
+            if self._comes_up(timeout_s):
                 return
             why = "does not start: its port was taken every time" if attempt == START_ATTEMPTS else ""
             if why or PORT_TAKEN not in self.log:
                 raise ProgramFailed("Apache Kafka", why or "ended while starting", process.tail(self.log_path))
             self._ports = free_ports(2)
 
+    def launch(self) -> None:
+        """Begin to boot; `wait` comes after it. A voter serves only when others of its quorum run, too."""
+        assert not self.running, "Apache Kafka runs already"
+        self.format()
+        self._boot()
+
+    def wait(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Until a launched node serves. ProgramFailed with the end of the server log if it ends instead."""
+        if not self._comes_up(timeout_s):
+            raise ProgramFailed("Apache Kafka", "ended while starting", process.tail(self.log_path))
+
     def format(self) -> None:
         """Format the directory, unless it is one already."""
         if not (self.data_dir / "meta.properties").exists():
             self.data_dir.mkdir(parents=True, exist_ok=True)
-            arguments = ("-t", self._cluster_id, "-c", str(self._write_properties()))
-            tool("kafka.tools.StorageTool", "format", *arguments, *self._format_arguments)
+            arguments = ("-t", self.cluster_id, "-c", str(self.write_properties()))
+            tool("kafka.tools.StorageTool", "format", *arguments, *self.format_arguments, timeout_s=START_TIMEOUT_S)
 
     def stop(self, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """A clean shutdown, as SIGTERM gives it."""
@@ -178,8 +190,7 @@ class ApacheKafka:
         where = ("--bootstrap-server", self.bootstrap_servers, "--partitions", str(partitions))
         tool("org.apache.kafka.tools.TopicCommand", *where, "--create", "--topic", name, *configs)
 
-    def _boot(self, timeout_s: float) -> bool:
-        """True when the node serves, False when it ended by itself; one that does neither in time is killed."""
+    def _boot(self) -> None:
         logging = {
             "org.slf4j.simpleLogger.showDateTime": "true",
             "org.slf4j.simpleLogger.dateTimeFormat": "HH:mm:ss.SSS",
@@ -187,13 +198,16 @@ class ApacheKafka:
         command = java(
             self._classpath,
             "kafka.Kafka",
-            str(self._write_properties()),
+            str(self.write_properties()),
             heap=self._heap,
             options=("-XX:+UseG1GC", "-Djava.awt.headless=true"),
             properties=logging,
         )
         with self.log_path.open("wb") as output:
             self._process = process.start(command, output)
+
+    def _comes_up(self, timeout_s: float) -> bool:
+        """True when the node serves, False when it ended by itself; one that does neither in time is killed."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             if STARTED in self.log:
@@ -204,7 +218,8 @@ class ApacheKafka:
         self.kill()
         raise ProgramFailed("Apache Kafka", f"did not start within {timeout_s:g} s", process.tail(self.log_path))
 
-    def _write_properties(self) -> Path:
+    def write_properties(self) -> Path:
+        """The server.properties of the node."""
         path = self.directory / "server.properties"
         path.write_text("".join(f"{key}={value}\n" for key, value in self._properties().items()))
         return path

@@ -15,6 +15,7 @@ from tests.interop.shared_classes import share_classes
 HERE = Path(__file__).parent
 
 
+@pytest.hookimpl(tryfirst=True)  # before the processes side by side look at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what is here. Tests that share a broker are a group, which one of the processes side by side runs alone."""
     for item in items:

@@ -16,6 +16,7 @@ PARTS = {
         "interop/controller",
         "interop/descriptions",
         "interop/node",
+        "interop/quorum",
         "interop/test_apache.py",
         "interop/test_capture.py",
         "interop/test_cleaner.py",

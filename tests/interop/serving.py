@@ -3,12 +3,13 @@
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from tests.interop import process
-from tests.interop.apache import POLL_S, _property, free_ports
+from tests.interop.apache import CLUSTER_ID, POLL_S, _property, free_ports
 from tests.interop.process import ProgramFailed
 
 START_TIMEOUT_S = 60
@@ -20,11 +21,23 @@ class OttlaServe:
     """One node on a directory. `start` and the `with` statement wait until it serves."""
 
     def __init__(
-        self, directory: Path, *, data_dir: Path | None = None, prefix: tuple[str, ...] = (), **settings: object
+        self,
+        directory: Path,
+        *,
+        data_dir: Path | None = None,
+        prefix: tuple[str, ...] = (),
+        cluster_id: str = CLUSTER_ID,
+        format_arguments: Iterable[str] = (),
+        **settings: object,
     ) -> None:
-        """`prefix` comes before the command: a program that starts it under other conditions."""
+        """`prefix` comes before the command: a program that starts it under other conditions.
+
+        With `format_arguments` the directory is formatted by `ottla storage format`; without them, at the first start.
+        """
         self.directory = directory
         self._prefix = prefix
+        self.cluster_id = cluster_id
+        self.format_arguments = tuple(format_arguments)
         self.data_dir = data_dir or directory / "data"
         self.log_path = directory / "ottla.log"
         self.settings = {_property(key): str(value) for key, value in settings.items()}
@@ -69,10 +82,23 @@ class OttlaServe:
 
     def start(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
         """Boot; ProgramFailed with what the node printed if it does not work."""
+        self.launch()
+        self.wait(timeout_s=timeout_s)
+
+    def launch(self) -> None:
+        """Begin to boot; `wait` comes after it. A voter serves only when others of its quorum run, too."""
         assert not self.running, "the node runs already"
         self.directory.mkdir(parents=True, exist_ok=True)
+        path = self.write_properties()
+        if self.format_arguments and not (self.data_dir / "meta.properties").exists():
+            arguments = ("--config", str(path), "--cluster-id", self.cluster_id, *self.format_arguments)
+            process.run([sys.executable, "-m", "ottla", "storage", "format", *arguments])
         with self.log_path.open("wb") as output:
-            self._process = process.start(self._command(), output)
+            command = [*self._prefix, sys.executable, "-m", "ottla", "serve", "--config", str(path)]
+            self._process = process.start(command, output)
+
+    def wait(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Until a launched node serves. ProgramFailed with what it printed if it ends instead."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             if READY in self.log:
@@ -83,13 +109,18 @@ class OttlaServe:
         self.kill()
         raise ProgramFailed("ottla serve", f"did not start within {timeout_s:g} s", process.tail(self.log_path))
 
-    def _command(self) -> list[str]:
+    def write_properties(self) -> Path:
+        """The server.properties of the node."""
         client, controller = self._ports
-        listeners = f"PLAINTEXT://127.0.0.1:{client},CONTROLLER://127.0.0.1:{controller}"
-        settings = {"listeners": listeners, "auto.create.topics.enable": "false"} | self.settings
-        options = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-        data = [] if "log.dirs" in self.settings else ["--data", str(self.data_dir)]
-        return [*self._prefix, sys.executable, "-m", "ottla", "serve", *data, *options]
+        settings = {
+            "listeners": f"PLAINTEXT://127.0.0.1:{client},CONTROLLER://127.0.0.1:{controller}",
+            "auto.create.topics.enable": "false",
+            "log.dirs": str(self.data_dir),
+            **self.settings,
+        }
+        path = self.directory / "server.properties"
+        path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        return path
 
     def stop(self, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """A clean stop, as SIGTERM gives it."""

@@ -1,14 +1,22 @@
-"""Brokers come, go, crash, lose disks and are fenced, while partitions are written, led and moved.
+"""Brokers come, go, crash, lose disks and are fenced, controllers change, and partitions are written, led and moved.
 
 Beside the controller runs a model of what the brokers do with it: how many records each replica has, and how many are
 committed. A leader commits what all in-sync replicas have, as long as these are enough; a broker that crashes may lose
-the end of its logs. Whatever happens, a leader that was elected from ISR or ELR has all that is committed. (Before
-there was an ELR, the last in-sync replica was trusted even after a crash.)
+the end of its logs. Whatever happens,
+
+- a partition has one leader in a leader epoch, and the leader is in sync, after every single record of the log;
+- a member of ISR or ELR has all that is committed, unless it has crashed and the controller cannot know yet. (Before
+  there was an ELR, the last in-sync replica was trusted even after a crash);
+- a reassignment ends, or can be cancelled;
+- the log, and any snapshot with the rest of the log, give the state that the controller has;
+- after a change of controller nobody is fenced who had no time to report, and whoever is dead is fenced when its
+  session is over.
 """
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -16,10 +24,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.core.metadata import features
+from ottla.core.metadata.image import MetadataImage
+from ottla.core.metadata.records import read_batch
 from ottla.core.metadata.topic_image import NO_LEADER, RECOVERED, PartitionImage
+from ottla.wire.batch import read_header
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.alter_partition import AlterPartitionRequest
 from ottla.wire.types.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from ottla.wire.types.cluster_metadata import BrokerRegistrationChangeRecord
 from ottla.wire.types.create_topics import CreateTopicsRequest
 from ottla.wire.types.elect_leaders import ElectLeadersRequest
 from ottla.wire.types.incremental_alter_configs import IncrementalAlterConfigsRequest
@@ -40,6 +52,8 @@ class Broker:
         self.lives = 0
         self.disks = 0
         self.is_up = False
+        self.has_crashed = False
+        """Since it last registered: it may lack what it had."""
         self.is_stopping = False
         self.stopped_at = -1
         """The epoch of its last life if it has stopped in order."""
@@ -107,6 +121,7 @@ class World:
         )
         if self.cluster.submit(request).error_code == 0:
             broker.is_up = True
+            broker.has_crashed = False
             broker.is_stopping = False
             broker.stopped_at = -1
             self.beat(broker)
@@ -123,6 +138,7 @@ class World:
         if not broker.is_up:
             return
         broker.is_up = False
+        broker.has_crashed = True
         for (at, broker_id), end in list(self.ends.items()):
             if broker_id == broker.broker_id:
                 self.ends[at, broker_id] = max(0, end - self.source.randint(0, 3))
@@ -130,6 +146,7 @@ class World:
     def lose_disk(self, broker: Broker) -> None:
         """The process ends with its disk, and comes back with another one."""
         broker.is_up = False
+        broker.has_crashed = True
         broker.stopped_at = -1
         broker.disks += 1
         for key in [key for key in self.ends if key[1] == broker.broker_id]:
@@ -152,11 +169,27 @@ class World:
 
     def wait(self) -> None:
         """Time passes; whoever is up is heard of."""
+        dead = [broker.broker_id for broker in self.brokers.values() if not broker.is_up]
         for _ in range(2):
             self.cluster.now_ms += SESSION_MS // 2
             for broker in self.brokers.values():
                 self.beat(broker)
         self.cluster.tick()
+        unfenced = {broker_id for broker_id, broker in self.cluster.image.brokers.items() if not broker.fenced}
+        assert unfenced.isdisjoint(dead), f"{unfenced.intersection(dead)} are dead for a session"
+
+    def take_over(self) -> None:
+        """Another node becomes the controller: it knows the log, and nobody has reported to it."""
+        self.cluster.now_ms += self.source.randint(0, SESSION_MS)
+        self.cluster.restart()
+        self.cluster.activate()
+        self.cluster.now_ms += SESSION_MS - 1
+        fenced = [
+            record for record in self.cluster.tick() if isinstance(record.message, BrokerRegistrationChangeRecord)
+        ]
+        assert not fenced, "fenced before its session was over"
+        for broker in self.brokers.values():
+            self.beat(broker)
 
     # --- what leaders do
 
@@ -207,13 +240,21 @@ class World:
         self.reassign(at, tuple(self.source.sample(BROKERS, self.source.randint(1, 3))))
 
     def call_back(self) -> None:
-        self.reassign(self.any_partition()[0], None)
+        self.cancel(self.any_partition()[0])
+
+    def cancel(self, at: At) -> bool:
+        before = self.partitions()[at]
+        if self.reassign(at, None) != 0:
+            return False
+        after = self.partitions()[at]
+        assert not after.is_reassigning
+        assert after.replicas == tuple(each for each in before.replicas if each not in before.adding_replicas)
+        return True
 
     def elect(self) -> None:
         self.cluster.submit(ElectLeadersRequest(self.source.choice((0, 0, 1)), None))
 
     def configure(self) -> None:
-        kind = IncrementalAlterConfigsRequest
         key, value = self.source.choice(
             (
                 ("min.insync.replicas", "1"),
@@ -222,8 +263,12 @@ class World:
                 ("unclean.leader.election.enable", "false"),
             )
         )
-        topic = self.cluster.image.topics_by_id[self.any_partition()[0][0]]
-        self.cluster.submit(kind((kind.AlterConfigsResource(2, topic.name, (kind.AlterableConfig(key, 0, value),)),)))
+        self.set_topic(self.any_partition()[0], key, value)
+
+    def set_topic(self, at: At, key: str, value: str) -> None:
+        kind = IncrementalAlterConfigsRequest
+        name = self.cluster.image.topics_by_id[at[0]].name
+        self.cluster.submit(kind((kind.AlterConfigsResource(2, name, (kind.AlterableConfig(key, 0, value),)),)))
 
     # --- what must hold
 
@@ -233,7 +278,10 @@ class World:
             self._check_shape(partition)
             if at in self.known:
                 self._check_change(at, self.known[at], partition)
+            self._check_ends(at, partition)
         self.known = now
+        led = Counter(partition.leader for partition in now.values())
+        assert led == Counter({key: count for key, count in self.cluster.image.led_counts.items() if count})
 
     def _check_shape(self, partition: PartitionImage) -> None:
         replicas = set(partition.replicas)
@@ -251,14 +299,42 @@ class World:
         assert after.partition_epoch >= before.partition_epoch
         if after.leader != before.leader:
             assert after.leader_epoch > before.leader_epoch
-        if after.leader in (before.leader, NO_LEADER) or not self.brokers[after.leader].is_up:
-            return  # nobody new serves it: one that has crashed is elected only until its session has run out
+        if after.leader_epoch == before.leader_epoch or after.leader == NO_LEADER:
+            return
+        if not self.brokers[after.leader].is_up:
+            return  # nobody serves it: one that has crashed is elected only until its session has run out
         committed = self.committed.get(at, 0)
         is_clean = after.leader in (*before.isr, *before.elr) and self.cluster.image.elr_enabled
         if is_clean and after.leader_recovery_state == RECOVERED:
             assert self.end(at, after.leader) >= committed, f"{after.leader} lacks committed records: {before} {after}"
         else:
             self.committed[at] = min(committed, self.end(at, after.leader))
+
+    def _check_ends(self, at: At, partition: PartitionImage) -> None:
+        """Whoever may be elected without a loss has all that is committed."""
+        if not self.cluster.image.elr_enabled:
+            return
+        for broker_id in (*partition.isr, *partition.elr):
+            if not self.brokers[broker_id].has_crashed:
+                end, committed = self.end(at, broker_id), self.committed.get(at, 0)
+                assert end >= committed, f"{broker_id} has {end} of {committed} committed records: {partition}"
+
+    def check_log(self) -> None:
+        """What holds after every single record of the log."""
+        image = MetadataImage()
+        leaders: dict[tuple[At, int], int] = {}
+        epochs: dict[At, int] = {}
+        for batch in self.cluster.log:
+            header = read_header(batch)
+            for offset, record in enumerate(read_batch(header), header.base_offset):
+                image.replay(record.message, offset, 1)
+                for at in image.take_changes().partitions:
+                    partition = image.topics_by_id[at[0]].partitions[at[1]]
+                    assert partition.leader == NO_LEADER or partition.leader in partition.isr, partition
+                    leader = leaders.setdefault((at, partition.leader_epoch), partition.leader)
+                    assert leader == partition.leader, f"two leaders in one epoch: {leader} and {partition}"
+                    assert partition.partition_epoch == epochs.get(at, -1) + 1, partition
+                    epochs[at] = partition.partition_epoch
 
 
 STEPS: dict[str, Callable[[World], object]] = {
@@ -269,6 +345,7 @@ STEPS: dict[str, Callable[[World], object]] = {
     "stop": lambda world: world.stop(world.any_broker()),
     "pause": lambda world: world.pause(world.any_broker()),
     "wait": World.wait,
+    "take over": World.take_over,
     "produce": World.produce,
     "propose": lambda world: world.propose(*world.any_partition()),
     "move": World.move,
@@ -303,9 +380,11 @@ def live(seed: int, metadata_version: int, steps: list[str]) -> World:
         if partition.leader != NO_LEADER:
             assert not partition.is_reassigning, partition
             assert set(partition.isr) == set(partition.replicas), partition
-        elif partition.is_reassigning:
-            # Nobody leads it, so nobody can say who is in sync; it can be called back, if need be at a loss.
-            assert world.reassign(at, None) in (0, ErrorCode.INVALID_REPLICA_ASSIGNMENT)
+        elif partition.is_reassigning and not world.cancel(at):
+            # Nobody leads it, so nobody can say who is in sync; it can be cancelled at a loss.
+            world.set_topic(at, "unclean.leader.election.enable", "true")
+            assert world.cancel(at)
+    world.check_log()
     world.cluster.check_law()
     return world
 

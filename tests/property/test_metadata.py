@@ -72,7 +72,7 @@ def silence(broker_id: int) -> Step:
         for other in [each for each in cluster.image.brokers if each != broker_id]:
             cluster.heartbeat(other, want_fence=cluster.image.brokers[other].fenced)
         cluster.now_ms += 4_000
-        while (result := cluster.controller.tick(cluster.now_ms)) is not None:
+        while (result := cluster.controller.tick(cluster.now_ms, cluster.now_ms)) is not None:
             cluster.append(result)
 
     return step

@@ -2,9 +2,9 @@
 
 Start, in an order that does no harm when it fails half-way: bind the ports and lock the log directories; format empty
 directories; open them; read the metadata log; build the node; become leader of the quorum (quorum-state first) and
-register; load the partitions; unfence the broker; sync; serve. Stop: accept no more requests and answer those that
-came; give up leadership; close the logs; write the checkpoints; write the clean-shutdown markers, last; release the
-locks.
+register; load the partitions; unfence the broker; sync; serve. Stop: accept no more clients and answer what
+they asked; leave the cluster, then the quorum; close the logs; write the checkpoints; write the clean-shutdown markers,
+last; release the locks.
 
 No area of the broker imports this module. What an area needs of the others it names as Protocols of its own (`ports.py`
 in its folder), and a node implements all of them.
@@ -419,8 +419,8 @@ class Node:
     async def _boot_unless_it_fails(self) -> None:
         """Boot; StartError as soon as it is clear that the node cannot go on."""
         boot = self.loop.create_task(self._boot())
-        either: list[asyncio.Future[Any]] = [boot, self._failure]
         try:
+            either: tuple[asyncio.Future[Any], ...] = (boot, self._failure)
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         finally:
             is_booted = boot.done()
@@ -490,6 +490,7 @@ class Node:
         add, logs, metadata = self.housekeeping.add, self.log_chores, self.metadata_chores
         first_ms = self.settings["log.initial.task.delay.ms"]
         add(self._period("broker.heartbeat.interval.ms"), metadata.heartbeat)
+        add(metadata.fencing_period_ms, metadata.fence)
         add(self._period("log.flush.offset.checkpoint.interval.ms"), logs.write_recovery_points, first_ms)
         add(self._period("replica.high.watermark.checkpoint.interval.ms"), logs.write_high_watermarks)
         add(self._period("log.retention.check.interval.ms"), logs.apply_retention, first_ms)
@@ -535,7 +536,7 @@ class Node:
             self._telemetry.disconnected(connection)
         self.broker_watch.connection_closed(connection)
         self.listeners[connection.peer.listener].forget(connection)
-        if self._drained is not None and not any(listener.connections for listener in self.listeners.values()):
+        if self._drained is not None and not any(listener.connections for listener in self._client_listeners):
             self._drained.cancel()
 
     def authorize(
@@ -591,7 +592,7 @@ class Node:
         """A log directory has failed. The others go on, if the metadata is in one of them."""
         if self.storage.metadata.is_offline or all(each.is_offline for each in self.storage.directories):
             self.fail(f"{directory.path} has failed, and without it the node cannot go on: {directory.storage.failure}")
-        else:
+        elif self.config.is_broker:
             self.loop.call_soon(self.broker_lifecycle.stay)
 
     def _samples(self) -> Iterator[Sample]:
@@ -666,9 +667,11 @@ class Node:
         return None if leader is None else Address(leader.host, leader.port)
 
     def _connect(
-        self, address: Address, told: Callable[[PeerEvent], None] = lambda event: None, timeout_s: float = 30.0
+        self, address: Address, told: Callable[[PeerEvent], None] = lambda event: None, timeout_s: float | None = None
     ) -> PeerConnection:
         """A connection to another node; what is learned about it is told."""
+        if timeout_s is None:
+            timeout_s = self.config["controller.quorum.request.timeout.ms"] / 1000
         return PeerConnection(
             self.loop,
             address,
@@ -749,7 +752,7 @@ class Node:
     # --- stopping -----------------------------------------------------------------------------------------------------
 
     async def stop(self) -> None:
-        """Stop cleanly."""
+        """Stop cleanly. Other controllers can speak to this one until it has left the cluster and the quorum."""
         self.is_serving = False
         self.broker_watch.end()
         await self._drain()
@@ -760,6 +763,8 @@ class Node:
             if self.config.is_broker:
                 await self.broker_lifecycle.leave()
             await self.raft.resign()
+        for listener in self.listeners.values():
+            listener.close()
         self._end_background()
         self.offload.finish_all()
         if self.storage.metadata.is_offline:
@@ -788,17 +793,23 @@ class Node:
         self._pages.close()
 
     async def _drain(self) -> None:
-        for listener in self.listeners.values():
+        """Answer what clients have asked, and close their connections."""
+        listeners = self._client_listeners
+        for listener in listeners:
             listener.stop_accepting()
         self.purgatory.close()
         self.coordinators.stop()
-        for listener in self.listeners.values():
+        for listener in listeners:
             listener.drain()
-        if any(listener.connections for listener in self.listeners.values()):
+        if any(listener.connections for listener in listeners):
             self._drained = self.loop.create_future()
             await asyncio.wait([self._drained], timeout=DRAIN_MAX_SECONDS)
-        for listener in self.listeners.values():
+        for listener in listeners:
             listener.close()
+
+    @property
+    def _client_listeners(self) -> list[Listener]:
+        return [listener for name, listener in self.listeners.items() if name not in self.controller_listeners]
 
     def _close_logs(self) -> None:
         self.replicas.write_staged()

@@ -16,15 +16,16 @@ from ottla.broker.config.node_config import ConfigError, NodeConfig
 from ottla.broker.controller.metadata_replay import MetadataLogError
 from ottla.broker.network.file_limit import raise_limit
 from ottla.broker.node import Node, StartError
+from ottla.broker.peers.peer_connection import Dial, dial
 from ottla.broker.replicas.storage import StorageProblem
 from ottla.broker.telemetry.log_deduplication import DeduplicationFilter
 from ottla.broker.telemetry.loggers import REQUESTS
 from ottla.core.quorum.errors import QuorumError
 from ottla.core.quorum.stored import StoredStateError
-from ottla.log.disk import OsDisk
+from ottla.log.disk import Disk, OsDisk
 from ottla.log.errors import StorageError
 
-__all__ = ["CannotServe", "new_loop", "run"]
+__all__ = ["CannotServe", "new_loop", "run", "run_node"]
 
 log = logging.getLogger(__name__)
 
@@ -40,25 +41,28 @@ def run(places: Sequence[Mapping[str, str]], *, port: int, is_ephemeral: bool, v
     began = time.monotonic()
     has_dirs = any(name in place for place in places for name in ("log.dirs", "log.dir"))
     if has_dirs and not is_ephemeral:
-        return _run(NodeConfig(*places, port=port), OsDisk(), verbosity, out, began)
+        return run_node(NodeConfig(*places, port=port), verbosity=verbosity, out=out, began=began)
     import shutil
     import tempfile
 
     path = tempfile.mkdtemp(prefix="ottla-")
     try:
         config = NodeConfig(*places, {"log.dirs": path}, port=port)
-        return _run(config, OsDisk(durable=False), verbosity, out, began)
+        return run_node(config, disk=OsDisk(durable=False), verbosity=verbosity, out=out, began=began)
     finally:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _run(config: NodeConfig, disk: OsDisk, verbosity: int, out: TextIO, began: float) -> int:
+def run_node(
+    config: NodeConfig, *, verbosity: int, out: TextIO, began: float, disk: Disk | None = None, dial: Dial = dial
+) -> int:
+    """Run a node with all of its settings. `dial` connects to other nodes; tests have another."""
     _set_up_logging(verbosity)
     for warning in config.warnings():
         log.warning("%s", warning)
     raise_limit()
     with asyncio.Runner(loop_factory=new_loop) as runner:
-        return runner.run(_serve(config, disk, out, began))
+        return runner.run(_serve(config, disk, dial, out, began))
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
@@ -71,7 +75,7 @@ def new_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-async def _serve(config: NodeConfig, disk: OsDisk, out: TextIO, began: float) -> int:
+async def _serve(config: NodeConfig, disk: Disk | None, dial: Dial, out: TextIO, began: float) -> int:
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[int] = loop.create_future()
 
@@ -81,7 +85,7 @@ async def _serve(config: NodeConfig, disk: OsDisk, out: TextIO, began: float) ->
 
     for number in (signal.SIGTERM, signal.SIGINT):
         _on_signal(loop, number, lambda: end(0))
-    node = await _start(Node.start(config, disk=disk, on_fatal=lambda _: end(_EXIT_FAILED)), ended)
+    node = await _start(Node.start(config, disk=disk, dial=dial, on_fatal=lambda _: end(_EXIT_FAILED)), ended)
     if node is None:
         return 0
     _say_ready(node, out, began)

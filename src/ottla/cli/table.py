@@ -3,6 +3,9 @@
 from ottla.cli.lazy import Entry
 
 COMMANDS = {
+    "cluster": Entry(
+        "ottla.cli.local_cluster:cluster", "Run a cluster of several nodes on this machine, and break it."
+    ),
     "completion": Entry("ottla.cli.completion:completion", "Print a completion script for a shell."),
     "configs": Entry("ottla.cli.configs:configs", "Show and change settings and quotas, on any cluster."),
     "decode": Entry("ottla.cli.decode:decode", "Decode bytes or packet captures, field by field."),

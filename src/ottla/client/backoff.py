@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections.abc import Callable
 from typing import Final
+
+from ottla.client.clock import monotonic_s
 
 __all__ = ["Backoff", "Deadline"]
 
@@ -20,7 +21,7 @@ class Deadline:
 
     __slots__ = ("_now_s", "at_s")
 
-    def __init__(self, after_ms: float, now_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, after_ms: float, now_s: Callable[[], float] = monotonic_s) -> None:
         self._now_s = now_s
         self.at_s = now_s() + after_ms / 1000
 

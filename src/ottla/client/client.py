@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Final, NamedTuple, Protocol, Self, TypeVar, Unpack
@@ -28,6 +27,7 @@ from typing import Final, NamedTuple, Protocol, Self, TypeVar, Unpack
 from ottla.client.address import Address, Peer, parse_bootstrap_servers
 from ottla.client.answers import Coordinated, SendOptions, TypedSend
 from ottla.client.backoff import Backoff, Deadline
+from ottla.client.clock import monotonic_s
 from ottla.client.connection import SECOND_MS, patience_ms
 from ottla.client.errors import (
     AuthenticationError,
@@ -120,7 +120,7 @@ class Client(TypedSend):
         self._reconnects = Reconnects(self.settings.reconnect_backoff_ms, self.settings.reconnect_backoff_max_ms)
         self._refreshing = asyncio.Lock()
         self._coordinators: dict[Coordinated, int] = {}
-        self._dependents: set[Closable] = set()
+        self._dependents: dict[Closable, None] = {}
 
     async def __aenter__(self) -> Self:
         if self._pool is not None:
@@ -147,10 +147,10 @@ class Client(TypedSend):
 
     def attach(self, dependent: Closable) -> None:
         """Close this one, too, when the client is closed."""
-        self._dependents.add(dependent)
+        self._dependents[dependent] = None
 
     def detach(self, dependent: Closable) -> None:
-        self._dependents.discard(dependent)
+        self._dependents.pop(dependent, None)
 
     # --- asking -------------------------------------------------------------------------------------------------------
 
@@ -383,7 +383,7 @@ class Client(TypedSend):
         return Deadline(min(self.settings.unknown_topic_wait_ms, deadline.left_ms))
 
     def _is_fresh(self, since_s: float) -> bool:
-        return time.monotonic() - since_s < self.settings.metadata_max_age_ms / SECOND_MS
+        return monotonic_s() - since_s < self.settings.metadata_max_age_ms / SECOND_MS
 
     async def _refresh_brokers(self, deadline: Deadline) -> None:
         if not self._is_fresh(self.metadata.refreshed_at_s):
@@ -394,14 +394,14 @@ class Client(TypedSend):
 
         The errors are those of single topics.
         """
-        asked_at_s = time.monotonic()
+        asked_at_s = monotonic_s()
         async with self._refreshing:
             if names is not None and self._known_since(names) >= asked_at_s:
                 return []  # somebody else has asked for the same while we waited
             answer = await self.ask("Metadata", self._metadata_request(names), timeout_ms=max(1, deadline.left_ms))
             body = answer.of(MetadataResponse)
             check(answer.peer, "Metadata", body.error_code)
-            errors = self.metadata.take(body, time.monotonic(), is_complete=names is None)
+            errors = self.metadata.take(body, monotonic_s(), is_complete=names is None)
             errors |= dict.fromkeys(set(names or ()) - {topic.name for topic in body.topics}, NOT_ANSWERED)
         return [ResponseError(answer.peer, "Metadata", code, f"topic {name}") for name, code in errors.items()]
 
@@ -464,7 +464,7 @@ class Client(TypedSend):
         answer = await connection.request(request, version)
         assert isinstance(answer, MetadataResponse)
         check(peer, "Metadata", answer.error_code)
-        self.metadata.take(answer, time.monotonic())
+        self.metadata.take(answer, monotonic_s())
 
 
 def always(message: object) -> Build:

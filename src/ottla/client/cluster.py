@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from ottla.client.address import Peer
 from ottla.client.client import Client, always
 from ottla.client.errors import ProtocolError, UnsupportedVersionError, check
 from ottla.wire.types.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -15,9 +16,21 @@ from ottla.wire.types.describe_quorum import (
     DescribeQuorumResponseReplicaState,
 )
 
-__all__ = ["BrokerDescription", "ClusterDescription", "QuorumDescription", "Replica", "describe", "describe_quorum"]
+__all__ = [
+    "QUORUM_REQUEST",
+    "BrokerDescription",
+    "ClusterDescription",
+    "QuorumDescription",
+    "Replica",
+    "describe",
+    "describe_quorum",
+    "read_quorum",
+]
 
 METADATA_TOPIC: Final = "__cluster_metadata"
+QUORUM_REQUEST: Final = DescribeQuorumRequest(
+    (DescribeQuorumRequestTopicData(METADATA_TOPIC, (DescribeQuorumRequestPartitionData(0),)),)
+)
 _FENCED_VERSION: Final = 2
 _NO_DIRECTORY: Final = bytes(16)
 
@@ -104,15 +117,18 @@ async def _describe_by_metadata(client: Client) -> ClusterDescription:
 
 async def describe_quorum(client: Client) -> QuorumDescription:
     """The quorum that keeps the cluster's metadata, as its leader sees it."""
-    topic = DescribeQuorumRequestTopicData(METADATA_TOPIC, (DescribeQuorumRequestPartitionData(0),))
-    answer = await client.ask("DescribeQuorum", always(DescribeQuorumRequest((topic,))))
-    body = answer.of(DescribeQuorumResponse)
-    check(answer.peer, "DescribeQuorum", body.error_code, message=body.error_message)
+    answer = await client.ask("DescribeQuorum", always(QUORUM_REQUEST))
+    return read_quorum(answer.peer, answer.of(DescribeQuorumResponse))
+
+
+def read_quorum(peer: Peer, body: DescribeQuorumResponse) -> QuorumDescription:
+    """What an answer says of the quorum; ResponseError if it is an error."""
+    check(peer, "DescribeQuorum", body.error_code, message=body.error_message)
     found = [partition for topic in body.topics for partition in topic.partitions]
     if not found:
-        raise ProtocolError(answer.peer, f"DescribeQuorumResponse v{answer.version} says nothing of {METADATA_TOPIC}")
+        raise ProtocolError(peer, f"a DescribeQuorumResponse says nothing of {METADATA_TOPIC}")
     state = found[0]
-    check(answer.peer, "DescribeQuorum", state.error_code, message=state.error_message)
+    check(peer, "DescribeQuorum", state.error_code, message=state.error_message)
     endpoints = {
         node.node_id: tuple((each.name, each.host, each.port) for each in node.listeners) for node in body.nodes
     }

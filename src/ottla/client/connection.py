@@ -15,13 +15,13 @@ Throttling (KIP-219): an answer with a throttle time asks us to keep quiet for s
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from contextlib import suppress
 from math import inf
 from typing import Any, Final, NamedTuple, cast
 
 from ottla.client.address import Peer
+from ottla.client.clock import monotonic_s
 from ottla.client.errors import ClientError, ClosedError, ConnectionLostError, ProtocolError, RequestTimeoutError
 from ottla.client.exchange import SIZE, Requests, SentRequest, bad_size, loss, patience_ms, read_answer
 from ottla.client.settings import ClientSettings
@@ -49,7 +49,7 @@ class Connection(asyncio.Protocol):
         self.versions: ApiRanges = {}
         self.session_ends_at_s: float | None = None
         """When the broker will want us to log in anew; the pool then opens another connection."""
-        self.last_used_at_s = time.monotonic()
+        self.last_used_at_s = monotonic_s()
         self._requests = Requests(peer, settings.client_id)
         self._request_timeout_ms = settings.request_timeout_ms
         self._max_response_bytes = settings.max_response_bytes
@@ -81,7 +81,7 @@ class Connection(asyncio.Protocol):
                 return await (await self.submit(message, version))
         except TimeoutError:
             error = RequestTimeoutError(self.peer, f"{api_of(type(message))} v{version}", round(limit_ms))
-            if self._waiting and self._waiting[0].due_at_s <= time.monotonic():
+            if self._waiting and self._waiting[0].due_at_s <= monotonic_s():
                 self.abort(error)
             raise error from None
 
@@ -97,7 +97,7 @@ class Connection(asyncio.Protocol):
         except BaseException:
             self._room.release()
             raise
-        due_at_s = time.monotonic() + self._limit_ms(message) / SECOND_MS
+        due_at_s = monotonic_s() + self._limit_ms(message) / SECOND_MS
         answer = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiting(asked, due_at_s, answer))
         return answer
@@ -131,7 +131,7 @@ class Connection(asyncio.Protocol):
     # --- writing ------------------------------------------------------------------------------------------------------
 
     async def _may_write(self) -> None:
-        quiet_s = self._quiet_until_s - time.monotonic()
+        quiet_s = self._quiet_until_s - monotonic_s()
         if quiet_s > 0:
             await asyncio.sleep(quiet_s)
         await self._writable.wait()
@@ -140,7 +140,7 @@ class Connection(asyncio.Protocol):
     def _write(self, message: object, version: int) -> SentRequest:
         assert self._transport is not None, "written before the connection was made"
         asked, frame = self._requests.write(message, version)
-        self.last_used_at_s = time.monotonic()
+        self.last_used_at_s = monotonic_s()
         self._transport.write(frame)
         return asked
 
@@ -205,10 +205,10 @@ class Connection(asyncio.Protocol):
                 raise
             return
         self._answered += 1
-        self.last_used_at_s = time.monotonic()
+        self.last_used_at_s = monotonic_s()
         throttle_ms = getattr(body, "throttle_time_ms", 0)
         if throttle_ms > 0:
-            self._quiet_until_s = time.monotonic() + throttle_ms / SECOND_MS
+            self._quiet_until_s = monotonic_s() + throttle_ms / SECOND_MS
         if not waiting.answer.done():
             waiting.answer.set_result(body)
 

@@ -258,7 +258,7 @@ class Fetcher:
             return []
         done, _ = await asyncio.wait(self._asked, timeout=deadline.left_s, return_when=asyncio.FIRST_COMPLETED)
         fetched: list[Fetched] = []
-        for task in done:
+        for task in [each for each in self._asked if each in done]:
             positions = self._asked.pop(task)
             del self._leaders[task]
             fetched += self._taken(task, positions)

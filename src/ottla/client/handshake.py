@@ -7,11 +7,11 @@ import os
 import re
 import socket
 import ssl
-import time
 from ipaddress import ip_address
 from typing import Final
 
 from ottla.client.address import Peer
+from ottla.client.clock import monotonic_s
 from ottla.client.connection import SECOND_MS, Connection
 from ottla.client.errors import ConnectError, RequestTimeoutError
 from ottla.client.negotiation import Negotiated, Negotiation, negotiate
@@ -41,7 +41,7 @@ async def open_connection(peer: Peer, settings: ClientSettings) -> Connection:
         raise
     connection.versions = agreed.versions
     if agreed.session_s is not None:
-        connection.session_ends_at_s = time.monotonic() + agreed.session_s
+        connection.session_ends_at_s = monotonic_s() + agreed.session_s
     return connection
 
 

@@ -7,11 +7,11 @@ what waits at the broker (a long poll, a group's join) would hold up everything 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ottla.client.address import Address, Peer
+from ottla.client.clock import monotonic_s
 from ottla.client.connection import SECOND_MS
 from ottla.client.errors import ClosedError
 from ottla.client.versions import ApiRanges
@@ -118,7 +118,7 @@ class Pool:
         """Whether it was idle for too long, or its session is about to end; while answers are due, it lives on."""
         if connection.in_flight:
             return False
-        now_s = time.monotonic()
+        now_s = monotonic_s()
         session_ends_at_s = connection.session_ends_at_s
         if session_ends_at_s is not None and now_s >= session_ends_at_s:
             return True

@@ -8,12 +8,12 @@ attempt is made.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import NamedTuple
 
 from ottla.client.address import Address, Peer
 from ottla.client.backoff import Backoff
+from ottla.client.clock import monotonic_s
 from ottla.client.errors import BackingOffError, ClientError
 
 __all__ = ["Reconnects"]
@@ -28,7 +28,7 @@ class _Failing(NamedTuple):
 
 
 class Reconnects:
-    def __init__(self, first_ms: float, max_ms: float, now_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, first_ms: float, max_ms: float, now_s: Callable[[], float] = monotonic_s) -> None:
         self._first_ms = first_ms
         self._max_ms = max(first_ms, max_ms)
         self._now_s = now_s

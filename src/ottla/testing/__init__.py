@@ -1,10 +1,13 @@
-"""Tools for tests of programs that use Kafka: a broker of your own, and faults on demand.
+"""Tools for tests of programs that use Kafka: a broker or a cluster of your own, and faults on demand.
 
     with ottla.testing.broker() as b:
         run_my_program(b.bootstrap_servers)
 
-pytest finds the fixture `ottla_broker` without any setup. docs/testing.md is the tutorial. Importing this package loads
-nothing else; the broker is imported at its first use.
+    with ottla.testing.cluster(nodes=3) as c:
+        c.quorum_leader().kill()
+
+pytest finds the fixtures `ottla_broker` and `ottla_cluster` without any setup. docs/testing.md is the tutorial.
+Importing this package loads nothing else; what is in it is imported at its first use.
 """
 
 from __future__ import annotations
@@ -14,11 +17,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ottla.testing.brokers import Broker, BrokerError, broker
+    from ottla.testing.clusters.cluster import Cluster, ClusterError, ClusterNode, cluster
     from ottla.testing.faults import Fault, Faults
 
-__all__ = ["Broker", "BrokerError", "Fault", "Faults", "broker"]
+__all__ = ["Broker", "BrokerError", "Cluster", "ClusterError", "ClusterNode", "Fault", "Faults", "broker", "cluster"]
 
-_HOMES = {"Broker": "brokers", "BrokerError": "brokers", "broker": "brokers", "Fault": "faults", "Faults": "faults"}
+_HOMES = {
+    "Broker": "brokers",
+    "BrokerError": "brokers",
+    "Cluster": "clusters.cluster",
+    "ClusterError": "clusters.cluster",
+    "ClusterNode": "clusters.cluster",
+    "Fault": "faults",
+    "Faults": "faults",
+    "broker": "brokers",
+    "cluster": "clusters.cluster",
+}
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import socket
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ottla.broker.config.node_config import LOOPBACK
 from ottla.testing.faults import Faults
+from ottla.testing.ports import LOOPBACK, PortReservation
 from ottla.testing.runners import BrokerError, BrokerRunner, ProcessRunner, ThreadRunner
 
-__all__ = ["Broker", "BrokerError", "broker"]
+__all__ = ["Broker", "BrokerError", "broker", "settings_of"]
 
 FOR_TESTS: Final = {
     "group.initial.rebalance.delay.ms": "0",
@@ -42,7 +41,9 @@ def broker(
     in a thread of this process or, with `process`, in a process of its own. Its data are in a new directory, which is
     removed at the end, or in `directory`, which stays. They are synced to the disk only with `durable`.
     """
-    settings = FOR_TESTS | _settings(config)
+    settings = FOR_TESTS | settings_of(config)
+    if ours := [name for name in _OURS if name in settings]:
+        raise ValueError(f"{ours[0]} cannot be set here: broker() chooses it; `directory` says where data are kept")
     with contextlib.ExitStack() as stack:
         path = Path(directory) if directory is not None else Path(stack.enter_context(_ephemeral_directory()))
         settings["log.dirs"] = str(path)
@@ -61,14 +62,12 @@ def _ephemeral_directory() -> Iterator[str]:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _settings(config: Mapping[str, object]) -> dict[str, str]:
-    settings = {}
-    for name, value in config.items():
-        setting = name if "." in name else name.replace("_", ".")
-        if setting in _OURS:
-            raise ValueError(f"{setting} cannot be set here: broker() chooses it; `directory` says where data are kept")
-        settings[setting] = str(value).lower() if isinstance(value, bool) else str(value)
-    return settings
+def settings_of(config: Mapping[str, object]) -> dict[str, str]:
+    """Kafka's settings from keywords: with their dots, and as text."""
+    return {
+        name if "." in name else name.replace("_", "."): str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in config.items()
+    }
 
 
 class Broker:
@@ -79,7 +78,7 @@ class Broker:
         self.faults = Faults(self._perform)
         self._runner = runner
         self._ports: dict[str, int] = {}
-        self._reserved: list[socket.socket] = []
+        self._reserved: list[PortReservation] = []
         self._facts: dict[str, Any] = {}
         self._shift_ms = 0
 
@@ -171,11 +170,7 @@ class Broker:
 
     def _reserve_ports(self) -> None:
         """Keep the ports from other processes while the broker is down. Nothing listens, so clients are refused."""
-        for port in self._ports.values():
-            sock = socket.socket()
-            self._reserved.append(sock)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            sock.bind((LOOPBACK, port))
+        self._reserved += [PortReservation(port) for port in self._ports.values()]
 
     def _release_ports(self) -> None:
         while self._reserved:

@@ -118,7 +118,7 @@ class VirtualDisk:
         self.crash_at: int | None = None
         self._is_down = False
         self._files: dict[str, _Node] = {}
-        self._directories: set[str] = {"", "/"}
+        self._directories: dict[str, None] = {"": None, "/": None}
         # By directory: the names that a power loss would leave, and the changes since.
         self._synced_files: dict[str, _Node] = {}
         self._changes: dict[str, list[tuple[str, _Node | None]]] = {}
@@ -152,9 +152,9 @@ class VirtualDisk:
 
     def crash(self, *, power_loss: bool) -> VirtualDisk:
         """The disk after the crash, for the next start."""
-        after = VirtualDisk(self.random, capacity_bytes=self.capacity_bytes, sync_ms=self.sync_ms)
+        after = self._empty()
         after.now_ms = self.now_ms
-        after._directories = set(self._directories)
+        after._directories = dict(self._directories)
         names = self._surviving_names() if power_loss else dict(self._files)
         for path, node in names.items():
             survivor = after._files[path] = _Node()
@@ -169,6 +169,20 @@ class VirtualDisk:
             if path not in after._synced_files:
                 after._note(path, after._files[path])
         return after
+
+    def _empty(self) -> VirtualDisk:
+        """A disk of the same kind, with nothing on it."""
+        return VirtualDisk(self.random, capacity_bytes=self.capacity_bytes, sync_ms=self.sync_ms)
+
+    def synced(self, path: str) -> bytes | None:
+        """The content of a file when it was last synced; None if a power loss would not even leave its name."""
+        node = self._synced_files.get(path)
+        return None if node is None else node.synced
+
+    def synced_paths(self, directory: str) -> list[str]:
+        """The files in a directory that a power loss would leave."""
+        prefix = f"{directory}/"
+        return [path for path in self._synced_files if path.startswith(prefix)]
 
     def _surviving_names(self) -> dict[str, _Node]:
         names = dict(self._synced_files)
@@ -274,7 +288,7 @@ class VirtualDisk:
             for name in [name for name in names if name.startswith(f"{source}/")]:
                 names[target + name.removeprefix(source)] = names.pop(name)
         self._directories = {
-            target + name.removeprefix(source) if name == source or name.startswith(f"{source}/") else name
+            target + name.removeprefix(source) if name == source or name.startswith(f"{source}/") else name: None
             for name in self._directories
         }
         for changes in [self._changes.pop(name) for name in list(self._changes) if name.startswith(source)]:
@@ -290,7 +304,7 @@ class VirtualDisk:
     def make_directory(self, path: str) -> None:
         self.check_alive()
         while path not in self._directories:
-            self._directories.add(path)
+            self._directories[path] = None
             path = _parent(path)
 
     def lock_directory(self, path: str) -> Lock:
@@ -301,7 +315,7 @@ class VirtualDisk:
         if any(_parent(name) == path for name in self._files):
             raise OSError(errno.ENOTEMPTY, "Directory not empty", path)
         self.count("rmdir", path)
-        self._directories.discard(path)
+        self._directories.pop(path, None)
 
     def sync_directory(self, path: str) -> None:
         self.count("sync directory", path)

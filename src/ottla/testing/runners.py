@@ -1,28 +1,20 @@
 """Runs a broker under test: in a thread of this process, or in a process of its own.
 
-Both have the same commands, so that a test need not know which one it has. A child process reads one JSON object per
-line from its standard input and answers each with one on its standard output. It ends when its input is closed, so it
-never outlives the test.
+Both have the same commands, so that a test need not know which one it has.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import json
-import queue
-import subprocess
-import sys
-import tempfile
 import threading
 from collections.abc import Coroutine, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
+from ottla.testing.children import ORDER_MAX_SECONDS, ChildError, ChildProcess
+
 __all__ = ["BrokerError", "BrokerRunner", "ProcessRunner", "ThreadRunner"]
 
 START_MAX_SECONDS: Final = 60.0
-ORDER_MAX_SECONDS: Final = 30.0
-_TAIL_BYTES: Final = 4096
 
 Result = TypeVar("Result")
 
@@ -97,93 +89,42 @@ class ProcessRunner:
     def __init__(self, settings: Mapping[str, str], durable: bool) -> None:
         self._settings = dict(settings)
         self._durable = durable
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115  # it lives as long as the place
-        self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._child: subprocess.Popen[str] | None = None
+        self._child: ChildProcess | None = None
 
     @property
     def is_running(self) -> bool:
-        return self._child is not None and self._child.poll() is None
-
-    @property
-    def pid(self) -> int | None:
-        return None if self._child is None else self._child.pid
+        return self._child is not None and self._child.is_running
 
     def start(self, listeners: str, shift_ms: int) -> dict[str, Any]:
-        self._reap()  # it may have ended by itself
-        self._child = self._spawn()
+        self.close()  # it may have ended by itself
+        self._child = ChildProcess("ottla.testing.child", "the broker")
         first = {"settings": self._settings, "durable": self._durable, "listeners": listeners, "shift_ms": shift_ms}
         try:
             facts: dict[str, Any] = self._ask(first, START_MAX_SECONDS)
         except BrokerError:
-            self._reap()
+            self.close()
             raise
         return facts
-
-    def _spawn(self) -> subprocess.Popen[str]:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "ottla.testing.child"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-        )
-        self._answers = queue.SimpleQueue()
-        threading.Thread(target=_pump, args=(child, self._answers), name="ottla-broker-answers", daemon=True).start()
-        return child
 
     def end(self, *, clean: bool) -> None:
         try:
             if clean:
                 self._ask({"command": "stop"})
         finally:
-            self._reap()
+            self.close()
 
     def perform(self, command: str, **arguments: Any) -> Any:  # noqa: ANN401
         return self._ask({"command": command, "arguments": arguments})
 
     def _ask(self, order: Mapping[str, Any], seconds: float = ORDER_MAX_SECONDS) -> Any:  # noqa: ANN401
-        if self._child is None or self._child.stdin is None:
+        if self._child is None:
             raise BrokerError("the broker does not run")
-        with contextlib.suppress(BrokenPipeError):  # the child is dead; the missing answer raises the error
-            self._child.stdin.write(json.dumps(order) + "\n")
-            self._child.stdin.flush()
         try:
-            line = self._answers.get(timeout=seconds)
-        except queue.Empty:
-            raise BrokerError(f"the broker said nothing for {seconds:g} s\n{self._tail()}") from None
-        if not line:
-            raise BrokerError(f"the broker's process ended\n{self._tail()}")
-        answer = json.loads(line)
-        if "error" in answer:
-            raise BrokerError(answer["error"])
-        return answer["value"]
-
-    def _tail(self) -> str:
-        self._log.seek(0, 2)
-        self._log.seek(max(self._log.tell() - _TAIL_BYTES, 0))
-        return self._log.read().decode(errors="replace")
-
-    def _reap(self) -> None:
-        child, self._child = self._child, None
-        if child is None:
-            return
-        child.kill()
-        child.wait()
-        for pipe in (child.stdin, child.stdout):
-            if pipe is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    pipe.close()
+            return self._child.ask(order, seconds)
+        except ChildError as error:
+            raise BrokerError(str(error)) from None
 
     def close(self) -> None:
-        self._reap()
-        self._log.close()
-
-
-def _pump(child: subprocess.Popen[str], answers: queue.SimpleQueue[str]) -> None:
-    """Pass a child's lines on; an empty line means their end."""
-    assert child.stdout is not None
-    with contextlib.suppress(ValueError):  # closed by the other thread, after the child's end
-        for line in child.stdout:
-            answers.put(line)
-    answers.put("")
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ottla.testing.clock import WALL_START_MS
 
-__all__ = ["InlineOffload", "LoopClock", "VirtualLoop", "VirtualSocket"]
+__all__ = ["InlineOffload", "LoopClock", "VirtualLoop", "VirtualSocket", "watch_socket"]
 
 _CLOSED: Final = -1
 _BUFFER_BYTES: Final = 1 << 20
@@ -84,18 +84,16 @@ class VirtualLoop(asyncio.BaseEventLoop):
     # --- sockets ------------------------------------------------------------------------------------------------------
 
     def add_reader(self, fd: int, callback: Callable[..., Any], *args: object) -> None:  # type: ignore[override]
-        self.remove_reader(fd)
-        self._readers[fd] = asyncio.Handle(callback, args, self)
+        watch_socket(self._readers, fd, asyncio.Handle(callback, args, self))
 
     def remove_reader(self, fd: int) -> bool:  # type: ignore[override]
-        return _cancel(self._readers.pop(fd, None))
+        return watch_socket(self._readers, fd, None)
 
     def add_writer(self, fd: int, callback: Callable[..., Any], *args: object) -> None:  # type: ignore[override]
-        self.remove_writer(fd)
-        self._writers[fd] = asyncio.Handle(callback, args, self)
+        watch_socket(self._writers, fd, asyncio.Handle(callback, args, self))
 
     def remove_writer(self, fd: int) -> bool:  # type: ignore[override]
-        return _cancel(self._writers.pop(fd, None))
+        return watch_socket(self._writers, fd, None)
 
     def bind(self, host: str, port: int, backlog: int = 0) -> Any:  # noqa: ANN401 - stands for a socket
         """A listening socket, as `ottla.broker.network.listener.bind` gives one."""
@@ -135,11 +133,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
             del self._listening[sock.address[1]]
 
 
-def _cancel(handle: asyncio.Handle | None) -> bool:
-    """Give up a callback, which may be about to run: its socket may be closed by then."""
+def watch_socket(handles: dict[int, asyncio.Handle], fd: int, handle: asyncio.Handle | None) -> bool:
+    """Watch a socket with another handle, or none; the former one does not run any more, even if it is due."""
+    former = handles.pop(fd, None)
+    if former is not None:
+        former.cancel()
     if handle is not None:
-        handle.cancel()
-    return handle is not None
+        handles[fd] = handle
+    return former is not None
 
 
 class VirtualSocket:

@@ -54,6 +54,7 @@ class Versioned(NamedTuple):
     version: int
 
 
+@cache
 def framing(name: str) -> str | None:
     """type16, version16, frame-varints, or None for a message without framing."""
     kind = MESSAGES[name].kind
@@ -76,16 +77,21 @@ def record_types(topic: str, kind: str) -> dict[int, str]:
 
 def encode_framed(message: object, version: int) -> bytes:
     """The message with its framing, as Kafka stores it."""
-    name = type(message).__name__
     body = wire.encode(message, version)
+    return _frame(type(message).__name__, version) + body
+
+
+@cache
+def _frame(name: str, version: int) -> bytes:
+    """What stands before a message."""
     form = framing(name)
     if form == "type16":
-        return _INT16.pack(MESSAGES[name].key) + body
+        return _INT16.pack(MESSAGES[name].key)
     if form == "version16":
-        return _INT16.pack(version) + body
+        return _INT16.pack(version)
     if form == "frame-varints":
-        return b"".join((uvarint(_METADATA_FRAME_VERSION), uvarint(MESSAGES[name].key or 0), uvarint(version), body))
-    return body
+        return b"".join(map(uvarint, (_METADATA_FRAME_VERSION, MESSAGES[name].key or 0, version)))
+    return b""
 
 
 def decode_versioned(name: str, data: bytes) -> Versioned:

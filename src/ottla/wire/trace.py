@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.wire.fault import WireError
 from ottla.wire.shape import (
@@ -244,7 +244,12 @@ def encode_slowly(shape: Struct, message: object) -> bytes:
     return b"".join(writer.parts)
 
 
+_ONE_BYTE: Final = [bytes([value]) for value in range(0x80)]
+
+
 def uvarint(value: int) -> bytes:
+    if 0 <= value <= 0x7F:
+        return _ONE_BYTE[value]
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

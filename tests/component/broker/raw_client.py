@@ -67,8 +67,8 @@ class RawClient:
             self._connection = self.connect()
         return self._connection
 
-    def connect(self, client_id: str = "test") -> Connection:
-        connection = Connection(self._address, client_id)
+    def connect(self, client_id: str = "test", timeout_s: float = TIMEOUT_S) -> Connection:
+        connection = Connection(self._address, client_id, timeout_s)
         self._connections.append(connection)
         return connection
 
@@ -135,10 +135,10 @@ class RawClient:
 class Connection:
     """One connection."""
 
-    def __init__(self, address: tuple[str, int], client_id: str) -> None:
+    def __init__(self, address: tuple[str, int], client_id: str, timeout_s: float = TIMEOUT_S) -> None:
         self.client_id = client_id
         self.is_closed = False
-        self._sock = socket.create_connection(address, TIMEOUT_S)
+        self._sock = socket.create_connection(address, timeout_s)
         self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._correlation_ids = count()
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -26,42 +25,10 @@ from ottla.wire.types.incremental_alter_configs import IncrementalAlterConfigsRe
 from ottla.wire.types.list_partition_reassignments import ListPartitionReassignmentsRequest
 from ottla.wire.types.unregister_broker import UnregisterBrokerRequest
 from ottla.wire.types.update_features import UpdateFeaturesRequest
-from tests.interop.controller.twin import ControllerOnly, Difference, Twin, registration, uuid
+from tests.interop.controller.twin import Difference, Twin, registration, uuid
 
-LONG_MS = 3_600_000
-SHORT_MS = 3_000
 PREFERRED, UNCLEAN = 0, 1
 HIGH, LOW = 99, -1
-
-
-def booted(directory: Path, session_timeout_ms: int, leader_interval_s: int = 300) -> Iterator[Twin]:
-    intervals = {
-        "leader.imbalance.check.interval.seconds": leader_interval_s,
-        "unclean.leader.election.interval.ms": 1000 * leader_interval_s,
-    }
-    with ControllerOnly(directory, broker_session_timeout_ms=session_timeout_ms, **intervals) as apache:
-        twin = Twin(apache, session_timeout_ms, 1000 * leader_interval_s)
-        yield twin
-        twin.check_state()
-        twin.client.close_all()
-
-
-@pytest.fixture
-def twin(tmp_path: Path, apache_jars: Path) -> Iterator[Twin]:
-    """Controllers whose brokers' sessions outlast the test."""
-    yield from booted(tmp_path, LONG_MS)
-
-
-@pytest.fixture
-def short_twin(tmp_path: Path, apache_jars: Path) -> Iterator[Twin]:
-    """Controllers whose brokers' sessions are short."""
-    yield from booted(tmp_path, SHORT_MS)
-
-
-@pytest.fixture
-def busy_twin(tmp_path: Path, apache_jars: Path) -> Iterator[Twin]:
-    """Controllers that look after leaders every three seconds."""
-    yield from booted(tmp_path, LONG_MS, leader_interval_s=3)
 
 
 def reassign(twin: Twin, name: str, replicas: tuple[int, ...] | None, number: int = 0, *, resize: bool = True) -> int:

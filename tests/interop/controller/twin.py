@@ -14,8 +14,8 @@ ours would be.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import Callable, Iterator
+from itertools import chain, groupby
 from typing import Any
 
 import msgspec
@@ -28,16 +28,25 @@ from ottla.core.metadata.controller import Controller
 from ottla.core.metadata.image import MetadataImage
 from ottla.core.metadata.records import read_batch
 from ottla.core.metadata.topic_image import PartitionImage
+from ottla.wire import frames, uuid_bytes
 from ottla.wire.batch import BatchView, split_batches
-from ottla.wire.keyed import Versioned
+from ottla.wire.keyed import Versioned, encode_framed
+from ottla.wire.types.alter_client_quotas import AlterClientQuotasResponse
 from ottla.wire.types.alter_partition import AlterPartitionRequest
 from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest
 from ottla.wire.types.broker_registration import BrokerRegistrationRequest
-from ottla.wire.types.cluster_metadata import BrokerRegistrationChangeRecord, PartitionChangeRecord
+from ottla.wire.types.cluster_metadata import (
+    BrokerRegistrationChangeRecord,
+    ClientQuotaRecord,
+    ConfigRecord,
+    PartitionChangeRecord,
+)
 from ottla.wire.types.create_topics import CreateTopicsRequest
 from ottla.wire.types.elect_leaders import ElectLeadersResponse
+from ottla.wire.types.envelope import EnvelopeRequest
 from ottla.wire.types.list_partition_reassignments import ListPartitionReassignmentsResponse
-from tests.component.broker.raw_client import RawClient
+from ottla.wire.types.principal import DefaultPrincipalData
+from tests.component.broker.raw_client import RawClient, key_of
 from tests.interop.apache import CLUSTER_ID, NODE_ID, ApacheKafka
 
 PERIOD_S = 0.05
@@ -63,7 +72,15 @@ class Difference(AssertionError):
 
 
 class Twin:
-    def __init__(self, apache: ApacheKafka, session_timeout_ms: int, leader_interval_ms: int = 300_000) -> None:
+    def __init__(
+        self,
+        apache: ApacheKafka,
+        session_timeout_ms: int,
+        leader_interval_ms: int = 300_000,
+        *,
+        kraft_version: int = 1,
+        **settings: Any,
+    ) -> None:
         self.client = RawClient.at(apache.controller_servers)
         self._path = apache.data_dir / "__cluster_metadata-0" / "00000000000000000000.log"
         self.image = MetadataImage()
@@ -75,7 +92,9 @@ class Twin:
             broker_session_timeout_ms=session_timeout_ms,
             leader_imbalance_check_interval_ms=leader_interval_ms,
             unclean_election_interval_ms=leader_interval_ms,
+            **settings,
         )
+        self.kraft_version = kraft_version
         self.controller = Controller(self.image, Rules({}), settings)
         assert self.controller.activate((), self.now_ms).records == ()
         self.request_count = 0
@@ -109,7 +128,12 @@ class Twin:
     def _theirs(self) -> list[Versioned]:
         records: list[Versioned] = []
         for batch in self._batches():
-            records += read_batch(batch)
+            if batch.is_control:
+                # What the quorum writes is in its own comparison; here it only moves the log's end.
+                assert not records
+                self.end_offset = batch.next_offset
+            else:
+                records += read_batch(batch)
         return records
 
     # --- asking both
@@ -118,22 +142,50 @@ class Twin:
         """The reply, if both give the same and write the same. Difference if not."""
         early = self._theirs()
         assert not early, f"written without a request: {early}"
-        reply = self.client.ask(request, version)
-        ids = iter(drawn(reply))
-        context = Context(
-            now_ms=self.now_ms, log_end_offset=self.end_offset, new_uuid=lambda: next(ids), api_version=version
+        return self._compare(request, version, self.client.ask(request, version))
+
+    def ask_as(self, principal: str, request: Any, version: int, wall_ms: Callable[[Any], int]) -> Any:
+        """The same for a request that a broker passes on for its client; the reply tells the time at Apache's."""
+        assert not self._theirs()
+        reply = self.pass_on(principal, request, version)
+        return self._compare(request, version, reply, principal=principal, wall_ms=wall_ms(reply))
+
+    def pass_on(self, principal: str, request: Any, version: int) -> Any:
+        """Apache's reply alone to a request that a broker passes on."""
+        kind, _, name = principal.partition(":")
+        envelope = EnvelopeRequest(
+            frames.write_request(request, version, correlation_id=1, client_id="test")[frames.SIZE_BYTES :],
+            encode_framed(DefaultPrincipalData(kind, name), 0),
+            bytes((127, 0, 0, 1)),
         )
-        result = self.controller.handle(request, context)
-        self._compare(request, result, reply)
+        answer = self.client.ask(envelope, 0)
+        assert answer.error_code == 0, answer
+        return frames.read_response(bytes(answer.response_data), key_of(request), version).body
+
+    def _compare(self, request: Any, version: int, reply: Any, **circumstances: Any) -> Any:
+        result = self._compare_answers(request, version, reply, **circumstances)
+        self._compare_records(request, result, self._theirs())
         self.request_count += 1
         self.codes |= set(codes(reply))
         return reply
 
-    def _compare(self, request: object, result: Result, reply: object) -> None:
+    def _compare_answers(self, request: Any, version: int, reply: Any, **circumstances: Any) -> Result:
+        ids = iter(drawn(reply))
+        context = Context(
+            now_ms=self.now_ms,
+            log_end_offset=self.end_offset,
+            new_uuid=lambda: next(ids),
+            api_version=version,
+            kraft_version=self.kraft_version,
+            **circumstances,
+        )
+        result = self.controller.handle(request, context)
+        if result.kraft_upgrade is not None and not result.kraft_upgrade.validate_only:
+            self.kraft_version = result.kraft_upgrade.level
         ours, theirs = comparable(result.reply), comparable(reply)
         if ours != theirs:
             raise Difference(f"{request}\nours answers   {ours}\nApache answers {theirs}")
-        self._compare_records(request, result, self._theirs())
+        return result
 
     def _compare_records(self, cause: object, result: Result, theirs: list[Versioned]) -> None:
         end_offset = self.end_offset + len(theirs)
@@ -176,13 +228,20 @@ class Twin:
                 return
             if attempt % 10 == 0:
                 for broker_id in alive:
-                    self.heartbeat(broker_id, want_fence=self.image.brokers[broker_id].fenced)
+                    self._stay(broker_id)
             time.sleep(PERIOD_S)
         raise AssertionError("Apache does nothing")
 
+    def _stay(self, broker_id: int) -> None:
+        """A heartbeat without effect. What Apache writes meanwhile comes of the time that has passed."""
+        broker = self.image.brokers[broker_id]
+        request = BrokerHeartbeatRequest(broker_id, broker.epoch, self.end_offset - 1, want_fence=broker.fenced)
+        result = self._compare_answers(request, 2, self.client.ask(request, 2))
+        assert not result.records, f"ours writes {result.records}"
+
     def _tick(self, theirs: list[Versioned]) -> Result:
         """The first thing that is due in our controller and is not without effect."""
-        while (result := self.controller.tick(self.now_ms + 1000)) is not None:
+        while (result := self.controller.tick(self.now_ms + 1000, int(time.time() * 1000))) is not None:
             if result.records:
                 return result
         raise Difference(f"Apache writes {theirs}, ours nothing")
@@ -275,11 +334,14 @@ def registration(broker_id: int, **fields: Any) -> BrokerRegistrationRequest:
 # --- what is compared
 
 _OF_HASH_TABLES = (
+    AlterClientQuotasResponse,
+    AlterClientQuotasResponse.EntryData,
     ElectLeadersResponse,
     ElectLeadersResponse.ReplicaElectionResult,
     ListPartitionReassignmentsResponse,
     ListPartitionReassignmentsResponse.OngoingTopicReassignment,
 )
+_SORTED = (PartitionChangeRecord, ConfigRecord, ClientQuotaRecord)
 _LEFT_OUT = frozenset({"error_message", "configs", "throttle_time_ms", "topic_config_error_code", "unknown_tags"})
 
 
@@ -289,7 +351,7 @@ def comparable(reply: object) -> object:
         fields = {name: getattr(reply, name) for name in reply.__struct_fields__ if name not in _LEFT_OUT}
         if isinstance(reply, _OF_HASH_TABLES):
             for name in [name for name, value in fields.items() if isinstance(value, tuple)]:
-                fields[name] = sorted(fields[name], key=repr)
+                fields[name] = sorted(fields[name], key=lambda each: repr(comparable(each)))
         return {name: comparable(value) for name, value in fields.items()}
     if isinstance(reply, tuple | list):
         return [comparable(each) for each in reply]
@@ -311,22 +373,17 @@ def codes(reply: object) -> Iterator[int]:
 
 
 def drawn(reply: Any) -> list[bytes]:
-    """The ids that Apache has drawn for new topics."""
+    """The ids that Apache has drawn for new topics, or for a delegation token."""
+    if getattr(reply, "token_id", ""):
+        return [uuid_bytes(reply.token_id)]
     return [topic.topic_id for topic in getattr(reply, "topics", ()) if any(getattr(topic, "topic_id", b""))]
 
 
 def in_order(records: list[Versioned]) -> list[Versioned]:
-    """Records with runs of changes to partitions sorted: those come from hash tables."""
+    """Records with runs of changes to partitions, settings and quotas sorted: those come from hash tables."""
     ordered: list[Versioned] = []
-    run: list[Versioned] = []
-    for record in [*records, None]:
-        if record is not None and isinstance(record.message, PartitionChangeRecord):
-            run.append(record)
-            continue
-        ordered += sorted(run, key=lambda each: (each.message.topic_id, each.message.partition_id))
-        run = []
-        if record is not None:
-            ordered.append(record)
+    for kind, run in groupby(records, key=lambda record: type(record.message)):
+        ordered += sorted(run, key=lambda record: repr(record.message) if kind in _SORTED else "")
     return ordered
 
 

@@ -41,6 +41,7 @@ class SettingsNode:
     """A node as far as these handlers look: metadata through a real controller, no disk, no sockets."""
 
     node_id = 1
+    controller_listeners: frozenset[str] = frozenset()
 
     def __init__(self, **static: str) -> None:
         self.cluster = Cluster()

@@ -18,7 +18,8 @@ from ottla.wire.types.broker_registration import BrokerRegistrationRequest
 from tests.unit.broker.virtual_node import Client, create_topic, run, running
 
 OTHER = 2
-SOME_ID = bytes(7) + b"\x01" + bytes(8)
+CONTROLLER_ONLY = {"process.roles": "controller", "listeners": "CONTROLLER://127.0.0.1:9093"}
+SESSION_S = 9
 PARTITIONS = 20
 RECORDS_PER_SLICE = 5
 
@@ -28,24 +29,35 @@ def short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(context, "SLICE_WORK", RECORDS_PER_SLICE * context.RECORD_WORK)
 
 
-async def second_broker(loop: VirtualLoop, node: Node) -> BrokerHeartbeatRequest:
-    """Registers and unfences a broker, and makes a topic whose partitions both have; gives its heartbeat."""
+async def another_broker(loop: VirtualLoop, node: Node, broker_id: int = OTHER) -> BrokerHeartbeatRequest:
+    """Registers and unfences a broker; gives its heartbeat."""
     client = Client(loop, 9093)
     kind = BrokerRegistrationRequest
+    own_id = bytes(7) + bytes([broker_id]) + bytes(8)
     asked = kind(
-        OTHER,
+        broker_id,
         node.cluster_id,
-        SOME_ID,
+        own_id,
         (kind.Listener("PLAINTEXT", "127.0.0.1", 1),),
         tuple(kind.Feature(name, low, high) for name, (low, high) in features.SUPPORTED.items()),
-        log_dirs=(SOME_ID,),
+        log_dirs=(own_id,),
     )
     epoch = (await client.ask(asked, 4)).broker_epoch
-    heartbeat = BrokerHeartbeatRequest(OTHER, epoch, 1 << 40)
+    heartbeat = BrokerHeartbeatRequest(broker_id, epoch, 1 << 40)
     assert not (await client.ask(heartbeat, 2)).is_fenced
-    topic = CreateTopicsRequest.CreatableTopic("many", PARTITIONS, 2)
-    (created,) = (await Client(loop, 9092).ask(CreateTopicsRequest((topic,)), 7)).topics
+    return heartbeat
+
+
+async def topic_on_all(loop: VirtualLoop, replicas: int) -> None:
+    topic = CreateTopicsRequest.CreatableTopic("many", PARTITIONS, replicas)
+    (created,) = (await Client(loop, 9093).ask(CreateTopicsRequest((topic,)), 7)).topics
     assert created.error_code == 0
+
+
+async def second_broker(loop: VirtualLoop, node: Node) -> BrokerHeartbeatRequest:
+    """Adds a broker and a topic whose partitions both have; gives the broker's heartbeat."""
+    heartbeat = await another_broker(loop, node)
+    await topic_on_all(loop, 2)
     return heartbeat
 
 
@@ -79,6 +91,58 @@ def test_a_silent_broker_is_fenced() -> None:
     run(scenario)
 
 
+def test_a_silent_broker_is_fenced_when_its_session_ends() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk()) as node:
+            await second_broker(loop, node)
+            heartbeat = await another_broker(loop, node, 3)
+            await asyncio.sleep(1.234)  # whatever else is done every second or two
+            assert not (await Client(loop, 9093).ask(heartbeat, 2)).is_fenced
+            await asyncio.sleep(SESSION_S - 0.01)
+            assert not node.image.brokers[3].fenced
+            await asyncio.sleep(0.02)
+            assert node.image.brokers[3].fenced
+
+    run(scenario)
+
+
+def test_brokers_that_fall_silent_together_are_fenced_one_after_the_other() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk()) as node:
+            for broker_id in (2, 3, 4):
+                await another_broker(loop, node, broker_id)
+            await topic_on_all(loop, 4)
+            await asyncio.sleep(SESSION_S + 1)
+            assert {broker.broker_id for broker in node.image.brokers.values() if broker.fenced} == {2, 3, 4}
+            assert in_sync(node) == {1}
+            (created,) = (await Client(loop, 9093).ask(create_topic("later"), 7)).topics
+            assert created.error_code == 0
+
+    run(scenario)
+
+
+def test_who_was_heard_of_during_a_long_change_is_not_fenced_after_it() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk(), settings=CONTROLLER_ONLY) as node:
+            await another_broker(loop, node, 2)
+            heartbeat = await another_broker(loop, node, 3)
+            await topic_on_all(loop, 2)
+            await asyncio.sleep(SESSION_S - 1)
+            await Client(loop, 9093).ask(heartbeat, 2)
+            steps = held_up(node.cooperative_tasks)
+            await asyncio.sleep(1.1)
+            waiting = loop.create_task(Client(loop, 9093).ask(heartbeat, 2))
+            await asyncio.sleep(2 * SESSION_S)
+            for work in steps:  # grows as one follows another
+                for _ in work:
+                    await asyncio.sleep(0)
+            await asyncio.sleep(0.1)
+            assert not (await waiting).is_fenced
+            assert {broker.broker_id for broker in node.image.brokers.values() if broker.fenced} == {2}
+
+    run(scenario)
+
+
 def test_a_controller_that_was_stopped_hears_of_brokers_before_it_fences_them() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         async with running(loop, VirtualDisk()) as node:
@@ -107,13 +171,14 @@ def test_requests_wait_while_a_broker_is_fenced_in_slices() -> None:
             creating = loop.create_task(Client(loop, 9092).ask(create_topic("later"), 7))
             returning = loop.create_task(Client(loop, 9093).ask(heartbeat, 2))
             slices = 0
+            is_fenced = False
             for _ in work:
                 slices += 1
                 before = node.raft.end_offset
                 await asyncio.sleep(0.1)
                 assert node.raft.end_offset - before <= RECORDS_PER_SLICE
-                if not node.controller.image.brokers[OTHER].fenced:  # type: ignore[union-attr]
-                    assert not creating.done()
+                is_fenced |= node.controller.image.brokers[OTHER].fenced  # type: ignore[union-attr]
+                assert is_fenced or not creating.done()
             assert slices >= PARTITIONS // RECORDS_PER_SLICE
             assert (await creating).topics[0].error_code == 0
             assert not (await returning).is_fenced  # it has spoken up after all

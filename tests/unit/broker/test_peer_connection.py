@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import Generator
 from typing import Any
 
 import pytest
 
 from ottla.broker.loop.randomness import Randomness
-from ottla.broker.peers.peer_connection import Address, PeerConnection, PeerError, PeerEvent
+from ottla.broker.peers.peer_connection import Address, Login, PeerConnection, PeerError, PeerEvent, no_login
 from ottla.testing.disk import VirtualDisk
 from ottla.testing.virtual_loop import VirtualLoop, VirtualSocket
-from ottla.wire.types import DescribeClusterRequest, DescribeQuorumRequest, VoteRequest
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types import DescribeClusterRequest, DescribeQuorumRequest, SaslHandshakeRequest, VoteRequest
 from tests.unit.broker.virtual_node import run, running
 
 
 class Peer:
     """A connection to a node, what came back on it, and what it has told."""
 
-    def __init__(self, loop: VirtualLoop, port: int = 9093, timeout_s: float = 2.0) -> None:
+    def __init__(self, loop: VirtualLoop, port: int = 9093, timeout_s: float = 2.0, login: Login = no_login) -> None:
         self.events: list[PeerEvent] = []
         self.connection = PeerConnection(
             loop,
@@ -28,6 +30,7 @@ class Peer:
             randomness=Randomness(lambda size: bytes(size)),
             told=self.events.append,
             dial=loop.dial,
+            login=login,
             timeout_s=timeout_s,
         )
         self._loop = loop
@@ -96,6 +99,51 @@ def silent_server(loop: VirtualLoop, port: int) -> list[VirtualSocket]:
     return accepted
 
 
+def test_a_response_that_has_come_is_read_in_one_turn() -> None:
+    """Deadlines are judged a turn after they have passed: after a stall, answers that wait in the socket count."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk()):
+            peer = Peer(loop)
+            turns = 0
+            read = peer.connection._readable
+
+            def count() -> None:
+                nonlocal turns
+                turns += 1
+                read()
+
+            peer.connection._readable = count
+            await peer.ask(DescribeClusterRequest(endpoint_type=2), (1, 2))
+            assert turns == 2, "one for the versions that it serves"
+            peer.connection.close()
+
+    run(scenario)
+
+
+class NeverConnected(VirtualSocket):
+    """The other end, or the network before it, does not react."""
+
+    is_writable = False
+
+
+def test_a_connection_that_does_not_come_about_is_given_up_and_tried_again() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        lost = NeverConnected(loop, 2001, ("127.0.0.1", 9093))
+        loop._sockets[lost.fileno()] = lost
+        sockets = iter([lost])
+        peer = Peer(loop)
+        peer.connection._dial = lambda address: next(sockets, None) or loop.dial(address)
+        assert isinstance(await peer.ask(VoteRequest(), (0, 2)), PeerError)
+        await asyncio.sleep(0.01)
+        assert peer.events == [PeerEvent.SILENT]
+        async with running(loop, VirtualDisk()):
+            assert (await peer.ask(DescribeClusterRequest(endpoint_type=2), (1, 2))).controller_id == 1
+        peer.connection.close()
+
+    run(scenario)
+
+
 def test_silence_ends_a_connection_with_all_that_waits_for_it() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         silent_server(loop, 9093)
@@ -129,6 +177,55 @@ def test_an_answer_that_cannot_be_read_ends_the_connection(answer: bytes) -> Non
         assert peer.events == [PeerEvent.CLOSED]
         assert loop.time() < 1
         peer.connection.close()
+
+    run(scenario)
+
+
+def test_requests_wait_until_the_login_is_over() -> None:
+    order: list[str] = []
+
+    def login() -> Generator[tuple[object, tuple[int, int]], Any, None]:
+        for step in range(2):
+            response = yield DescribeClusterRequest(endpoint_type=2), (1, 2)
+            order.append(f"login {step}: controller {response.controller_id}")
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk()):
+            peer = Peer(loop, login=login)
+            assert not peer.connection.is_ready
+            assert (await peer.ask(DescribeClusterRequest(endpoint_type=2), (1, 2))).controller_id == 1
+            order.append("request")
+            assert peer.connection.is_ready
+            peer.connection.close()
+
+    run(scenario)
+    assert order == ["login 0: controller 1", "login 1: controller 1", "request"]
+
+
+@pytest.mark.parametrize(
+    ("versions", "reason"),
+    [
+        pytest.param((0, 1), "the login is refused: ILLEGAL_SASL_STATE", id="refused"),
+        pytest.param((7, 8), r"it does not serve SaslHandshake \(7, 8\)", id="not known there"),
+    ],
+)
+def test_a_login_that_fails_ends_the_connection(versions: tuple[int, int], reason: str) -> None:
+    def login() -> Generator[tuple[object, tuple[int, int]], Any, None]:
+        response = yield SaslHandshakeRequest("PLAIN"), versions
+        if response.error_code:
+            raise PeerError(f"the login is refused: {ErrorCode(response.error_code).name}")
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk()):
+            peer = Peer(loop, login=login)
+            times = []
+            for _ in range(3):
+                with pytest.raises(PeerError, match=reason):
+                    raise await peer.ask(DescribeClusterRequest(), (0, 2))
+                times.append(loop.time())
+            pauses = [later - earlier for earlier, later in itertools.pairwise(times)]
+            assert pauses == pytest.approx([0.04, 0.08], abs=0.01), "it is tried again, and ever more rarely"
+            peer.connection.close()
 
     run(scenario)
 

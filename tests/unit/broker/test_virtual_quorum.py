@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from types import MappingProxyType
@@ -17,22 +18,27 @@ from ottla.broker.controller.metadata_replay import MetadataLogError
 from ottla.broker.loop.randomness import Randomness
 from ottla.broker.node import Node
 from ottla.broker.replicas.formatter import format_directories
+from ottla.core.metadata.features import levels_for_format
 from ottla.core.quorum.initial_controllers import read_initial_controllers
+from ottla.core.quorum.voters import VoterSet
 from ottla.testing.disk import VirtualDisk
 from ottla.testing.virtual_loop import InlineOffload, VirtualLoop, VirtualSocket
 from ottla.wire import uuid_text
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import (
+    AddRaftVoterRequest,
     DescribeClusterRequest,
     DescribeQuorumRequest,
     InitProducerIdRequest,
     MetadataRequest,
+    UpdateFeaturesRequest,
 )
 from tests.unit.broker.virtual_node import Client, create_topic, produce_to, run
 
 NODES = (1, 2, 3)
 COMBINED = MappingProxyType(dict.fromkeys(NODES, "broker,controller"))
 APART = MappingProxyType({1: "controller", 2: "controller", 3: "controller", 4: "broker", 5: "broker"})
+STATIC_VOTERS = ",".join(f"{number}@127.0.0.1:9{number}93" for number in NODES)
 CLUSTER_ID = "b3R0bGEtdGVzdC0wMDAwMQ"
 
 
@@ -55,11 +61,20 @@ def config_of(node_id: int, roles: str, settings: Mapping[str, str] = MappingPro
 class Cluster:
     """Nodes with disks, which can be started, stopped and killed."""
 
-    def __init__(self, loop: VirtualLoop, roles: dict[int, str]) -> None:
+    def __init__(
+        self,
+        loop: VirtualLoop,
+        roles: dict[int, str],
+        static_levels: Mapping[str, int] | None = None,
+        voters: Sequence[int] | None = None,
+    ) -> None:
+        """With levels of features, they are those of a cluster whose voters are in the settings."""
         self.loop = loop
-        self.configs = {number: config_of(number, role) for number, role in roles.items()}
+        self._static_levels = static_levels
+        settings = {"controller.quorum.voters": STATIC_VOTERS} if static_levels is not None else {}
+        self.configs = {number: config_of(number, role, settings) for number, role in roles.items()}
         self.disks = {number: VirtualDisk() for number in roles}
-        self.voters = [number for number, role in roles.items() if "controller" in role]
+        self.voters = voters or [number for number, role in roles.items() if "controller" in role]
         self.nodes: dict[int, Node] = {}
         self._links: dict[frozenset[int], list[VirtualSocket]] = {}
         self._cut: set[frozenset[int]] = set()
@@ -69,7 +84,10 @@ class Cluster:
     def format(self, number: int) -> None:
         entries = ",".join(f"{each}@127.0.0.1:9{each}93:{uuid_text(bytes([each] * 16))}" for each in self.voters)
         voters = read_initial_controllers(entries, "CONTROLLER")
-        format_directories(self.disks[number], self.configs[number], 0, cluster_id=CLUSTER_ID, voters=voters)
+        first: dict[str, Any] = {"voters": voters if number in self.voters else VoterSet()}
+        if self._static_levels is not None:
+            first = {"levels": levels_for_format(self._static_levels, is_dynamic_quorum=False)}
+        format_directories(self.disks[number], self.configs[number], 0, cluster_id=CLUSTER_ID, **first)
 
     async def start(self, *numbers: int) -> None:
         started = await asyncio.gather(*(self._start(number) for number in numbers))
@@ -128,8 +146,10 @@ class Cluster:
 
 
 @asynccontextmanager
-async def cluster(loop: VirtualLoop, roles: Mapping[int, str] = COMBINED) -> AsyncIterator[Cluster]:
-    cluster = Cluster(loop, dict(roles))
+async def cluster(
+    loop: VirtualLoop, roles: Mapping[int, str] = COMBINED, *, static_levels: Mapping[str, int] | None = None
+) -> AsyncIterator[Cluster]:
+    cluster = Cluster(loop, dict(roles), static_levels)
     await cluster.start(*roles)
     try:
         yield cluster
@@ -414,25 +434,57 @@ def test_a_leader_that_stops_hands_over() -> None:
     run(scenario)
 
 
+async def start_behind_a_snapshot(it: Cluster, away: int) -> tuple[Node, Node]:
+    """Stop a follower and start it when the leader has only a snapshot of what it missed; both nodes, leader first."""
+    await it.stop(away)
+    (leader,) = it.leaders
+    await it.client(leader).ask(create_topic("orders"), 7)
+    node = it.nodes[leader]
+    for _ in node.metadata_chores._write():
+        pass
+    newest = node.raft.snapshots.newest
+    assert newest is not None
+    node.raft.drop_below(newest.end_offset)
+    await it.start(away)
+    await asyncio.sleep(3)
+    return node, it.nodes[away]
+
+
+def test_a_leader_that_stops_leaves_the_cluster_before_it_hands_over() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            (first,) = it.leaders
+            epoch = it.nodes[first].raft.quorum.epoch
+            await it.stop(first)
+            fenced = [node for node in it.nodes.values() if node.image.brokers[first].fenced]
+            assert fenced, "nobody can have been told in another epoch yet"
+            assert fenced[0].image.last_epoch == epoch
+
+    run(scenario)
+
+
 def test_a_node_that_was_away_for_long_loads_a_snapshot() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         async with cluster(loop) as it:
             away = next(number for number in NODES if number not in it.leaders)
-            await it.stop(away)
-            (leader,) = it.leaders
-            await it.client(leader).ask(create_topic("orders"), 7)
-            node = it.nodes[leader]
-            for _ in node.metadata_chores._write():
-                pass
-            newest = node.raft.snapshots.newest
-            assert newest is not None
-            node.raft.drop_below(newest.end_offset)
-            await it.start(away)
-            await asyncio.sleep(3)
-            follower = it.nodes[away]
+            leader, follower = await start_behind_a_snapshot(it, away)
             assert follower.image.topic("orders") is not None
-            assert follower.raft.snapshots.newest == newest
-            assert follower.image == node.image
+            assert follower.raft.snapshots.newest == leader.raft.snapshots.newest
+            assert follower.image == leader.image
+
+    run(scenario)
+
+
+def test_pieces_of_snapshots_and_of_the_log_are_as_large_as_the_settings_say() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            away = next(number for number in NODES if number not in it.leaders)
+            sizes = {"controller.quorum.fetch.snapshot.max.bytes": "100", "controller.quorum.fetch.max.bytes": "90"}
+            it.configs[away] = config_of(away, "broker,controller", sizes)
+            leader, follower = await start_behind_a_snapshot(it, away)
+            assert follower.image == leader.image
+            settings = follower.raft.quorum.settings
+            assert (settings.fetch_snapshot_max_bytes, settings.fetch_max_bytes) == (100, 90)
 
     run(scenario)
 
@@ -555,5 +607,118 @@ def test_what_a_leader_without_followers_has_decided_counts_for_nobody() -> None
                 topic = node.image.topic("orders")
                 assert topic is not None
                 assert topic.topic_id == created.topic_id, "that of the second attempt: the first was cut off"
+
+    run(scenario)
+
+
+def test_brokers_whose_leader_falls_silent_stay_unfenced() -> None:
+    """Their heartbeats are on the way to it, and must reach the next leader before their sessions end."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            (first,) = it.leaders
+            others = [number for number in NODES if number != first]
+            await asyncio.sleep(3)
+            it.cut(first, *others)
+            for _ in range(200):
+                await asyncio.sleep(0.1)
+                for number in others:
+                    brokers = it.nodes[number].image.brokers
+                    assert not any(brokers[other].fenced for other in others)
+            assert it.nodes[others[0]].image.brokers[first].fenced
+            it.heal()
+            await asyncio.sleep(5)
+            assert not any(broker.fenced for node in it.nodes.values() for broker in node.image.brokers.values())
+
+    run(scenario)
+
+
+def upgrade(feature: str, level: int, *, validate_only: bool = False) -> UpdateFeaturesRequest:
+    update = UpdateFeaturesRequest.FeatureUpdateKey(feature, level, upgrade_type=1)
+    return UpdateFeaturesRequest(5000, (update,), validate_only)
+
+
+def test_static_voters_go_into_the_log_when_all_have_told_where_they_are() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, static_levels={}) as it:
+            away = next(number for number in NODES if number not in it.leaders)
+            await it.kill(away)
+            await it.kill(it.leaders[0])  # the next leader has not heard of the one that is away
+            (there,) = it.nodes
+            (other,) = set(NODES) - {there, away}
+            await it.start(other)
+            refused = await it.client(there).ask(upgrade("kraft.version", 1), 2)
+            assert refused.error_code == ErrorCode.INVALID_UPDATE_VERSION
+            assert f"Voters {away} have not announced" in refused.error_message
+            await it.start(away)
+            await asyncio.sleep(5)
+            for is_test, level in ((True, 0), (False, 1)):
+                answer = await it.client(there).ask(upgrade("kraft.version", 1, validate_only=is_test), 2)
+                assert answer.error_code == 0, answer
+                await asyncio.sleep(1)
+                for number in NODES:
+                    control = it.nodes[number].raft.quorum.control
+                    assert control.kraft_version == level
+                    known = control.voters.find(*it.nodes[number].raft.quorum.key)
+                    assert known == it.nodes[number].raft.quorum.node or level == 0
+            await it.kill(it.leaders[0])
+            await asyncio.sleep(5)
+            assert len(it.leaders) == 1
+
+    run(scenario)
+
+
+def test_controllers_register_when_the_metadata_version_allows_it() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, static_levels={"metadata.version": 14}) as it:
+            assert not it.nodes[1].image.controllers
+            assert (await it.client(1).ask(upgrade("metadata.version", 15), 2)).error_code == 0
+            await asyncio.sleep(1)
+            for node in it.nodes.values():
+                assert set(node.image.controllers) == set(NODES)
+
+    run(scenario)
+
+
+def test_a_controller_whose_log_directory_fails_does_not_become_a_broker() -> None:
+    class FailingDisk(VirtualDisk):
+        def count(self, what: str, path: str) -> None:
+            if path.startswith("/data1b/") and "-checkpoint" in path:
+                raise OSError(errno.EIO, "Input/output error", path)
+            super().count(what, path)
+
+    async def scenario(loop: VirtualLoop) -> None:
+        it = Cluster(loop, dict(APART))
+        values = {**it.configs[1].static, "log.dirs": "/data1,/data1b"}
+        it.configs[1] = NodeConfig(values, {})
+        it.disks[1] = FailingDisk()
+        it.format(1)
+        await it.start(*APART)
+        await asyncio.sleep(20)
+        assert it.nodes[1].storage.directories[1].is_offline
+        for node in it.nodes.values():
+            assert set(node.image.brokers) == {4, 5}
+        await asyncio.gather(*(node.stop() for node in it.nodes.values()))
+
+    run(scenario)
+
+
+def test_a_leader_that_was_alone_for_long_stays_leader_when_it_gets_a_second_voter() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        it = Cluster(loop, {1: "broker,controller", 2: "controller"}, voters=(1,))
+        await it.start(1)
+        await asyncio.sleep(60)
+        await it.start(2)
+        await asyncio.sleep(60)
+        spare = it.nodes[2].raft.quorum.node
+        kind = AddRaftVoterRequest
+        listeners = tuple(kind.Listener(each.name, each.host, each.port) for each in spare.listeners)
+        answer = await it.client(1).ask(kind(CLUSTER_ID, 5000, *spare.key, listeners), 1)
+        assert answer.error_code == 0, answer
+        assert it.nodes[1].raft.quorum.control.voters.ids == (1, 2)
+        assert (it.leaders, it.nodes[1].raft.quorum.epoch) == ([1], 1)
+        await asyncio.sleep(10)
+        assert (it.leaders, it.nodes[1].raft.quorum.epoch) == ([1], 1)
+        await asyncio.gather(*(node.stop() for node in it.nodes.values()))
 
     run(scenario)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from types import MappingProxyType
 from typing import Any
@@ -25,6 +26,10 @@ SETTINGS = {
     "controller.listener.names": "CONTROLLER",
     "log.dirs": "/data",
 }
+
+
+SCENARIO_MAX_S = 3_600
+"""Of virtual time: a scenario that waits for what never comes must end."""
 
 
 class Client:
@@ -81,10 +86,10 @@ async def running(
         await node.stop()
 
 
-def run(scenario: Callable[[VirtualLoop], Awaitable[None]]) -> None:
+def run(scenario: Callable[[VirtualLoop], Coroutine[None, None, None]]) -> None:
     loop = VirtualLoop()
     try:
-        loop.run_until_complete(scenario(loop))
+        loop.run_until_complete(asyncio.wait_for(scenario(loop), SCENARIO_MAX_S))
     finally:
         loop.close()
 

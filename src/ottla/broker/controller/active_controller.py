@@ -14,20 +14,20 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.core.metadata import controller
-from ottla.core.metadata.context import Authorize, Context, Result, allow_all, unlimited
+from ottla.core.metadata.context import ANONYMOUS, Authorize, Context, KRaftUpgrade, Result, allow_all, unlimited
 from ottla.core.metadata.fault import Reject
-from ottla.core.metadata.feature_updates import wanted_kraft_version
 from ottla.core.metadata.records import build_batches
 from ottla.core.metadata.topic_image import RECOVERING
 from ottla.log.errors import StorageError
+from ottla.wire.errors import ErrorCode
 from ottla.wire.types.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from ottla.wire.types.cluster_metadata import PartitionChangeRecord
 from ottla.wire.types.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from ottla.wire.types.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
-from ottla.wire.types.update_features import UpdateFeaturesRequest
 
 if TYPE_CHECKING:
     from ottla.broker.controller.publisher import MetadataPublisher
@@ -50,6 +50,7 @@ _OF_THE_QUORUM: Final[dict[type, type]] = {
     RemoveRaftVoterRequest: RemoveRaftVoterResponse,
 }
 """Requests about the quorum itself, which its leader answers, and their responses."""
+_RESIGNED: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
 def refuse(request: object, reject: Reject) -> Any:  # noqa: ANN401 - the response to any request
@@ -88,6 +89,14 @@ class ControllerCounts:
             self.elr_elections += former is not None and change.leader in former.elr
 
 
+class _Sender(NamedTuple):
+    """Who has sent a request, and what he may do."""
+
+    principal: str
+    authorize: Authorize
+    charge: Callable[[int], bool]
+
+
 class ActiveController:
     """The controller of the cluster while this node leads the quorum."""
 
@@ -113,6 +122,8 @@ class ActiveController:
         self._pending: deque[_Pending] = deque()
         self._is_busy = False
         """A change is written in slices."""
+        self._serial = count()
+        """Of such changes. The last slice of one may begin the next, so each is a task with a name of its own."""
         self._in_line: deque[tuple[Callable[[], None], Done]] = deque()
         """How to handle each request that waits for the change, and whom to tell if this node resigns before."""
 
@@ -145,6 +156,7 @@ class ActiveController:
         api_version: int,
         done: Done,
         *,
+        principal: str = ANONYMOUS,
         authorize: Authorize = allow_all,
         charge: Callable[[int], bool] = unlimited,
     ) -> None:
@@ -152,15 +164,19 @@ class ActiveController:
         if type(request) in _OF_THE_QUORUM:
             self._ask_quorum(request, api_version, done)
             return
-        handle = partial(self._handle, request, api_version, done, authorize, charge)
-        if self._is_busy:
+        sender = _Sender(principal, authorize, charge)
+        if self._core is not None and (self._is_busy or self._in_line):
+            self._core.note_contact(request, self._clock.monotonic_ms())
+        self._line_up(partial(self._handle, request, api_version, done, sender), done)
+
+    def _line_up(self, handle: Callable[[], None], done: Done) -> None:
+        """Handle a request, behind those that wait for a change in slices."""
+        if self._is_busy or self._in_line:
             self._in_line.append((handle, done))
         else:
             handle()
 
-    def _handle(
-        self, request: object, api_version: int, done: Done, authorize: Authorize, charge: Callable[[int], bool]
-    ) -> None:
+    def _handle(self, request: object, api_version: int, done: Done, sender: _Sender) -> None:
         core = self._core
         if core is None:
             done(None, -1)
@@ -171,28 +187,17 @@ class ActiveController:
             new_uuid=self._new_uuid,
             api_version=api_version,
             kraft_version=self._raft.quorum.control.kraft_version,
-            authorize=authorize,
-            charge=charge,
+            wall_ms=self._clock.wall_ms(),
+            principal=sender.principal,
+            authorize=sender.authorize,
+            charge=sender.charge,
         )
         self.counts.operations += 1
         result = core.handle(request, context)
-        level = wanted_kraft_version(request) if isinstance(request, UpdateFeaturesRequest) else None
-        if level is None or level == context.kraft_version or result.reply.error_code:
-            self._write(request, result, done)
+        if result.kraft_upgrade is not None:
+            again = partial(self._handle, request, api_version, done, sender)
+            self._upgrade(request, result.kraft_upgrade, result.reply, done, again)
             return
-
-        def upgraded(reject: Reject | None) -> None:
-            if reject is not None:
-                done(refuse(request, reject), -1)
-            elif core is not self._core:
-                done(None, -1)
-            else:
-                self._write(request, result, done)
-
-        self._raft.upgrade_kraft_version(level, upgraded)
-
-    def _write(self, request: object, result: Result, done: Done) -> None:
-        """Write the records of a result, and reply when they are committed."""
         try:
             self.append(result)
         except Reject as reject:
@@ -202,6 +207,23 @@ class ActiveController:
             done(None, -1)
             return
         self._finish(result.rest, done, partial(self._reply, result.reply, done))
+
+    def _upgrade(
+        self, request: object, upgrade: KRaftUpgrade, reply: object, done: Done, again: Callable[[], None]
+    ) -> None:
+        """Let the quorum reach a level of kraft.version, and then handle the rest of the request."""
+
+        def upgraded(reject: Reject | None) -> None:
+            if self._core is None or (reject is not None and reject.code in _RESIGNED):
+                done(None, -1)
+            elif reject is not None:
+                done(refuse(request, reject), self._raft.high_watermark)
+            elif upgrade.validate_only:
+                self._reply(reply, done)
+            else:
+                self._line_up(again, done)
+
+        self._raft.upgrade(upgrade.level, upgraded, validate_only=upgrade.validate_only)
 
     def _reply(self, reply: object, done: Done) -> None:
         end_offset = self._raft.end_offset
@@ -217,7 +239,7 @@ class ActiveController:
             then()
             return
         self._is_busy = True
-        name = f"controller {self._raft.quorum.epoch}"  # a former one may still be queued
+        name = f"controller {next(self._serial)}"
         self._tasks.add(name, self._write_rest(self._core, records, rest, done, then), is_urgent=True)
 
     def _write_rest(
@@ -243,6 +265,8 @@ class ActiveController:
         while self._in_line and not self._is_busy:
             handle, _ = self._in_line.popleft()
             handle()
+            yield
+        self.run_timers()
 
     def _ask_quorum(self, request: Any, api_version: int, done: Done) -> None:  # noqa: ANN401
         if isinstance(request, DescribeQuorumRequest):
@@ -267,13 +291,21 @@ class ActiveController:
         return self._raft.append(batches)
 
     def run_timers(self) -> None:
-        """Do what is due: fence brokers that have been silent for too long, look after leaders."""
-        if self._core is None or self._is_busy:
-            return
-        result = self._core.tick(self._clock.monotonic_ms())
-        if result is not None:
+        """Do what is due: fence brokers that have been silent for too long, look after leaders.
+
+        Not before those in line are heard.
+        """
+        while self._core is not None and not self._is_busy and not self._in_line:
+            result = self._core.tick(self._clock.monotonic_ms(), self._clock.wall_ms())
+            if result is None:
+                return
             self.append(result)
-            self._finish(result.rest, lambda reply, end_offset: None, self.run_timers)
+            self._finish(result.rest, lambda reply, end_offset: None, lambda: None)
+
+    def due_in_ms(self) -> int | None:
+        """How long until `run_timers` has something to do; None if nothing is known to be due."""
+        deadline_ms = None if self._core is None else self._core.next_deadline_ms()
+        return None if deadline_ms is None else deadline_ms - self._clock.monotonic_ms()
 
     def has_session(self, broker_id: int, epoch: int) -> bool:
         """Whether a broker was heard of lately."""

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from ottla.broker.config.node_config import ListenerConfig
@@ -18,7 +19,7 @@ from ottla.broker.controller.metadata_replay import MetadataLogError
 from ottla.broker.controller.publisher import MetadataPublisher
 from ottla.broker.replicas.replicas import Replica
 from ottla.broker.replicas.storage import NodeStorage, cordoned
-from ottla.core.metadata.features import supported
+from ottla.core.metadata.features import CONTROLLER_REGISTRATION_FROM, supported
 from ottla.log.directory import LogDirectory
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.assign_replicas_to_dirs import AssignReplicasToDirsRequest
@@ -64,8 +65,22 @@ class BrokerLifecycle:
         """A registration or heartbeat of `stay` waits for its reply."""
 
     async def register_controller(self, listeners: Sequence[ListenerConfig]) -> None:
-        """Register the node as controller. MetadataLogError if it is refused, or if none is active in time."""
-        await self._register(self._controller_registration(listeners), 0, "controller")
+        """Register the node as controller, or leave that until metadata.version has records for it.
+
+        Raises MetadataLogError if it is refused, or if no controller is active in time.
+        """
+        request = self._controller_registration(listeners)
+        reply = await self._register(request, 0)
+        is_too_early = self._image.metadata_version < CONTROLLER_REGISTRATION_FROM
+        if reply.error_code != ErrorCode.UNSUPPORTED_VERSION or not is_too_early:
+            self._check(reply.error_code, "controller")
+            return
+        loop = asyncio.get_running_loop()
+
+        def send_soon() -> None:
+            loop.call_soon(partial(self._channel.send, request, 0, lambda reply: None))
+
+        self._publisher.when(lambda: self._image.metadata_version >= CONTROLLER_REGISTRATION_FROM, send_soon)
 
     async def register(self, listeners: Sequence[ListenerConfig]) -> None:
         """Register the node as broker, and read the metadata up to there.
@@ -73,20 +88,20 @@ class BrokerLifecycle:
         Raises MetadataLogError if it is refused, or if no controller can be reached in time.
         """
         self._listeners = tuple(listeners)
-        reply = await self._register(self._broker_registration(), _REGISTRATION_VERSION, "broker")
+        reply = await self._register(self._broker_registration(), _REGISTRATION_VERSION)
+        self._check(reply.error_code, "broker")
         self.broker_epoch = reply.broker_epoch
         read = asyncio.get_running_loop().create_future()
         self._publisher.when(lambda: self._is_registered, lambda: read.set_result(None))
         await read
 
-    async def _register(self, request: object, version: int, role: str) -> Any:  # noqa: ANN401
+    async def _register(self, request: object, version: int) -> Any:  # noqa: ANN401
         """Ask until a controller takes it: there may be none yet, or one that does not know that this node was gone."""
         loop = asyncio.get_running_loop()
         until = loop.time() + self._config["initial.broker.registration.timeout.ms"] / 1000
         while True:
             reply = await self._channel.call(request, version)
             if reply.error_code not in _PASSING or loop.time() >= until:
-                self._check(reply.error_code, role)
                 return reply
             await asyncio.sleep(_REGISTRATION_PAUSE_SECONDS)
 
@@ -141,8 +156,9 @@ class BrokerLifecycle:
             return
         self.is_waiting = True
         if self.broker_id in self._image.brokers:
-            timeout_ms = self._settings["broker.session.timeout.ms"] // 2  # then another way may be open
-            self._channel.send(self._heartbeat(), _HEARTBEAT_VERSION, self._replied, timeout_ms=timeout_ms)
+            # Given up early, it is sent again on another connection before the session ends.
+            patience_ms = self._config["broker.session.timeout.ms"] // 2
+            self._channel.send(self._heartbeat(), _HEARTBEAT_VERSION, self._replied, timeout_ms=patience_ms)
         else:
             log.warning("broker %d was unregistered while it lives, and registers again", self.broker_id)
             self._channel.send(self._broker_registration(), _REGISTRATION_VERSION, self._registered_again)

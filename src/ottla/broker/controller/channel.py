@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["ControllerChannel"]
 
 WAIT_MAX_MS: Final = 30_000
-"""How long a request without a time of its own waits for a controller."""
+"""How long a request waits for a controller, if nobody says."""
 RETRY_SECONDS: Final = 0.1
 
 
@@ -87,7 +87,7 @@ class ControllerChannel:
         """Send a request; `done` gets the reply, when this node's image has what it speaks of.
 
         `client` has sent it, or something that this request is needed for: his rights and quotas count. `timeout_ms` is
-        how long a request waits that does not say so itself.
+        for requests without a time of their own.
         """
         until = self._loop.time() + getattr(request, "timeout_ms", timeout_ms) / 1000
         self._submit(_Attempt(request, api_version, done, client, until))
@@ -110,7 +110,11 @@ class ControllerChannel:
         self._controller.submit(request, api_version, committed, **self._rights(client))
 
     def controller_changed(self) -> None:
-        """There is another controller: send it what waits for one."""
+        """There is another controller: send it what waits for one, or for the answer of the former one."""
+        if self._controller.is_active:
+            self._remote.close()
+        else:
+            self._remote.controller_changed()
         waiting, self._waiting = self._waiting, {}
         for attempt, timer in waiting.items():
             timer.cancel()
@@ -148,6 +152,7 @@ class ControllerChannel:
             return self._access.authorize(client, operation, resource_type, name)
 
         return {
+            "principal": client.principal,
             "authorize": authorize,
             "charge": unlimited if client.charge is None else client.charge.take_mutations,
         }

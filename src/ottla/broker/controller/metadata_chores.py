@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ottla.core.metadata.context import Result
 from ottla.core.quorum.voters import voters_record
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["MetadataChorePorts", "MetadataChores"]
 
 log = logging.getLogger(__name__)
+
+_AGAIN_MS: Final = 100
+"""How soon something is tried again that is due and cannot be done: the controller is busy, or has stood still."""
 
 
 class MetadataChorePorts(Protocol):
@@ -62,10 +65,33 @@ class MetadataChores:
             node.broker_lifecycle.stay()
         node.controller.run_timers()
 
+    def fence(self) -> None:
+        """Do what is due in the controller when a session ends.
+
+        If this node stood still, or its own heartbeat is not committed, the others may have been heard of in vain: the
+        next heartbeat knows, and excuses them.
+        """
+        node = self._node
+        is_late = self._beat_at_ms is None or node.clock.monotonic_ms() - self._beat_at_ms > 2 * self._beat_period_ms
+        if not is_late and not node.broker_lifecycle.is_waiting:
+            node.controller.run_timers()
+
+    def fencing_period_ms(self) -> int:
+        """Until the next session ends. Those that begin before the next heartbeat end after it."""
+        due_in_ms = self._node.controller.due_in_ms()
+        if due_in_ms is None:
+            return self._beat_period_ms
+        return min(due_in_ms if due_in_ms > 0 else _AGAIN_MS, self._beat_period_ms)
+
+    @property
+    def _beat_period_ms(self) -> int:
+        period_ms: int = self._node.settings["broker.heartbeat.interval.ms"]
+        return period_ms
+
     def _stood_still_ms(self) -> int:
         """How long this node could hear or answer nobody since the last heartbeat: a stalled process or disk."""
         node = self._node
-        period_ms: int = node.settings["broker.heartbeat.interval.ms"]
+        period_ms = self._beat_period_ms
         now_ms = node.clock.monotonic_ms()
         last_ms, self._beat_at_ms = self._beat_at_ms, now_ms
         if last_ms is None:

@@ -70,7 +70,6 @@ from ottla.wire.types.control_records import KRaftVersionRecord
 
 if TYPE_CHECKING:
     from ottla.core.metadata.image import MetadataImage
-    from ottla.wire.reject import Reject
 
 __all__ = ["RaftListener", "RaftLog", "RaftTransport"]
 
@@ -211,9 +210,9 @@ class RaftLog:
         """Take a request of another node; `done` gets the response or a Reject, perhaps later."""
         self._step(Received(request, done, api_version, listener))
 
-    def upgrade_kraft_version(self, level: int, done: Callable[[Reject | None], None]) -> None:
-        """Raise kraft.version, as leader; `done` gets None when that is committed, or why it cannot be."""
-        self._step(UpgradeKRaftVersion(level, done))
+    def upgrade(self, level: int, done: Callable[[Any], None], *, validate_only: bool) -> None:
+        """Raise kraft.version; `done` gets None when that is committed, or a Reject."""
+        self._step(UpgradeKRaftVersion(level, done, validate_only))
 
     def peer_gone(self, node_id: int) -> None:
         """The process of another node is dead."""

@@ -53,6 +53,15 @@ class RemoteController:
             opened = partial(_opened, request, api_version, done)
             connection.send(pack(request, api_version, client), _ENVELOPE_VERSIONS, opened, timeout_s=timeout_s)
 
+    def controller_changed(self) -> None:
+        """Let go of a node that is not the controller any more: what it has not answered fails.
+
+        It may be silent for long. While no other is known it stays, since it may only be out of the quorum's reach.
+        """
+        address = self._address()
+        if self._connection is not None and address not in (None, self._connection.address):
+            self.close()
+
     def close(self) -> None:
         """End the connection."""
         if self._connection is not None:

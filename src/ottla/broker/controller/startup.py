@@ -74,6 +74,8 @@ def quorum_settings(config: NodeConfig) -> QuorumSettings:
         election_backoff_max_ms=config[f"{prefix}.election.backoff.max.ms"],
         request_timeout_ms=config[f"{prefix}.request.timeout.ms"],
         retry_backoff_ms=config[f"{prefix}.retry.backoff.ms"],
+        fetch_max_bytes=config[f"{prefix}.fetch.max.bytes"],
+        fetch_snapshot_max_bytes=config[f"{prefix}.fetch.snapshot.max.bytes"],
         auto_join=config[f"{prefix}.auto.join.enable"],
         has_controller_role=config.is_controller,
     )
@@ -97,6 +99,10 @@ def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettin
         rebalances_leaders=config["auto.leader.rebalance.enable"],
         leader_imbalance_check_interval_ms=1000 * config["leader.imbalance.check.interval.seconds"],
         unclean_election_interval_ms=config["unclean.leader.election.interval.ms"],
+        token_secret_key=config["delegation.token.secret.key"],
+        token_max_lifetime_ms=config["delegation.token.max.lifetime.ms"],
+        token_expiry_time_ms=config["delegation.token.expiry.time.ms"],
+        token_expiry_check_interval_ms=config["delegation.token.expiry.check.interval.ms"],
         supported_features=_supported_features(config),
     )
 

@@ -68,7 +68,7 @@ SERVED: Final[dict[int, Served]] = {
     30: Served("acls", 1, 3),
     31: Served("acls", 1, 3),
     32: Served("describe_configs", 1, 4),
-    33: Served("controller", 0, 2),
+    33: Served("alter_configs", 0, 2),
     34: Served("alter_replica_log_dirs", 1, 2),
     35: Served("describe_log_dirs", 1, 5),
     36: Served("sasl_authenticate", 0, 2),

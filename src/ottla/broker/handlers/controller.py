@@ -8,9 +8,6 @@ CreateTopics                 2 to 7    creates topics; from 4 on -1 means the de
                                        Policies (create.topic.policy.class.name) are not called
 DeleteTopics                 1 to 6    deletes topics; from 5 on with messages, from 6 on also by id. The partitions'
                                        directories are renamed at once and removed later
-AlterConfigs                 0 to 2    replaces all settings of resources. A resource is changed completely or not at
-                                       all. Policies (alter.config.policy.class.name) are not called; loggers are not
-                                       supported, as in Kafka
 CreatePartitions             0 to 3    adds partitions to a topic
 ElectLeaders                 0 to 2    elects the preferred leader of partitions, or any live replica. Version 0 has
                                        only preferred elections; from 1 on there is an error of the whole request

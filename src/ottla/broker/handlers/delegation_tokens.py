@@ -1,15 +1,17 @@
-"""CreateDelegationToken (38), Renew- (39), Expire- (40) and DescribeDelegationToken (41): there are no tokens.
+"""CreateDelegationToken (38), Renew- (39), Expire- (40) and DescribeDelegationToken (41).
 
-A client that is not authenticated gets that error first; for others, tokens are disabled. Create and Describe have
-versions 1 to 3, of which 3 names owner and requester; the others have 1 and 2. Like Apache Kafka, a controller's
-listener advertises Describe and fails with UNKNOWN_SERVER_ERROR.
+A client that is not authenticated is refused, and so far every client of this node is one: these APIs are for clients
+of other brokers, which pass them on. The controller answers the first three. Tokens cannot be described yet, nor used
+to log in. Create and Describe have versions 1 to 3, of which 3 names owner and requester; the others have 1 and 2. Like
+Apache Kafka, a controller's listener advertises Describe and fails with UNKNOWN_SERVER_ERROR.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.broker.network.request import Request
+from ottla.broker.network.request import Answer, Request
+from ottla.core.metadata.context import ANONYMOUS
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.create_delegation_token import CreateDelegationTokenResponse
 from ottla.wire.types.describe_delegation_token import DescribeDelegationTokenResponse
@@ -17,7 +19,7 @@ from ottla.wire.types.expire_delegation_token import ExpireDelegationTokenRespon
 from ottla.wire.types.renew_delegation_token import RenewDelegationTokenResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.handlers.ports import Cluster
+    from ottla.broker.handlers.ports import DelegationTokens
 
 __all__ = ["handle", "refuse"]
 
@@ -26,16 +28,16 @@ _DESCRIBE: Final = 41
 _OWNERS_FROM: Final = 3
 _NO_TIME: Final = -1
 """The times of a token that does not exist."""
-_ANONYMOUS: Final = "User:ANONYMOUS"
 
 
-def handle(node: Cluster, request: Request) -> Any:  # noqa: ANN401 - the answer of one of four APIs
-    code = ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
-    if request.principal == _ANONYMOUS:
-        code = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
-    if request.api_key == _DESCRIBE and request.connection.peer.listener in node.config["controller.listener.names"]:
-        code = ErrorCode.UNKNOWN_SERVER_ERROR
-    return refuse(request, code, None)
+def handle(node: DelegationTokens, request: Request) -> Answer:
+    if request.api_key == _DESCRIBE and request.connection.peer.listener in node.controller_listeners:
+        return refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR, None)
+    if request.principal == ANONYMOUS:
+        return refuse(request, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, None)
+    if request.api_key == _DESCRIBE:
+        return refuse(request, ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, None)
+    return node.submit(request)
 
 
 def refuse(request: Request, code: int, message: str | None) -> Any:  # noqa: ANN401

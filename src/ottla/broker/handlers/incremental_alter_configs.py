@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.handlers.altered_resources import alter_resources, check_broker
 from ottla.broker.handlers.describe_configs import BROKER_LOGGER, check_own_loggers
 from ottla.broker.network.authorization import check_cluster
-from ottla.broker.network.request import Answer, DelayedResponse, Request
+from ottla.broker.network.request import Answer, Request
 from ottla.broker.telemetry.loggers import LevelStep
 from ottla.core.metadata.checks import check_single
 from ottla.core.metadata.configs import Step, check_steps
@@ -39,17 +40,17 @@ _Verdict = IncrementalAlterConfigsResponseAlterConfigsResourceResponse
 def handle(node: Configs, request: Request) -> Answer:
     body: IncrementalAlterConfigsRequest = request.body
     counts = Counter((each.resource_type, each.resource_name) for each in body.resources)
-    loggers = [each for each in body.resources if each.resource_type == BROKER_LOGGER]
-    if not loggers:
-        return node.submit(request)
-    verdicts = [_alter_loggers(node, request, each, counts[BROKER_LOGGER, each.resource_name]) for each in loggers]
-    others = tuple(each for each in body.resources if each.resource_type != BROKER_LOGGER)
-    if not others:
-        return IncrementalAlterConfigsResponse(responses=tuple(verdicts))
-    later = DelayedResponse()
-    asked = node.submit(request, IncrementalAlterConfigsRequest(others, body.validate_only))
-    asked.deliver_to(lambda reply: later.complete(_together(body, verdicts, reply)))
-    return later
+
+    def answer_here(resource: _Resource) -> _Verdict | None:
+        if resource.resource_type == BROKER_LOGGER:
+            return _alter_loggers(node, request, resource, counts[BROKER_LOGGER, resource.resource_name])
+        try:
+            check_broker(node, request, resource.resource_type, resource.resource_name)
+        except Reject as reject:
+            return _verdict(resource, reject.code, reject.message)
+        return None
+
+    return alter_resources(node, request, answer_here, IncrementalAlterConfigsResponse)
 
 
 def refuse(request: Request, code: int, message: str | None) -> IncrementalAlterConfigsResponse:
@@ -76,15 +77,3 @@ def _alter_loggers(node: Configs, request: Request, resource: _Resource, count: 
     if not request.body.validate_only:
         node.loggers.apply(changes)
     return _verdict(resource, ErrorCode.NONE, None)
-
-
-def _together(
-    body: IncrementalAlterConfigsRequest, verdicts: list[_Verdict], reply: IncrementalAlterConfigsResponse
-) -> IncrementalAlterConfigsResponse:
-    """The results of loggers and of other resources, in the order of the request."""
-    of_loggers, of_others = iter(verdicts), iter(reply.responses)
-    return IncrementalAlterConfigsResponse(
-        responses=tuple(
-            next(of_loggers) if each.resource_type == BROKER_LOGGER else next(of_others) for each in body.resources
-        )
-    )

@@ -35,6 +35,7 @@ __all__ = [
     "Cluster",
     "Configs",
     "Controller",
+    "DelegationTokens",
     "Forwarded",
     "Groups",
     "LogDirectories",
@@ -51,6 +52,12 @@ class Controller(Protocol):
 
     def submit(self, request: Request, body: object | None = None) -> DelayedResponse:
         """Pass a request, or `body` instead, to the controller; its reply comes when the change is committed."""
+
+
+class DelegationTokens(Controller, Protocol):
+    """APIs about delegation tokens."""
+
+    controller_listeners: frozenset[str]
 
 
 class Quorum(Access, Controller, Protocol):
@@ -144,6 +151,7 @@ class Configs(Access, Controller, Protocol):
     image: MetadataImage
     settings: Settings
     loggers: Loggers
+    controller_listeners: frozenset[str]
 
     @property
     def node_id(self) -> int: ...

@@ -7,7 +7,8 @@ its work: what takes long goes on as a cooperative task (`cooperative_tasks`), a
 ===================  ================================================  ===============================================
 chore                period (default)                                  does
 ===================  ================================================  ===============================================
-heartbeat            broker.heartbeat.interval.ms (2 s)                keeps the own session, fences silent brokers
+heartbeat            broker.heartbeat.interval.ms (2 s)                keeps the own session
+fencing              when the next session ends                        fences silent brokers
 recovery points      log.flush.offset.checkpoint.interval.ms (60 s)    notes how far logs are synced, where they start
 high watermarks      replica.high.watermark.checkpoint.interval.ms     notes what is committed
                      (5 s)
@@ -45,7 +46,7 @@ Period = Callable[[], int]
 
 
 class Housekeeping:
-    """The chores of a node and when they are due."""
+    """The chores of a node and when they are due. A period is asked for after the run, which may have changed it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
         self._loop = loop
@@ -67,13 +68,13 @@ class Housekeeping:
         now_ms = self._clock.monotonic_ms()
         while self._due[0][0] <= now_ms:
             _, serial, period, chore = heapq.heappop(self._due)
-            heapq.heappush(self._due, (now_ms + max(period(), 1), serial, period, chore))
             try:
                 chore()
             except StorageError as error:
                 log.warning("%s: %s", chore.__name__, error)  # whose directory is offline has said so already
             except Exception:
                 log.exception("%s failed", chore.__name__)
+            heapq.heappush(self._due, (now_ms + max(period(), 1), serial, period, chore))
 
     def follow_settings(self) -> None:
         """Settings have changed: what is due more often now need not wait for the end of its old period."""

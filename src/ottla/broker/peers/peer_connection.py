@@ -1,10 +1,10 @@
 """A connection from this node to another one: requests out, responses in, in order.
 
 Theory of operation. `send` queues a request and connects if need be. A new connection first asks for the versions that
-the other end serves; then requests leave as they come, up to `IN_FLIGHT_MAX` before the first is answered, and each
-goes in the highest version that both ends know. When the connection ends, everything sent or queued on it fails, and
-the next attempt waits: 50 ms, twice as long after each failure, with jitter. Whoever wants a request repeated repeats
-it.
+the other end serves and logs in, if a login is given; then requests leave as they come, up to `IN_FLIGHT_MAX` before
+the first is answered, and each goes in the highest version that both ends know. When the connection ends, everything
+sent or queued on it fails, and the next attempt waits: 50 ms, twice as long after each failure, with jitter. Whoever
+wants a request repeated repeats it.
 
 What the node learns about the other end is told as an event: it has closed the connection, refused one, or been silent
 for longer than a request may take. Only a refusal says that its process is gone.
@@ -18,7 +18,7 @@ import errno
 import os
 import socket
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from enum import Enum
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -28,7 +28,7 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.index import MESSAGES
 from ottla.wire.types.api_versions import ApiVersionsRequest
 
-__all__ = ["Address", "Dial", "PeerConnection", "PeerError", "PeerEvent", "dial"]
+__all__ = ["Address", "Dial", "Login", "PeerConnection", "PeerError", "PeerEvent", "dial", "no_login"]
 
 IN_FLIGHT_MAX: Final = 5
 QUEUED_MAX: Final = 1000
@@ -70,8 +70,16 @@ class Loop(Protocol):
 
 Dial = Callable[[Address], socket.socket]
 """Begins to connect without waiting. TLS comes in here: what it gives is read and written as a socket is."""
+Login = Callable[[], Generator[tuple[object, tuple[int, int]], Any, None]]
+"""Logs in to a new connection: yields each request with the versions it may have, is sent the response, and raises
+PeerError if it is refused. SASL comes in here."""
 Done = Callable[[Any], None]
 """Takes the response, or a PeerError."""
+
+
+def no_login() -> Generator[tuple[object, tuple[int, int]], Any, None]:
+    """The other end knows this node by its address or its certificate, or asks nobody."""
+    yield from ()
 
 
 def dial(address: Address) -> socket.socket:
@@ -114,7 +122,8 @@ class PeerConnection:
         randomness: Randomness,
         told: Callable[[PeerEvent], None] = lambda event: None,
         dial: Dial = dial,
-        timeout_s: float = 30.0,
+        login: Login = no_login,
+        timeout_s: float,
     ) -> None:
         self._loop = loop
         self.address = address
@@ -122,10 +131,12 @@ class PeerConnection:
         self._randomness = randomness
         self._told = told
         self._dial = dial
+        self._login = login
         self._timeout_s = timeout_s
         self._sock: socket.socket | None = None
         self._served: dict[int, tuple[int, int]] | None = None
         """The versions that the other end serves, once it has said so."""
+        self._is_ready = False
         self._queued: deque[_Exchange] = deque()
         self._in_flight: deque[_Exchange] = deque()
         self._unsent = bytearray()
@@ -135,12 +146,14 @@ class PeerConnection:
         self._received_bytes = 0
         self._failures = 0
         self._retry: Any = None
+        self._opening: Any = None
+        """Ends a connection that is not ready in time."""
         self._is_closed = False
 
     @property
     def is_ready(self) -> bool:
-        """Whether the other end has said which versions it serves."""
-        return self._served is not None
+        """Whether requests can leave: the versions are known, and this node is logged in."""
+        return self._is_ready
 
     def send(self, request: object, versions: tuple[int, int], done: Done, *, timeout_s: float | None = None) -> None:
         """Send a request in the highest version of a range that the other end serves.
@@ -186,6 +199,7 @@ class PeerConnection:
         except OSError as error:
             self._failed_to_connect(error)
             return
+        self._opening = self._loop.call_later(self._timeout_s, self._silent)
         self._loop.add_writer(self._sock.fileno(), self._connected)
 
     def _connected(self) -> None:
@@ -196,9 +210,15 @@ class PeerConnection:
             self._failed_to_connect(OSError(code, os.strerror(code)))
             return
         self._loop.add_reader(self._sock.fileno(), self._readable)
-        greeting = _Exchange(ApiVersionsRequest("ottla", "1"), (0, _API_VERSIONS_VERSION), self._greeted)
-        greeting.timer = self._loop.call_later(self._timeout_s, lambda: self._expire(greeting))
-        self._put(greeting)
+        self._put_first(ApiVersionsRequest("ottla", "1"), (0, _API_VERSIONS_VERSION), self._greeted)
+
+    def _put_first(self, request: object, versions: tuple[int, int], done: Done) -> None:
+        """Send one of the requests with which a connection begins; `_opening` limits the time of all of them."""
+        exchange = _Exchange(request, versions, done)
+        if self._served is None or self._choose_version(exchange):
+            self._put(exchange)
+        else:
+            self._end(self._not_served(exchange))
 
     def _failed_to_connect(self, error: OSError) -> None:
         if error.errno == errno.ECONNREFUSED:
@@ -211,22 +231,45 @@ class PeerConnection:
         if response.error_code:
             self._end(f"it refuses ApiVersions: {ErrorCode(response.error_code).name}")
             return
-        self._failures = 0
         self._served = {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
-        self._send_queued()
+        self._log_in(self._login(), None)
+
+    def _log_in(self, login: Generator[tuple[object, tuple[int, int]], Any, None], response: Any) -> None:  # noqa: ANN401
+        """Go on with a login after a response."""
+        if isinstance(response, PeerError):
+            return
+        try:
+            request, versions = login.send(response)
+        except StopIteration:
+            self._opening.cancel()
+            self._failures = 0
+            self._is_ready = True
+            self._send_queued()
+        except PeerError as error:
+            self._end(str(error))
+        else:
+            self._put_first(request, versions, lambda answer: self._log_in(login, answer))
 
     # --- sending ------------------------------------------------------------------------------------------------------
 
     def _send_queued(self) -> None:
-        while self._served is not None and self._queued and len(self._in_flight) < IN_FLIGHT_MAX:
+        while self._is_ready and self._queued and len(self._in_flight) < IN_FLIGHT_MAX:
             exchange = self._queued.popleft()
-            low, high = self._served.get(exchange.key, (0, -1))
-            exchange.version = min(high, exchange.versions[1])
-            if exchange.version < max(low, exchange.versions[0]):
-                name = type(exchange.request).__name__.removesuffix("Request")
-                self._finish(exchange, PeerError(f"{self._name}: it does not serve {name} {exchange.versions}"))
-                continue
-            self._put(exchange)
+            if self._choose_version(exchange):
+                self._put(exchange)
+            else:
+                self._finish(exchange, PeerError(f"{self._name}: {self._not_served(exchange)}"))
+
+    def _choose_version(self, exchange: _Exchange) -> bool:
+        """Whether both ends know a version of a request; it gets the highest."""
+        assert self._served is not None
+        low, high = self._served.get(exchange.key, (0, -1))
+        exchange.version = min(high, exchange.versions[1])
+        return exchange.version >= max(low, exchange.versions[0])
+
+    @staticmethod
+    def _not_served(exchange: _Exchange) -> str:
+        return f"it does not serve {type(exchange.request).__name__.removesuffix('Request')} {exchange.versions}"
 
     def _put(self, exchange: _Exchange) -> None:
         self._serial += 1
@@ -255,7 +298,9 @@ class PeerConnection:
     # --- receiving ----------------------------------------------------------------------------------------------------
 
     def _readable(self) -> None:
+        """Read of the next response what has come, in one turn: a late deadline must find it."""
         assert self._sock is not None
+        count = -1
         try:
             if self._frame is None:
                 piece = self._sock.recv(frames.SIZE_BYTES - len(self._size))
@@ -263,7 +308,7 @@ class PeerConnection:
                 if len(self._size) == frames.SIZE_BYTES:
                     self._begin_frame()
                 count = len(piece)
-            else:
+            if count and self._frame is not None:
                 count = self._sock.recv_into(self._frame[self._received_bytes :])
                 self._received_bytes += count
         except (BlockingIOError, InterruptedError):
@@ -302,7 +347,8 @@ class PeerConnection:
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def _finish(self, exchange: _Exchange, response: object) -> None:
-        exchange.timer.cancel()
+        if exchange.timer is not None:
+            exchange.timer.cancel()
         exchange.done(response)
 
     def _expire(self, exchange: _Exchange) -> None:
@@ -311,9 +357,11 @@ class PeerConnection:
             self._queued.remove(exchange)
             exchange.done(PeerError(f"{self._name}: there was no connection in time"))
         elif is_queued or exchange in self._in_flight:
-            if self._in_flight:
-                self._told(PeerEvent.SILENT)
-            self._end("it has not answered in time")
+            self._silent()
+
+    def _silent(self) -> None:
+        self._told(PeerEvent.SILENT)
+        self._end("it has not answered in time")
 
     def _lost(self, reason: str) -> None:
         self._told(PeerEvent.CLOSED)
@@ -322,11 +370,13 @@ class PeerConnection:
     def _end(self, reason: str) -> None:
         """Drop the connection; all that waits for it fails, and the next one is tried after a pause."""
         sock, self._sock = self._sock, None
+        if self._opening is not None:
+            self._opening.cancel()
         if sock is not None:
             self._loop.remove_reader(sock.fileno())
             self._loop.remove_writer(sock.fileno())
             sock.close()
-        self._served, self._frame = None, None
+        self._served, self._is_ready, self._frame = None, False, None
         self._size.clear()
         self._unsent.clear()
         failed = [*self._in_flight, *self._queued]

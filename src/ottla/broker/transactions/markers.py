@@ -53,7 +53,7 @@ class _MarkerSend:
 
     def begin(self) -> None:
         by_leader: dict[int, list[Partition]] = {}
-        for each in self._effect.partitions:
+        for each in sorted(self._effect.partitions):
             found = self._node.image.partition(*each)
             if found is None:
                 self._answers[each] = ErrorCode.NONE  # it was deleted, and what was written there with it

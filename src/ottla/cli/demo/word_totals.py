@@ -84,14 +84,14 @@ async def _fetch(mvn: str, pom: Path, jars: Path) -> None:
     partial = _fresh(jars)
     goal = "dependency:copy-dependencies"
     await _run([mvn, "-B", "-q", "-f", str(pom), goal, f"-DoutputDirectory={partial}"], FETCH_S, "Maven")
-    partial.rename(jars)
+    _take_over(partial, jars)
 
 
 async def _compile(javac: str, source: Path, jars: Path, classes: Path) -> None:
     partial = _fresh(classes)
     options = ["-Xlint:all", "--release", "17", "-cp", str(jars / "*"), "-d", str(partial)]
     await _run([javac, *options, str(source)], COMPILE_S, "javac")
-    partial.rename(classes)
+    _take_over(partial, classes)
 
 
 def _fresh(folder: Path) -> Path:
@@ -100,6 +100,16 @@ def _fresh(folder: Path) -> Path:
     partial = folder.with_name(f"{folder.name}.{os.getpid()}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     return partial
+
+
+def _take_over(partial: Path, folder: Path) -> None:
+    """Give the complete result its name, unless another demo was faster: then that one's is used."""
+    try:
+        partial.rename(folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
+        shutil.rmtree(partial)
 
 
 async def _run(command: list[str], timeout_s: float, what: str) -> None:

@@ -31,8 +31,8 @@ class Elections:
         """Take another look."""
         last, self._last = self._last, found
         if last is not None and found.leader_epoch > last.leader_epoch:
-            elections = self._seen.elections + found.leader_epoch - last.leader_epoch
-            self._seen = Seen(elections, last.leader_id, last.leader_epoch)
+            count = self._seen.elections + found.leader_epoch - last.leader_epoch
+            self._seen = Seen(count, last.leader_id, last.leader_epoch)
         return self._seen
 
 

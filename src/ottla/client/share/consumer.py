@@ -39,12 +39,12 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
-from time import monotonic
 from types import TracebackType
 from typing import Final, Literal, NamedTuple, Self
 
 from ottla.client.backoff import Deadline
 from ottla.client.client import Client
+from ottla.client.clock import monotonic_s
 from ottla.client.errors import ClientError, ClosedError, ConfigurationError
 from ottla.client.metadata import TopicPartition
 from ottla.client.share.acknowledgements import AcknowledgementBatch
@@ -200,7 +200,7 @@ class ShareConsumer:
 
     async def __anext__(self) -> ShareRecord:
         while not self._is_closed:
-            if self._reading is not None and monotonic() >= self._reading.check_at_s:
+            if self._reading is not None and monotonic_s() >= self._reading.check_at_s:
                 await self._look_after(self._reading)
             if self._reading is not None and (record := self._next_record(self._reading)) is not None:
                 self._current = record
@@ -217,7 +217,7 @@ class ShareConsumer:
         given, rest = self._divided(reading)
         if self._is_implicit:
             self._settle(given, AcknowledgeType.ACCEPT)
-        left_s = rest.lock_ends_at_s - monotonic()
+        left_s = rest.lock_ends_at_s - monotonic_s()
         if left_s <= 0:
             self._reading = self._current = None
             self._give_up(rest)
@@ -237,7 +237,7 @@ class ShareConsumer:
         """The same with new locks, or as it is if that cannot be had."""
         if not acquired.ranges:
             return acquired
-        now_s = monotonic()
+        now_s = monotonic_s()
         ranges = {_place(acquired): _offsets(acquired)[1]}
         try:
             await self._exchange.renew(self._session(acquired.node_id), ranges, deadline)
@@ -428,7 +428,7 @@ class ShareConsumer:
 
     def _drop_stale(self) -> None:
         """Nobody has asked for these while their locks lasted."""
-        now_s = monotonic()
+        now_s = monotonic_s()
         for acquired in [each for each in self._ready if each.lock_ends_at_s <= now_s]:
             self._ready.remove(acquired)
             self._give_up(acquired)

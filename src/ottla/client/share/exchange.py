@@ -21,11 +21,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from time import monotonic
 from typing import Any, Final
 
 from ottla.client.backoff import Backoff, Deadline
 from ottla.client.client import Answer, Client
+from ottla.client.clock import monotonic_s
 from ottla.client.errors import ClientError, ClosedError, ResponseError, UnsupportedVersionError
 from ottla.client.metadata import TopicPartition
 from ottla.client.share.acknowledgements import AcknowledgementBatch, PendingAcknowledgements
@@ -105,14 +105,15 @@ class Exchange:
     ) -> dict[int, list[TopicIdPartition]]:
         """The partitions by the node that leads them; those whose leader is not known now are left out."""
         found: dict[int, list[TopicIdPartition]] = {}
-        if any(self.named(tp) is None for tp in assignment):
+        places = sorted(assignment)
+        if any(self.named(tp) is None for tp in places):
             for name in subscribed:
                 self._client.metadata.expire(name)
                 await self._learn(name, deadline)
         metadata = self._client.metadata
-        for name in {at.topic for tp in assignment if (at := self.named(tp)) is not None}:
+        for name in dict.fromkeys(at.topic for tp in places if (at := self.named(tp)) is not None):
             await self._learn(name, deadline)
-        for tp in assignment:
+        for tp in places:
             at = self.named(tp)
             topic = metadata.topics.get(at.topic) if at is not None else None
             if at is None or topic is None or topic.topic_id != tp.topic_id:
@@ -207,7 +208,7 @@ class Exchange:
             for first, last, _ in found:
                 acknowledgements.add_range(first, last, kind)
         if settled.records:
-            yield Acquired(at, tp.topic_id, session.node_id, settled.records, stored, lock_timeout_ms, monotonic())
+            yield Acquired(at, tp.topic_id, session.node_id, settled.records, stored, lock_timeout_ms, monotonic_s())
 
     def _take_error(
         self, answer: Answer, at: TopicPartition, data: ShareFetchResponsePartitionData, body: ShareFetchResponse

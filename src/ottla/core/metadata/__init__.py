@@ -40,6 +40,7 @@ placement            which brokers hold a new partition
 feature_updates      UpdateFeatures
 producer_ids         AllocateProducerIds
 client_quotas        AlterClientQuotas, and what DescribeClientQuotas finds
+delegation_tokens    CreateDelegationToken, RenewDelegationToken, ExpireDelegationToken; tokens that expire
 scram                AlterUserScramCredentials, and what DescribeUserScramCredentials finds
 context, checks      what comes with a request and what a handler gives back; checks they share
 ===================  ==================================================================================

@@ -241,8 +241,8 @@ def heartbeat(state: ControllerState, request: BrokerHeartbeatRequest, context: 
     registered_at = state.image.registered_at[broker.broker_id]
     following = _next_state(state, broker, request)
     changes = chain(_TRANSITIONS[following](state, broker), _directory_changes(state, broker, request))
-    if following is _Next.SHUTDOWN_NOW:
-        state.sessions.forget(broker.broker_id, broker.epoch)  # the next process need not wait for it
+    if following is _Next.SHUTDOWN_NOW:  # it leads nothing and will not be heard of again: its next process may come
+        state.sessions.forget(broker.broker_id, broker.epoch)
     else:
         state.sessions.touch(broker.broker_id, broker.epoch, context.now_ms, request.current_metadata_offset)
     reply = BrokerHeartbeatResponse(
@@ -279,15 +279,14 @@ def _next_state(state: ControllerState, broker: BrokerImage, request: BrokerHear
     if broker.fenced:
         return _next_of_fenced(state, broker, request)
     if broker.in_controlled_shutdown:
-        if elections.leads_any(state.image, broker.broker_id) or not _moves_are_known(state, broker):
+        if state.image.led_counts.get(broker.broker_id) or not _moves_are_known(state, broker):
             return _Next.CONTROLLED_SHUTDOWN
         return _Next.SHUTDOWN_NOW
     if request.want_fence:
         return _Next.SHUTDOWN_NOW if request.want_shut_down else _Next.FENCED
     if not request.want_shut_down:
         return _Next.UNFENCED
-    leads = elections.leads_any(state.image, broker.broker_id)
-    return _Next.CONTROLLED_SHUTDOWN if leads else _Next.SHUTDOWN_NOW
+    return _Next.CONTROLLED_SHUTDOWN if state.image.led_counts.get(broker.broker_id) else _Next.SHUTDOWN_NOW
 
 
 def _next_of_fenced(state: ControllerState, broker: BrokerImage, request: BrokerHeartbeatRequest) -> _Next:

@@ -145,7 +145,7 @@ def _alter(
 
 def _alter_resource(state: ControllerState, alteration: _Alteration, context: Context) -> list[Versioned]:
     check_steps(alteration.steps)
-    _check_resource(state, alteration.resource_type, alteration.resource_name)
+    _check_resource(alteration.resource_type, alteration.resource_name)
     _check_access(alteration.resource_type, alteration.resource_name, context)
     current = state.image.configs(alteration.resource_type, alteration.resource_name)
     change: dict[str, str | None] = {
@@ -188,17 +188,13 @@ def check_steps(steps: Sequence[Step]) -> None:
         raise Reject(ErrorCode.INVALID_REQUEST, f"There is no operation {unknown[0]} on settings.")
 
 
-def _check_resource(state: ControllerState, resource_type: int, resource_name: str) -> None:
+def _check_resource(resource_type: int, resource_name: str) -> None:
     if resource_type not in (TOPIC, BROKER, CLIENT_METRICS, GROUP):
         raise Reject(ErrorCode.INVALID_REQUEST, f"Resources of type {resource_type} have no settings to alter here.")
     if resource_type != BROKER or resource_name == CLUSTER_DEFAULT:
         return
     if not resource_name.isascii() or not resource_name.isdecimal():
         raise Reject(ErrorCode.INVALID_REQUEST, f"A broker's id is a number, not {resource_name!r}.")
-    if int(resource_name) != state.settings.node_id:
-        raise Reject(
-            ErrorCode.INVALID_REQUEST, f"This is broker {state.settings.node_id}; ask broker {resource_name} itself."
-        )
 
 
 def _check_access(resource_type: int, resource_name: str, context: Context) -> None:

@@ -12,8 +12,12 @@ from ottla.wire.access import Operation, ResourceType
 from ottla.wire.keyed import Versioned
 
 if TYPE_CHECKING:
+    from ottla.core.metadata.delegation_tokens import TokenSecrets
     from ottla.core.metadata.image import MetadataImage
     from ottla.core.metadata.sessions import BrokerSessions
+
+ANONYMOUS: Final = "User:ANONYMOUS"
+"""The principal of a client that has not logged in."""
 
 Authorize = Callable[[Operation, ResourceType, str], bool]
 
@@ -29,7 +33,8 @@ def unlimited(partition_count: int) -> bool:
 class Context(msgspec.Struct, frozen=True):
     """The circumstances of one request.
 
-    `now_ms` is on the clock of timers, the same as in `Controller.activate` and `expire`: no record tells it.
+    `now_ms` is on the clock of timers, the same as in `Controller.activate` and `tick`: no record tells it. `wall_ms`
+    is the time of the calendar. `principal` is who asks.
     `log_end_offset` is the offset that the first record of the answer will get. `new_uuid` draws 16 random bytes.
     `authorize` says whether the principal may do something; `charge` takes the partitions that are created or deleted
     from his quota and says whether there was enough left.
@@ -40,8 +45,17 @@ class Context(msgspec.Struct, frozen=True):
     new_uuid: Callable[[], bytes]
     api_version: int
     kraft_version: int = 1
+    wall_ms: int = 0
+    principal: str = ANONYMOUS
     authorize: Authorize = allow_all
     charge: Callable[[int], bool] = unlimited
+
+
+class KRaftUpgrade(msgspec.Struct, frozen=True):
+    """A level of kraft.version that the quorum is to reach; with `validate_only` it is only asked whether it could."""
+
+    level: int
+    validate_only: bool
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -50,12 +64,16 @@ class Result(msgspec.Struct, frozen=True):
     An atomic result takes effect as a whole or not at all; another may be appended in several batches. A change that
     concerns any number of partitions is worked out in slices: `rest` gives further records when those before are
     replayed. Until it has ended nothing else is handled, so that it is one step for everybody.
+
+    With a `kraft_upgrade` the quorum has to agree first. Afterwards the request is handled anew, unless it
+    is `validate_only`.
     """
 
     records: tuple[Versioned, ...]
     reply: Any
     is_atomic: bool = True
     rest: Iterator[tuple[Versioned, ...]] = iter(())
+    kraft_upgrade: KRaftUpgrade | None = None
 
 
 Steps = Iterable[Versioned | None]
@@ -146,13 +164,18 @@ class ControllerSettings(msgspec.Struct, frozen=True):
     rebalances_leaders: bool = True
     leader_imbalance_check_interval_ms: int = 300_000
     unclean_election_interval_ms: int = 300_000
+    token_secret_key: str | None = None
+    token_max_lifetime_ms: int = 604_800_000
+    token_expiry_time_ms: int = 86_400_000
+    token_expiry_check_interval_ms: int = 3_600_000
     supported_features: Mapping[str, tuple[int, int]] = msgspec.field(default_factory=lambda: SUPPORTED)
 
 
 class ControllerState(msgspec.Struct, frozen=True):
-    """What handlers read: the image, the rules, the settings, and the soft sessions."""
+    """What handlers read: the image, the rules, the settings, the soft sessions, and the secrets of tokens."""
 
     image: MetadataImage
     rules: ConfigRules
     settings: ControllerSettings
     sessions: BrokerSessions
+    token_secrets: TokenSecrets

@@ -16,6 +16,7 @@ from ottla.core.metadata import (
     brokers,
     client_quotas,
     configs,
+    delegation_tokens,
     directories,
     elections,
     feature_updates,
@@ -53,15 +54,18 @@ from ottla.wire.types.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from ottla.wire.types.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from ottla.wire.types.controller_registration import ControllerRegistrationRequest, ControllerRegistrationResponse
+from ottla.wire.types.create_delegation_token import CreateDelegationTokenRequest
 from ottla.wire.types.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from ottla.wire.types.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from ottla.wire.types.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from ottla.wire.types.elect_leaders import ElectLeadersRequest
+from ottla.wire.types.expire_delegation_token import ExpireDelegationTokenRequest
 from ottla.wire.types.incremental_alter_configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 from ottla.wire.types.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
+from ottla.wire.types.renew_delegation_token import RenewDelegationTokenRequest
 from ottla.wire.types.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from ottla.wire.types.unregister_controller import UnregisterControllerRequest, UnregisterControllerResponse
 from ottla.wire.types.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
@@ -74,7 +78,8 @@ class Controller:
 
     def __init__(self, image: MetadataImage, rules: ConfigRules, settings: ControllerSettings) -> None:
         sessions = BrokerSessions(settings.broker_session_timeout_ms)
-        self._state = ControllerState(image, rules, settings, sessions)
+        secrets = delegation_tokens.TokenSecrets(settings.token_secret_key)
+        self._state = ControllerState(image, rules, settings, sessions, secrets)
         self._chores: list[_Chore] = []
 
     @property
@@ -94,6 +99,9 @@ class Controller:
         if settings.rebalances_leaders:
             interval_ms = settings.leader_imbalance_check_interval_ms
             self._chores.append(_Chore(elections.preferred_leaders, interval_ms, now_ms))
+        if self._state.token_secrets.is_enabled:
+            interval_ms = settings.token_expiry_check_interval_ms
+            self._chores.append(_Chore(delegation_tokens.expired_tokens, interval_ms, now_ms))
         for broker in self.image.brokers.values():
             if not broker.fenced and broker.broker_id != own_broker_id:
                 self._state.sessions.touch(broker.broker_id, broker.epoch, now_ms)
@@ -107,12 +115,19 @@ class Controller:
         except Reject as reject:
             return Result((), refuse(request, reject))
 
-    def tick(self, now_ms: int) -> Result | None:
+    def note_contact(self, request: object, now_ms: int) -> None:
+        """A request has come and waits to be handled. If it is a heartbeat, its broker lives, however long it waits."""
+        if isinstance(request, BrokerHeartbeatRequest):
+            broker = self.image.brokers.get(request.broker_id)
+            if broker is not None and broker.epoch == request.broker_epoch:
+                self._state.sessions.touch(broker.broker_id, broker.epoch, now_ms)
+
+    def tick(self, now_ms: int, wall_ms: int) -> Result | None:
         """Do one thing that is due, and give its records; None if nothing is. Ask again when they are replayed.
 
         Brokers whose sessions have run out are fenced one by one, so that each is fenced with the last one's moves in
-        view. From time to time preferred leaders get their partitions back, and partitions without a leader get one,
-        be it unclean where that is allowed.
+        view. From time to time preferred leaders get their partitions back, partitions without a leader get one, be it
+        unclean where that is allowed, and delegation tokens that have expired by the calendar are removed.
         """
         fencing = brokers.fence_expired(self._state, now_ms)
         if fencing is not None:
@@ -120,7 +135,7 @@ class Controller:
         for chore in self._chores:
             if now_ms >= chore.due_ms:
                 chore.done_at_ms = now_ms
-                return in_slices(chore.steps(self._state), None)
+                return in_slices(chore.steps(self._state, wall_ms), None)
         return None
 
     def next_deadline_ms(self) -> int | None:
@@ -149,7 +164,8 @@ class Controller:
 class _Chore(msgspec.Struct):
     """What the controller does by itself from time to time."""
 
-    steps: Callable[[ControllerState], Steps]
+    steps: Callable[[ControllerState, int], Steps]
+    """Also gets the time of the calendar."""
     interval_ms: int
     done_at_ms: int
 
@@ -243,6 +259,9 @@ _HANDLERS: Final[dict[type, tuple[_Handler, _Refusal]]] = {
         scram.alter_user_scram_credentials,
         scram.refuse_alter_user_scram_credentials,
     ),
+    CreateDelegationTokenRequest: (delegation_tokens.create_token, delegation_tokens.refuse_create),
+    RenewDelegationTokenRequest: (delegation_tokens.renew_token, delegation_tokens.refuse_renew),
+    ExpireDelegationTokenRequest: (delegation_tokens.expire_token, delegation_tokens.refuse_expire),
     UpdateFeaturesRequest: (feature_updates.update_features, _refuse_with(UpdateFeaturesResponse)),
     AllocateProducerIdsRequest: (
         producer_ids.allocate_producer_ids,

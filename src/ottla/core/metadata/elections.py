@@ -133,7 +133,7 @@ def replicas_lost(state: ControllerState, broker_id: int, partitions: Collection
     return _change_each(state, ((topic, topic.partitions[number]) for topic, number in topics), removed=broker_id)
 
 
-def preferred_leaders(state: ControllerState) -> Steps:
+def preferred_leaders(state: ControllerState, _: int) -> Steps:
     """Changes that give partitions back to their preferred leaders."""
 
     def is_imbalanced(partition: PartitionImage) -> bool:
@@ -143,13 +143,9 @@ def preferred_leaders(state: ControllerState) -> Steps:
     return _changes(state, is_imbalanced, election=Election.PREFERRED)
 
 
-def unclean_leaders(state: ControllerState) -> Steps:
+def unclean_leaders(state: ControllerState, _: int) -> Steps:
     """Changes that give partitions without a leader any replica that lives, where their topics allow it."""
     return _changes(state, lambda partition: partition.leader == NO_LEADER, only=Election.UNCLEAN)
-
-
-def leads_any(image: MetadataImage, broker_id: int) -> bool:
-    return any(partition.leader == broker_id for _, partition in image.partitions())
 
 
 def topic_value(state: ControllerState, topic_name: str, key: str) -> str:

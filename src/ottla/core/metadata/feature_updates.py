@@ -7,13 +7,13 @@ from typing import Final
 
 from ottla.core.metadata import features
 from ottla.core.metadata.checks import check_cluster_access
-from ottla.core.metadata.context import Context, ControllerState, Result
+from ottla.core.metadata.context import Context, ControllerState, KRaftUpgrade, Result
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.image import BROKER, CLUSTER_DEFAULT
 from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import Versioned
-from ottla.wire.types.cluster_metadata import ConfigRecord, FeatureLevelRecord
+from ottla.wire.types.cluster_metadata import ConfigRecord, FeatureLevelRecord, NoOpRecord
 from ottla.wire.types.update_features import (
     UpdateFeaturesRequest,
     UpdateFeaturesRequestFeatureUpdateKey,
@@ -38,17 +38,16 @@ def update_features(state: ControllerState, request: UpdateFeaturesRequest, cont
     for name, update in updates.items():
         level = update.max_version_level
         _check_update(state, name, level, current.get(name, 0), _upgrade_type(update, context), proposed)
-        if name != features.KRAFT_VERSION:
+        if name == features.KRAFT_VERSION:
+            # The quorum keeps the level. As in Apache Kafka, a record without content shows that it was asked for.
+            records.append(Versioned(NoOpRecord(), 0))
+        else:
             records.append(Versioned(FeatureLevelRecord(name, level), 0))
     if proposed.get(features.ELR_VERSION, 0) > 0 and features.ELR_VERSION in updates:
         records = [*_elr_records(state), *records]
-    return Result(() if request.validate_only else tuple(records), _reply(request, context))
-
-
-def wanted_kraft_version(request: UpdateFeaturesRequest) -> int | None:
-    """The level of kraft.version that a request asks for; None if it asks for none."""
-    levels = [each.max_version_level for each in request.feature_updates if each.feature == features.KRAFT_VERSION]
-    return None if request.validate_only or not levels else levels[-1]
+    kraft_version = proposed[features.KRAFT_VERSION]
+    upgrade = KRaftUpgrade(kraft_version, request.validate_only) if kraft_version > context.kraft_version else None
+    return Result(() if request.validate_only else tuple(records), _reply(request, context), kraft_upgrade=upgrade)
 
 
 def _upgrade_type(update: UpdateFeaturesRequestFeatureUpdateKey, context: Context) -> int:
@@ -84,8 +83,8 @@ def _check_update(
         raise _invalid(name, level, "Can't downgrade to a newer version.")
     if name == features.METADATA_VERSION:
         _check_metadata_downgrade(level, current, is_safe=upgrade_type == SAFE_DOWNGRADE)
-    elif name == features.KRAFT_VERSION:
-        _check_kraft_version(level, current)
+    elif name == features.KRAFT_VERSION and level < current:
+        raise _invalid(name, level, "Can't downgrade the version of this feature.")
     try:
         features.check_dependencies(name, level, proposed)
     except features.FeatureError as error:
@@ -123,8 +122,7 @@ def _check_metadata_downgrade(level: int, current: int, *, is_safe: bool) -> Non
     raise _refused(f"Unsupported {features.METADATA_VERSION} downgrade from {current} to {level}. {reason}")
 
 
-def _check_kraft_version(level: int, current: int) -> None:
-    """It is the quorum that raises it, and that knows whether all voters can follow."""
+def _check_kraft_downgrade(level: int, current: int) -> None:
     if level < current:
         raise _invalid(features.KRAFT_VERSION, level, "Can't downgrade the version of this feature.")
 

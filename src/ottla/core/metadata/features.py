@@ -8,6 +8,7 @@ records and never as a FeatureLevelRecord. The facts are those of Apache Kafka 4
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Final, NamedTuple
 
 METADATA_VERSION: Final = "metadata.version"
@@ -110,6 +111,7 @@ _RECORD_VERSIONS: Final[dict[str, tuple[tuple[int, int], ...]]] = {
 """Record -> (metadata.version from which, version written), newest first."""
 
 
+@cache
 def record_version(record_name: str, metadata_version: int) -> int:
     """The version in which a record is written."""
     versions = _RECORD_VERSIONS[record_name]

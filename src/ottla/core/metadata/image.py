@@ -86,6 +86,7 @@ class MetadataImage:
         "features",
         "last_epoch",
         "last_offset",
+        "led_counts",
         "next_producer_id",
         "quotas",
         "registered_at",
@@ -107,6 +108,8 @@ class MetadataImage:
         self.acls: dict[bytes, log.AccessControlEntryRecord] = {}
         self.scram: dict[tuple[int, str], log.UserScramCredentialRecord] = {}
         self.tokens: dict[str, log.DelegationTokenRecord] = {}
+        self.led_counts: dict[int, int] = {}
+        """How many partitions each broker leads, which follows from the topics. Nobody has to walk through them."""
         self.next_producer_id = -1
         self.last_offset = -1
         self.last_epoch = -1
@@ -296,6 +299,8 @@ class MetadataImage:
     def _remove_topic(self, record: log.RemoveTopicRecord, offset: int) -> None:
         topic = self._known_topic(record.topic_id)
         del self.topics_by_id[topic.topic_id], self.topics_by_name[topic.name]
+        for partition in topic.partitions.values():
+            self._count_led(partition, -1)
         colliding = self._collisions.get(unified(topic.name), set())
         colliding.discard(topic.name)
         if not colliding:
@@ -339,8 +344,16 @@ class MetadataImage:
             self.topics_by_id[topic_id] = self.topics_by_name[topic.name] = topic
             if topic_id in self.changes.topics_created:
                 self.changes.topics_created[topic_id] = topic
+        former = topic.partitions.get(partition.partition_id)
         topic.partitions[partition.partition_id] = partition
+        if former is None or former.leader != partition.leader:
+            self._count_led(partition, 1)
+            if former is not None:
+                self._count_led(former, -1)
         self.changes.partitions.add((topic_id, partition.partition_id))
+
+    def _count_led(self, partition: PartitionImage, step: int) -> None:
+        self.led_counts[partition.leader] = self.led_counts.get(partition.leader, 0) + step
 
     # --- brokers and controllers
 

@@ -176,10 +176,11 @@ class PeerGone(msgspec.Struct, frozen=True):
 
 
 class UpgradeKRaftVersion(msgspec.Struct, frozen=True):
-    """UpdateFeatures asks for a level of kraft.version. The reply is None or a Reject."""
+    """UpdateFeatures asks for a level of kraft.version, or whether it can be had. The reply is None or a Reject."""
 
     level: int
     token: Any
+    validate_only: bool = False
 
 
 class Stop(msgspec.Struct, frozen=True):

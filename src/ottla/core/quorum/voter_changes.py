@@ -242,6 +242,9 @@ def upgrade_kraft_version(quorum: Quorum, event: UpgradeKRaftVersion) -> None:
         who = ", ".join(map(str, missing or unable))
         what = "have not announced their directories" if missing else f"do not support kraft.version {event.level}"
         raise Reject(ErrorCode.INVALID_UPDATE_VERSION, f"Voters {who} {what}")
+    if event.validate_only:
+        quorum.reply(event, None)
+        return
     upgraded = VoterSet(tuple(announced[each] for each in control.voters.ids))
     for voter in upgraded.voters:
         leader.progress.rename(ReplicaKey(voter.voter_id, NO_DIRECTORY), voter.key)
@@ -259,8 +262,10 @@ def _append_voters(
     *before: tuple[ControlRecordType, object],
 ) -> None:
     end_offset = quorum.append_control([*before, (ControlRecordType.KRAFT_VOTERS, voters_record(voters))])
-    until_ms = quorum.now_ms + quorum.settings.request_timeout_ms
-    quorum.leading.change = VoterChange(reply_to, until_ms, offset=end_offset - 1)
+    leader, until_ms = quorum.leading, quorum.now_ms + quorum.settings.request_timeout_ms
+    leader.change = VoterChange(reply_to, until_ms, offset=end_offset - 1)
+    # Of the new voters none can have been heard in time: who was the only voter has not been waiting for any.
+    leader.progress.majority_by_ms = quorum.now_ms + quorum.settings.check_quorum_ms
 
 
 def poll_pending_change(quorum: Quorum, state: Leader) -> None:

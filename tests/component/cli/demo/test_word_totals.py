@@ -67,3 +67,14 @@ def test_the_second_time_nothing_is_fetched_or_compiled(tools: Path, tmp_path: P
     command = build().command("word-totals-1", "b:1", DemoDirectory(tmp_path / "demo"), Plan())
     assert "application.id=word-totals" in command
     assert "WordTotals" in command
+
+
+def test_another_demo_that_was_faster(tools: Path, tmp_path: Path):
+    """It has fetched and compiled the same while this one did."""
+    also = '/bin/mkdir -p "${folder%.*.partial}/complete"; /bin/mkdir -p "$folder/complete"'
+    tool(tools, "java", "exit 0")
+    tool(tools, "javac", f'while [ "$1" != -d ]; do shift; done; folder="$2"; {also}')
+    tool(tools, "mvn", f'for word in "$@"; do folder="${{word#-DoutputDirectory=}}"; done; {also}')
+    build()
+    left = sorted(path.name.partition("-")[0] for path in (tmp_path / "cache" / "ottla" / "demo").iterdir())
+    assert left == ["classes", "kafka"], "and nothing that is partial"

@@ -28,7 +28,7 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._ahead_s = 0.0
         for module in ("consumer", "exchange"):
-            monkeypatch.setattr(f"ottla.client.share.{module}.monotonic", self)
+            monkeypatch.setattr(f"ottla.client.share.{module}.monotonic_s", self)
 
     def __call__(self) -> float:
         return time.monotonic() + self._ahead_s

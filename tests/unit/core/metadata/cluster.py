@@ -84,6 +84,7 @@ class Cluster:
             log_end_offset=self.end_offset,
             new_uuid=self.new_uuid,
             api_version=newest_version(request),
+            wall_ms=self.now_ms,
             authorize=allow_all,
             charge=unlimited,
         )
@@ -127,7 +128,7 @@ class Cluster:
     def tick(self) -> list[Versioned]:
         """Do everything that is due; gives the records."""
         records: list[Versioned] = []
-        while (result := self.controller.tick(self.now_ms)) is not None:
+        while (result := self.controller.tick(self.now_ms, self.now_ms)) is not None:
             records += self.append(result)
         return records
 

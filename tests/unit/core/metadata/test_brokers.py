@@ -115,13 +115,21 @@ def test_a_heartbeat_ends_the_silence(cluster: Cluster):
 def test_a_broker_whose_process_is_dead_is_fenced_at_once(cluster: Cluster):
     epoch = cluster.image.brokers[1].epoch
     cluster.controller.broker_ended(1, epoch - 1)
-    assert cluster.controller.tick(cluster.now_ms) is None, "that was a former life of it"
+    assert cluster.controller.tick(cluster.now_ms, cluster.now_ms) is None, "that was a former life of it"
     cluster.controller.broker_ended(1, epoch)
-    fencing = cluster.controller.tick(cluster.now_ms)
+    fencing = cluster.controller.tick(cluster.now_ms, cluster.now_ms)
     assert fencing is not None
     cluster.append(fencing)
     assert cluster.image.brokers[1].fenced
     assert cluster.submit(registration(1, incarnation_id=uuid(7), log_dirs=(uuid(99),))).error_code == 0
+
+
+def test_an_id_is_free_when_its_process_has_been_told_to_end(three: Cluster):
+    other = registration(2, incarnation_id=uuid(7))
+    three.heartbeat(2, want_shut_down=True)
+    assert three.image.brokers[2].fenced
+    assert three.submit(other).error_code == 0
+    assert three.image.brokers[2].incarnation_id == uuid(7)
 
 
 def test_a_broker_that_was_told_to_shut_down_has_no_session(cluster: Cluster):
@@ -366,15 +374,15 @@ def test_a_broker_that_falls_silent_is_fenced(three: Cluster):
     three.heartbeat(1)
     three.heartbeat(3)
     three.now_ms += 3_999
-    assert three.controller.tick(three.now_ms) is None
+    assert three.controller.tick(three.now_ms, three.now_ms) is None
     three.now_ms += 1
     assert three.controller.next_deadline_ms() == three.now_ms
-    fencing = three.controller.tick(three.now_ms)
+    fencing = three.controller.tick(three.now_ms, three.now_ms)
     assert fencing is not None
     three.append(fencing)
     assert three.image.brokers[2].fenced is True
     assert all(2 not in partition.isr for partition in three.image.topics_by_name["t"].partitions.values())
-    assert three.controller.tick(three.now_ms) is None
+    assert three.controller.tick(three.now_ms, three.now_ms) is None
     assert three.controller.next_deadline_ms() == three.now_ms + 5_000
     assert three.heartbeat(2).is_fenced is False  # it only has to speak up
 
@@ -382,7 +390,7 @@ def test_a_broker_that_falls_silent_is_fenced(three: Cluster):
 def test_silent_brokers_are_fenced_one_by_one(three: Cluster):
     three.now_ms += 9_000
     fenced = []
-    while (result := three.controller.tick(three.now_ms)) is not None:
+    while (result := three.controller.tick(three.now_ms, three.now_ms)) is not None:
         three.append(result)
         fenced.append(sum(broker.fenced for broker in three.image.brokers.values()))
     assert fenced == [1, 2, 3]

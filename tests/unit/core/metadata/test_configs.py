@@ -132,7 +132,7 @@ def test_only_validating_changes_nothing(orders: Cluster):
         (incremental(TOPIC, "", ("retention.ms", SET, "1")), ErrorCode.INVALID_REQUEST),
         (incremental(GROUP, "", ("consumer.session.timeout.ms", SET, "1")), ErrorCode.INVALID_REQUEST),
         (incremental(GROUP, "g", ("nonsense", SET, "1")), ErrorCode.INVALID_CONFIG),
-        (incremental(BROKER, "2", ("log.cleaner.threads", SET, "1")), ErrorCode.INVALID_REQUEST),
+        (incremental(BROKER, "2", ("log.cleaner.threads", SET, "1")), ErrorCode.BROKER_ID_NOT_REGISTERED),
         (incremental(BROKER, "one", ("log.cleaner.threads", SET, "1")), ErrorCode.INVALID_REQUEST),
         (incremental(BROKER, "1", ("node.id", SET, "2")), ErrorCode.INVALID_REQUEST),
         (incremental(LOGGER, "1", ("root", SET, "INFO")), ErrorCode.INVALID_REQUEST),
@@ -141,7 +141,7 @@ def test_only_validating_changes_nothing(orders: Cluster):
         (replacing(TOPIC, "orders", ("retention.ms", "1"), ("retention.ms", "2")), ErrorCode.INVALID_REQUEST),
         (replacing(TOPIC, "orders", ("nonsense", "1")), ErrorCode.INVALID_CONFIG),
         (replacing(TOPIC, "missing", ("retention.ms", "1")), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-        (replacing(BROKER, "2", ("log.cleaner.threads", "1")), ErrorCode.INVALID_REQUEST),
+        (replacing(BROKER, "2", ("log.cleaner.threads", "1")), ErrorCode.BROKER_ID_NOT_REGISTERED),
         (replacing(LOGGER, "1", ("root", "INFO")), ErrorCode.INVALID_REQUEST),
     ],
 )
@@ -166,6 +166,12 @@ def test_groups_need_not_exist(orders: Cluster):
     reply = orders.submit(incremental(GROUP, "nobody", ("consumer.session.timeout.ms", SET, "46000")))
     assert codes(reply) == [ErrorCode.NONE]
     assert orders.image.config_resources(GROUP) == ["nobody"]
+
+
+def test_the_controller_alters_settings_of_every_broker(three: Cluster):
+    for broker_id in ("1", "2", "3"):
+        assert codes(three.submit(incremental(BROKER, broker_id, ("log.cleaner.threads", SET, "2")))) == [0]
+    assert three.image.config_resources(BROKER) == ["", "1", "2", "3"]
 
 
 def test_a_node_that_is_not_registered_has_no_settings(empty_cluster: Cluster):

@@ -15,12 +15,15 @@ from ottla.wire.types.alter_user_scram_credentials import AlterUserScramCredenti
 from ottla.wire.types.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest
 from ottla.wire.types.controller_registration import ControllerRegistrationRequest
+from ottla.wire.types.create_delegation_token import CreateDelegationTokenRequest
 from ottla.wire.types.create_partitions import CreatePartitionsRequest
 from ottla.wire.types.create_topics import CreateTopicsRequest
 from ottla.wire.types.delete_topics import DeleteTopicsRequest
 from ottla.wire.types.elect_leaders import ElectLeadersRequest
+from ottla.wire.types.expire_delegation_token import ExpireDelegationTokenRequest
 from ottla.wire.types.incremental_alter_configs import IncrementalAlterConfigsRequest
 from ottla.wire.types.list_partition_reassignments import ListPartitionReassignmentsRequest
+from ottla.wire.types.renew_delegation_token import RenewDelegationTokenRequest
 from ottla.wire.types.unregister_broker import UnregisterBrokerRequest
 from ottla.wire.types.unregister_controller import UnregisterControllerRequest
 from ottla.wire.types.update_features import UpdateFeaturesRequest
@@ -83,6 +86,9 @@ SAMPLES: list[tuple[Any, Any]] = [
             )
         ),
     ),
+    (CreateDelegationTokenRequest(), None),
+    (RenewDelegationTokenRequest(b"x"), None),
+    (ExpireDelegationTokenRequest(b"x"), None),
     (AlterClientQuotasRequest((QUOTA,)), AlterClientQuotasRequest((AlterClientQuotasRequest.EntryData(),))),
     (
         AlterUserScramCredentialsRequest(upsertions=(CREDENTIAL,)),

@@ -245,7 +245,7 @@ def test_our_controller_writes_what_apaches_wrote():
     assert life.controller.activate((), 0).records == ()
     life.register_controller()
     life.now_ms = 9_000
-    fencing = life.controller.tick(life.now_ms)
+    fencing = life.controller.tick(life.now_ms, life.now_ms)
     assert fencing is not None
     life.expect(fencing.records)
     life.register_broker(-1)

@@ -131,7 +131,7 @@ def test_a_broker_is_fenced_in_slices_its_own_record_last(three: Cluster):
     three.heartbeat(1)
     three.heartbeat(3)
     three.now_ms += 4_000
-    result = three.controller.tick(three.now_ms)
+    result = three.controller.tick(three.now_ms, three.now_ms)
     assert result is not None
     written = []
     for records in chain((result.records,), result.rest):
@@ -143,7 +143,7 @@ def test_a_broker_is_fenced_in_slices_its_own_record_last(three: Cluster):
     assert three.image.brokers[2].fenced
     for _, each in three.image.partitions():
         assert (len(each.isr), 2 in each.isr, each.leader in each.isr) == (2, False, True)
-    assert three.controller.tick(three.now_ms) is None
+    assert three.controller.tick(three.now_ms, three.now_ms) is None
 
 
 @pytest.mark.usefixtures("short_slices")

@@ -1,9 +1,10 @@
 from typing import Any
 
+import msgspec
 import pytest
 
 from ottla.core.metadata import features
-from ottla.core.metadata.context import Result
+from ottla.core.metadata.context import KRaftUpgrade, Result
 from ottla.core.metadata.feature_updates import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, UPGRADE
 from ottla.core.metadata.image import BROKER
 from ottla.wire.errors import ErrorCode
@@ -91,6 +92,17 @@ def test_up_is_not_down():
 
 def test_the_same_level_again_is_fine(cluster: Cluster):
     assert cluster.submit(request(("kraft.version", 1, UPGRADE), ("group.version", 1, UPGRADE))).error_code == 0
+
+
+@pytest.mark.parametrize("validate_only", [False, True])
+def test_the_quorum_is_asked_for_a_higher_kraft_version(cluster: Cluster, validate_only: bool):
+    asked = request(("kraft.version", 1, UPGRADE), ("group.version", 0, SAFE_DOWNGRADE))
+    asked = msgspec.structs.replace(asked, validate_only=validate_only)
+    result = cluster.ask(asked, kraft_version=0)
+    assert (result.reply.error_code, result.kraft_upgrade) == (0, KRaftUpgrade(1, validate_only))
+    assert cluster.ask(asked).kraft_upgrade is None, "it is there"
+    refused = cluster.ask(request(("kraft.version", 2, UPGRADE)), kraft_version=0)
+    assert (ErrorCode(refused.reply.error_code), refused.kraft_upgrade) == (ErrorCode.INVALID_UPDATE_VERSION, None)
 
 
 def test_every_node_must_support_it(empty_cluster: Cluster):

@@ -364,9 +364,9 @@ def static() -> Replica:
     return replica
 
 
-def upgrade(replica: Replica, level: int = 1) -> Any:
+def upgrade(replica: Replica, level: int = 1, *, validate_only: bool = False) -> Any:
     token = object()
-    replica.step(UpgradeKRaftVersion(level, token))
+    replica.step(UpgradeKRaftVersion(level, token, validate_only))
     return replica.replies.get(token, "pending")
 
 
@@ -389,6 +389,7 @@ def test_the_upgrade_puts_the_voters_into_the_log():
     replica = static()
     for node_id in (2, 3):
         assert replica.ask(update(node_id)).error_code == 0
+    assert upgrade(replica, validate_only=True) is None
     assert replica.quorum.control.kraft_version == 0
     assert upgrade(replica) == "pending"
     last = replica.log.batches[-1]
@@ -401,6 +402,17 @@ def test_the_upgrade_puts_the_voters_into_the_log():
     assert None in replica.replies.values()
     assert len(replica.replies) == before + 2
     assert upgrade(replica) is None, "it is there already"
+
+
+def test_a_trial_of_the_upgrade_says_whether_it_could_be_done():
+    replica = static()
+    assert code_of(upgrade(replica, validate_only=True)) is ErrorCode.INVALID_UPDATE_VERSION
+    for node_id in (2, 3):
+        replica.ask(update(node_id))
+    batches = list(replica.log.batches)
+    assert upgrade(replica, validate_only=True) is None
+    assert replica.log.batches == batches
+    assert replica.quorum.control.kraft_version == 0
 
 
 @pytest.mark.parametrize(("kraft_version", "level"), [(1, 0), (1, 2), (0, 2), (0, -1)])

@@ -42,7 +42,7 @@ from ottla.core.groups.streams.effects import DeleteDescription
 from ottla.core.groups.streams.members import StreamsGroupMember
 from ottla.core.groups.streams.reconciliation import Holders
 from ottla.core.groups.streams.settings import StreamsGroupSettings, has_description_plugin, read_settings
-from ottla.core.groups.streams.tasks import NO_TASKS, Held, Task, Tasks
+from ottla.core.groups.streams.tasks import NO_TASKS, Task, Tasks
 from ottla.core.groups.streams.topology import Topology, required_topics, subtopology_by_source
 from ottla.core.groups.table import Claim, CommitCheck, ExpiryRule, GroupKind, Preparation
 from ottla.wire.errors import ErrorCode
@@ -316,12 +316,12 @@ class StreamsGroup(ModernGroup[StreamsGroupMember, StreamsGroupSettings, Tasks])
             "assignment_epoch": self.assignment_epoch,
             "assigned_at_ms": self.assigned_at_ms,
             "topology": self.topology,
-            "targets": {member_id: _plain(target) for member_id, target in self.targets.items()},
-            "members": {member_id: _plain_member(member) for member_id, member in self.members.items()},
+            "targets": dict(self.targets),
+            "members": {member_id: (member.metadata, member.current) for member_id, member in self.members.items()},
             "static_members": dict(self.static_members),
             "active": dict(self._active),
-            "standby": {task: sorted(processes) for task, processes in self._standby.items()},
-            "warmup": {task: sorted(processes) for task, processes in self._warmup.items()},
+            "standby": {task: frozenset(processes) for task, processes in self._standby.items()},
+            "warmup": {task: frozenset(processes) for task, processes in self._warmup.items()},
         }
 
 
@@ -331,23 +331,3 @@ def _discard(index: dict[Task, set[str]], task: Task, process_id: str) -> None:
         processes.discard(process_id)
         if not processes:
             del index[task]
-
-
-def _plain(tasks: Tasks) -> tuple[list[Task], ...]:
-    return tuple(map(sorted, tasks))
-
-
-def _plain_held(held: Held) -> Any:  # noqa: ANN401
-    return dict(sorted(held.active.items())), sorted(held.standby), sorted(held.warmup)
-
-
-def _plain_member(member: StreamsGroupMember) -> Any:  # noqa: ANN401
-    current = member.current
-    return (
-        member.metadata,
-        current.member_epoch,
-        current.previous_member_epoch,
-        int(current.state),
-        _plain_held(current.assigned),
-        _plain_held(current.pending),
-    )

@@ -1,0 +1,119 @@
+"""What must hold when the calm has come: plain functions over the history and the nodes. Each gives what it misses.
+
+=========================  ===========================================================================================
+invariant                  says
+=========================  ===========================================================================================
+converges                  all nodes serve, follow one leader, and have all brokers unfenced, in bounded time
+metadata known             what a controller has answered is in the image of every node
+image replayed             the image of a node is what the committed log makes, record by record
+snapshot replayed          so is every snapshot
+logs equal                 the logs of all nodes are the committed one
+=========================  ===========================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ottla.broker.controller.metadata_replay import MetadataReplay
+from ottla.core.metadata.image import TOPIC, MetadataImage
+from ottla.core.metadata.snapshot import load_snapshot
+from ottla.wire.batch import BatchView, split_batches
+from simulation.cluster.history import History
+from simulation.cluster.raft_invariants import Batch
+
+if TYPE_CHECKING:
+    from simulation.cluster.world import ClusterWorld
+
+__all__ = ["final_checks", "unconverged"]
+
+
+def unconverged(world: ClusterWorld) -> Iterator[str]:
+    """What is missing until all nodes agree."""
+    leader = world.leader()
+    if leader is None or leader.node is None:
+        yield "nobody leads"
+        return
+    quorum = leader.node.raft.quorum
+    brokers = {each.number: False for each in world.brokers}
+    for machine in world.machines.values():
+        node = machine.node
+        if node is None or not machine.is_serving:
+            yield f"{machine.name} does not serve"
+            continue
+        own = node.raft.quorum
+        if (own.leader_id, own.epoch) != (leader.number, quorum.epoch):
+            yield f"{machine.name} follows n{own.leader_id} in epoch {own.epoch}"
+        elif own.high_watermark < quorum.high_watermark - 2:
+            yield f"{machine.name} has committed {own.high_watermark} of {quorum.high_watermark}"
+        fenced = {number: broker.fenced for number, broker in node.image.brokers.items()}
+        if fenced != brokers:
+            yield f"{machine.name} knows the brokers as {fenced}"
+
+
+def final_checks(world: ClusterWorld) -> Iterator[tuple[str, str]]:
+    """The invariants that do not hold, with what is wrong."""
+    committed = world.raft.committed
+    for machine in world.machines.values():
+        node = machine.node
+        if node is None:
+            continue
+        for missing in metadata_known(world.history, node.image):
+            yield "metadata known", f"{machine.name}: {missing}"
+        for difference in image_replayed(committed, node.image):
+            yield "image replayed", f"{machine.name}: {difference}"
+        for identity in node.raft.snapshots.ids:
+            for difference in image_replayed(committed, load_snapshot(node.raft.snapshots.read(identity), identity)):
+                yield "snapshot replayed", f"{machine.name} at {identity.end_offset}: {difference}"
+        for difference in logs_equal(committed, world.raft.written_log(machine, 0)):
+            yield "logs equal", f"{machine.name}: {difference}"
+
+
+def metadata_known(history: History, image: MetadataImage) -> Iterator[str]:
+    """Topics that were created and not deleted are there, with what was last set; what was deleted is not."""
+    deleted = {each.subject: each.is_done for each in history.of("delete topic")}
+    for created in history.of("create topic"):
+        name = created.subject
+        topic = image.topic(name)
+        if created.is_done and name not in deleted and (topic is None or topic.topic_id.hex() != created.result):
+            yield f"topic {name} was created as {created.result}, and is {topic and topic.topic_id.hex()}"
+        if created.is_done and deleted.get(name) and topic is not None:
+            yield f"topic {name} was deleted, and is there"
+    allowed: dict[str, set[str]] = {}
+    for change in history.of("set retention"):
+        name, value = change.subject
+        if change.is_done:
+            allowed[name] = {value} | {
+                each.subject[1] for each in history.of("set retention") if each.subject[0] == name and not each.is_done
+            }
+    for name, values in allowed.items():
+        found = image.configs(TOPIC, name).get("retention.ms")
+        if name not in deleted and found not in values:
+            yield f"retention.ms of {name} was set to one of {sorted(values)}, and is {found}"
+    for change in history.of("add partitions"):
+        name, count = change.subject
+        topic = image.topic(name)
+        if change.is_done and name not in deleted and (topic is None or len(topic.partitions) < count):
+            yield f"topic {name} got {count} partitions, and has {topic and len(topic.partitions)}"
+
+
+def image_replayed(committed: list[Batch], image: MetadataImage) -> Iterator[str]:
+    replay = MetadataReplay()
+    for batch in committed:
+        if batch.base_offset <= image.last_offset:
+            for view in split_batches(batch.data):
+                assert isinstance(view, BatchView)
+                replay.take_batches([view])
+    yield from replay.faults
+    if image != replay.image:
+        own, other = image.state(), replay.image.state()
+        yield "; ".join(f"{key} is {own[key]}, replayed {other[key]}" for key in own if own[key] != other[key])
+
+
+def logs_equal(committed: list[Batch], batches: list[Batch]) -> Iterator[str]:
+    by_base = {each.base_offset: each for each in committed}
+    end_offset = committed[-1].end_offset if committed else 0
+    for batch in batches:
+        if batch.end_offset <= end_offset and by_base.get(batch.base_offset) != batch:
+            yield f"has {batch[:3]}, committed is {by_base.get(batch.base_offset)}"

@@ -1,0 +1,77 @@
+"""Administrators: create, change and delete topics, and look at the cluster."""
+
+from __future__ import annotations
+
+from ottla.client import cluster, configs, topics
+from ottla.client.configs import Change, Operation, Resource, ResourceType
+from ottla.client.errors import check
+from ottla.wire.types.create_partitions import CreatePartitionsRequest
+from simulation.cluster.clients.client import SimulatedClient
+
+__all__ = ["Admin"]
+
+
+class Admin(SimulatedClient):
+    """Works on topics of its own."""
+
+    KIND = "admin"
+
+    _made = 0
+    _own: tuple[str, ...] = ()
+
+    async def work(self) -> None:
+        await self.pause(20, 600)
+        choice = self.random.random()
+        if choice < 0.4 or not self._own:
+            await self._create()
+        elif choice < 0.6:
+            await self._configure(self.random.choice(self._own))
+        elif choice < 0.7:
+            await self._add_partitions(self.random.choice(self._own))
+        elif choice < 0.8:
+            await self._delete(self.random.choice(self._own))
+        else:
+            await self._look()
+
+    async def _create(self) -> None:
+        self._made += 1
+        name = f"{self.name}.{self._made}"
+        self._own = (*self._own[-5:], name)
+
+        async def create() -> str:
+            (made,) = await topics.create(self.client, topics.NewTopic(name, self.random.randint(1, 3), 1))
+            return made.topic_id.hex()
+
+        await self.do("create topic", name, create)
+
+    async def _configure(self, name: str) -> None:
+        value = str(self.random.randint(1, 1_000_000_000))
+        change = Change(Operation.SET, "retention.ms", value)
+        resource = Resource(ResourceType.TOPIC, name)
+        await self.do("set retention", (name, value), lambda: configs.alter(self.client, resource, [change]))
+
+    async def _add_partitions(self, name: str) -> None:
+        count = self.random.randint(2, 5)
+        kind = CreatePartitionsRequest
+        request = kind((kind.CreatePartitionsTopic(name, count, None),), timeout_ms=2_000)
+
+        async def add() -> None:
+            (result,) = (await self.client.send(request)).results
+            check(None, "CreatePartitions", result.error_code, f"topic {name}")
+
+        await self.do("add partitions", (name, count), add)
+
+    async def _delete(self, name: str) -> None:
+        self._own = tuple(each for each in self._own if each != name)
+        await self.do("delete topic", name, lambda: topics.delete(self.client, name))
+
+    async def _look(self) -> None:
+        choice = self.random.randrange(4)
+        if choice == 0:
+            await cluster.describe(self.client)
+        elif choice == 1:
+            await cluster.describe_quorum(self.client)
+        elif choice == 2:
+            await topics.describe(self.client)
+        else:
+            await self.client.refresh()

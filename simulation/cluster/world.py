@@ -1,0 +1,315 @@
+"""A simulated cluster: machines with whole nodes, clients, the network between them, and one clock for all.
+
+The seed decides everything. The trace tells what happened, line by line; two runs of a seed have the same trace.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.broker.config.node_config import StartError
+from ottla.broker.controller.metadata_load import MetadataLogError
+from ottla.broker.node import Node
+from ottla.core.quorum.initial_controllers import read_initial_controllers
+from ottla.log.errors import StorageError
+from ottla.testing.clock import WALL_START_MS
+from ottla.testing.disk import Crash
+from ottla.testing.trace import Trace, Violation
+from ottla.wire import uuid_text
+from simulation.cluster.history import History
+from simulation.cluster.loop import ClusterLoop, has_lost_error
+from simulation.cluster.machine import Machine, broker_port, controller_port
+from simulation.cluster.network import NOBODY, Network
+from simulation.cluster.processes import CURRENT, Process
+from simulation.cluster.raft_invariants import RaftInvariants
+
+if TYPE_CHECKING:
+    from simulation.cluster.clients.client import SimulatedClient
+
+__all__ = ["ClusterWorld", "Shape"]
+
+_SETTINGS: Final = {
+    "controller.listener.names": "CONTROLLER",
+    "broker.heartbeat.interval.ms": "500",
+    "broker.session.timeout.ms": "3000",
+    "offsets.topic.num.partitions": "3",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.num.partitions": "2",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "2",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+    "transaction.max.timeout.ms": "10000",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+} | {
+    f"group.{family}.{name}": value
+    for family in ("consumer", "share", "streams")
+    for name, value in {
+        "min.heartbeat.interval.ms": "500",
+        "heartbeat.interval.ms": "1000",
+        "min.session.timeout.ms": "1000",
+        "session.timeout.ms": "5000",
+    }.items()
+}
+
+
+_BOTH: Final = "broker,controller"
+_ROLES: Final = (
+    dict.fromkeys((1, 2, 3), _BOTH),
+    dict.fromkeys((1, 2, 3), _BOTH),
+    dict.fromkeys((1, 2, 3), _BOTH),
+    {1: _BOTH},
+    dict.fromkeys((1, 2), _BOTH),
+    dict.fromkeys((1, 2, 3, 4, 5), _BOTH),
+    {1: "controller", 2: "controller", 3: "controller", 4: "broker"},
+    {1: "controller", 2: "controller", 3: "controller", 4: "broker", 5: "broker"},
+)
+
+
+class Shape:
+    """How large a world is, and what its nodes are told; follows from the seed."""
+
+    def __init__(self, seed: int) -> None:
+        chance = random.Random(f"shape of {seed}")
+        self.roles = chance.choice(_ROLES)
+        self.has_power_losses = chance.random() < 0.5
+        """Then every write is synced before it is acknowledged; else only processes die."""
+        self.snapshot_bytes = chance.choice((1_000, 5_000, 20_971_520))
+
+
+class ClusterWorld:
+    def __init__(self, seed: int, shape: Shape | None = None) -> None:
+        self.seed = seed
+        self.shape = shape or Shape(seed)
+        self.random = random.Random(seed)
+        self.trace = Trace()
+        self.loop = ClusterLoop()
+        self.network = Network(self.loop, random.Random(f"network of {seed}"))
+        self.history = History(self)
+        self.raft = RaftInvariants(self)
+        self.processes: list[Process] = []
+        """All that ever ran."""
+        self.is_calm = False
+        """Whether faults are over."""
+        self.clients: list[SimulatedClient] = []
+        self._client_count = 0
+        self.settled_ms = 0
+        self._marks = 0
+        self.machines = {
+            number: Machine(self, number, self._settings(number, roles)) for number, roles in self.shape.roles.items()
+        }
+        voters = [number for number, roles in self.shape.roles.items() if "controller" in roles]
+        entries = ",".join(f"{each}@{_host(each)}:{controller_port(each)}:{_directory_id(each)}" for each in voters)
+        for machine in self.machines.values():
+            self.network.hosts[broker_port(machine.number)] = machine.name
+            self.network.hosts[controller_port(machine.number)] = machine.name
+            machine.format(read_initial_controllers(entries, "CONTROLLER"))
+
+    def _settings(self, number: int, roles: str) -> dict[str, str]:
+        controllers = [each for each, told in self.shape.roles.items() if "controller" in told]
+        listeners = {
+            "broker": f"PLAINTEXT://{_host(number)}:{broker_port(number)}",
+            "controller": f"CONTROLLER://{_host(number)}:{controller_port(number)}",
+        }
+        return _SETTINGS | {
+            "node.id": str(number),
+            "process.roles": roles,
+            "listeners": ",".join(listeners[role] for role in roles.split(",")),
+            "controller.quorum.bootstrap.servers": ",".join(
+                f"{_host(each)}:{controller_port(each)}" for each in controllers
+            ),
+            "log.dirs": f"/data{number},/data{number}b",
+            "ottla.fsync": str(self.shape.has_power_losses).lower(),
+            "metadata.log.max.record.bytes.between.snapshots": str(self.shape.snapshot_bytes),
+        }
+
+    @property
+    def brokers(self) -> list[Machine]:
+        return [each for each in self.machines.values() if "broker" in self.shape.roles[each.number]]
+
+    @property
+    def controllers(self) -> list[Machine]:
+        return [each for each in self.machines.values() if "controller" in self.shape.roles[each.number]]
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return ",".join(f"{_host(each.number)}:{broker_port(each.number)}" for each in self.brokers)
+
+    # --- what happens -------------------------------------------------------------------------------------------------
+
+    def now_ms(self) -> int:
+        return self.loop.now_ms
+
+    def wall_ms(self) -> int:
+        """What the clocks of clients say."""
+        return WALL_START_MS + self.loop.now_ms
+
+    def next_mark(self) -> int:
+        """A number that no operation had before, such as an offset to commit."""
+        self._marks += 1
+        return self._marks
+
+    def note(self, line: str) -> None:
+        self.trace.add(self.loop.now_ms, line)
+
+    def note_fault(self, kind: str, detail: str = "") -> None:
+        self.trace.fault(self.loop.now_ms, kind, detail)
+
+    def after(self, delay_ms: float, action: Callable[[], object]) -> None:
+        """Let the world do something later, whoever asks for it."""
+        self.loop.call_later(delay_ms / 1000, action, context=NOBODY)
+
+    def built(self, machine: Machine, node: Node) -> None:
+        self.raft.watch(machine, node)
+
+    def failed(self, machine: Machine, what: str, error: Exception) -> None:
+        """A node has not started or not stopped. A disk may be the reason; everything else is a bug."""
+        self.note(f"{machine.name} does not {what}: {type(error).__name__}: {error}")
+        if not isinstance(error, StartError | OSError | StorageError | MetadataLogError):
+            self.loop.found_bug(f"{machine.name} does not {what}", error)
+        self.after(0, lambda: self.ended(machine))
+
+    def ended(self, machine: Machine) -> None:
+        """A process has ended by itself; the machine starts it again, sooner or later."""
+        if machine.loses_power_with_process:
+            machine.lose_power()
+        else:
+            machine.kill()
+        self.start_later(machine, self.random.randint(10, 1_500))
+
+    def start_later(self, machine: Machine, pause_ms: int) -> None:
+        life = machine.life
+
+        def start() -> None:
+            if machine.life == life:
+                machine.start()
+
+        self.after(pause_ms, start)
+
+    def lost_errors(self) -> Iterator[tuple[str, BaseException]]:
+        """Errors of tasks that nobody has looked at."""
+        for process in self.processes:
+            for task in process.tasks:
+                if has_lost_error(task):
+                    error = task.exception()
+                    if error is not None and not isinstance(error, Crash):
+                        yield process.name, error
+
+    def process(self, name: str) -> Process:
+        """A new process of a client, on a host of its own."""
+        process = Process(name, name)
+        self.processes.append(process)
+        return process
+
+    def client_number(self) -> int:
+        self._client_count += 1
+        return self._client_count
+
+    def add_client(self, client: SimulatedClient) -> None:
+        self.clients.append(client)
+        client.start()
+
+    def kill_client(self, client: SimulatedClient) -> None:
+        """End a client in the middle of what it does; another of its kind comes soon."""
+        client.process.end()
+        self.network.end_process(client.process)
+        self.clients.remove(client)
+        self.after(self.random.randint(0, 2_000), lambda: self.add_client(type(client)(self)))
+
+    def leader(self) -> Machine | None:
+        """The leader of the highest epoch, among the nodes that are up."""
+        leading = [each for each in self.machines.values() if each.node is not None and each.node.raft.is_leader]
+        return max(leading, key=lambda each: each.node.raft.quorum.epoch if each.node else 0, default=None)
+
+    # --- running ------------------------------------------------------------------------------------------------------
+
+    def run(self, script: Callable[[], Any]) -> None:
+        """Run a script in this world, and take it down. Raises Violation."""
+        with _seeded(self.seed), _complaints(self.loop):
+            main = self.loop.create_task(script())
+            try:
+                self.loop.run_until_complete(main)
+            except Violation as violation:
+                violation.world = self
+                self.note(f"VIOLATION {violation}")
+                raise
+            finally:
+                self._take_down()
+
+    def _take_down(self) -> None:
+        """Close what still waits, while nothing of it can do anything any more."""
+        for process in self.processes:
+            process.end()
+        tasks = self.loop.tasks + [task for process in self.processes for task in process.tasks]
+        for task in tasks:
+            if not task.done():
+                with suppress(BaseException):
+                    task.get_coro().close()
+        self.loop.violations.clear()
+        self.loop.set_exception_handler(lambda *_: None)
+        self.loop.close()
+
+
+def _host(number: int) -> str:
+    return f"10.0.0.{number}"
+
+
+def _directory_id(number: int) -> str:
+    return uuid_text(bytes([number] * 16))
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Clients draw from Python's own random numbers and from the system's."""
+    state, urandom = random.getstate(), os.urandom
+    random.seed(seed)
+    os.urandom = random.randbytes
+    was_enabled = gc.isenabled()
+    gc.disable()  # when an object is torn down must not depend on what the process did before
+    try:
+        yield
+    finally:
+        os.urandom = urandom
+        random.setstate(state)
+        if was_enabled:
+            gc.enable()
+
+
+class _Complaints(logging.Handler):
+    """Takes an exception that a node has logged for what it is: a bug."""
+
+    def __init__(self, loop: ClusterLoop) -> None:
+        super().__init__(logging.ERROR)
+        self._loop = loop
+
+    def emit(self, record: logging.LogRecord) -> None:
+        process = CURRENT.get()
+        if record.exc_info and record.exc_info[1] is not None and (process is None or process.is_running):
+            self._loop.found_bug(record.getMessage(), record.exc_info[1])
+
+
+@contextmanager
+def _complaints(loop: ClusterLoop) -> Iterator[None]:
+    """Nodes warn of each fault; only what they did not expect counts."""
+    logger, handler = logging.getLogger("ottla"), _Complaints(loop)
+    level, propagates, disabled = logger.level, logger.propagate, logging.root.manager.disable
+    logging.disable(logging.NOTSET)
+    logger.addHandler(handler)
+    logger.setLevel(logging.ERROR)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = propagates
+        logging.disable(disabled)

@@ -1,0 +1,53 @@
+"""Resources of AlterConfigs and IncrementalAlterConfigs: the broker itself answers for some, the controller for others.
+
+The settings of one broker are altered through that broker, which knows whether they fit. On a listener of controllers
+nobody asks for a certain broker, so there they go to the controller like others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ottla.broker.network.request import Answer, DelayedResponse, Request
+from ottla.core.metadata.image import BROKER, CLUSTER_DEFAULT
+from ottla.wire.errors import ErrorCode
+from ottla.wire.reject import Reject
+
+if TYPE_CHECKING:
+    from ottla.broker.handlers.ports import Configs
+
+__all__ = ["alter_resources", "check_broker"]
+
+
+def check_broker(node: Configs, request: Request, resource_type: int, resource_name: str) -> None:
+    """Reject settings of another broker than the one that was asked."""
+    if resource_type != BROKER or resource_name == CLUSTER_DEFAULT:
+        return
+    if request.connection.peer.listener not in node.controller_listeners and resource_name != str(node.node_id):
+        raise Reject(
+            ErrorCode.INVALID_REQUEST, f"This is broker {node.node_id}; ask broker {resource_name!r} itself, by its id."
+        )
+
+
+def alter_resources(
+    node: Configs, request: Request, answer_here: Callable[[Any], Any | None], response: Callable[..., Any]
+) -> Answer:
+    """The verdicts in the order of the request: those of `answer_here`, and the controller's where that gives None."""
+    resources = request.body.resources
+    verdicts = [answer_here(each) for each in resources]
+    others = tuple(each for each, verdict in zip(resources, verdicts, strict=True) if verdict is None)
+    if len(others) == len(resources):
+        return node.submit(request)
+    if not others:
+        return response(responses=tuple(verdicts))
+    later = DelayedResponse()
+
+    def put_together(reply: Any) -> None:  # noqa: ANN401 - one of two responses
+        of_others = iter(reply.responses)
+        later.complete(response(responses=tuple(verdict or next(of_others) for verdict in verdicts)))
+
+    node.submit(request, msgspec.structs.replace(request.body, resources=others)).deliver_to(put_together)
+    return later

@@ -1,0 +1,24 @@
+"""`ottla cluster`: a cluster of several nodes on this machine, and what can be done to it while it runs."""
+
+from __future__ import annotations
+
+import click
+
+from ottla.cli.cluster import ClusterGroup, help_alone
+from ottla.cli.local_cluster.orders import cut, heal, kill, pause, resume, start, status, stop
+from ottla.cli.local_cluster.up import up
+
+
+@click.group(cls=ClusterGroup, invoke_without_command=True)
+@click.pass_context
+def cluster(context: click.Context) -> None:
+    """Run a cluster of several nodes on this machine, and break it.
+
+    'ottla cluster up' runs until Ctrl-C; the other commands act on it from another terminal. Without --data they find
+    the only one that runs with temporary data.
+    """
+    help_alone(context)
+
+
+for command in (up, status, kill, pause, resume, stop, start, cut, heal):
+    cluster.add_command(command)

@@ -1,0 +1,142 @@
+"""`ottla cluster up`: makes and runs a cluster until it is stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from ottla.cli.failure import EXIT_REFUSED, Failure
+
+if TYPE_CHECKING:
+    from ottla.cli.local_cluster.control import Control
+    from ottla.testing.clusters.cluster import Cluster
+    from ottla.testing.clusters.layout import ClusterLayout
+
+__all__ = ["up"]
+
+DEFAULT_NODES: Final = 3
+NODES_MAX: Final = 50
+_LOOK_SECONDS: Final = 0.5
+
+
+@click.command()
+@click.option("--nodes", type=click.IntRange(1, NODES_MAX), help="How many brokers. [3]")
+@click.option(
+    "--controllers",
+    type=click.IntRange(1, NODES_MAX),
+    help="How many controllers beside the brokers. [each node is both]",
+)
+@click.option("--data", type=click.Path(file_okay=False, path_type=Path), help="Directory that holds the data.")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of all nodes; repeatable.")
+def up(nodes: int | None, controllers: int | None, data: Path | None, settings: Sequence[str]) -> int:
+    """Run a cluster on this machine until Ctrl-C.
+
+    It formats the directories of the nodes, picks free ports, starts a process for each node, and prints a line about
+    each when all of them serve. A directory that has a cluster in it is started as it is. Without --data, the data are
+    deleted at the end. Each node has a server.properties with which Apache Kafka can take it over.
+    """
+    from ottla.broker.config.node_config import ConfigError, set_option
+
+    with contextlib.ExitStack() as stack:
+        directory = stack.enter_context(_directory(data))
+        try:
+            layout = _layout(directory, nodes, controllers, dict(map(set_option, settings)))
+        except ConfigError as error:
+            raise Failure(str(error)) from None
+        return _run(layout, is_durable=data is not None)
+
+
+@contextlib.contextmanager
+def _directory(data: Path | None) -> Iterator[Path]:
+    from ottla.cli.local_cluster.control import TEMPORARY_PREFIX, is_running
+
+    if data is None:
+        with tempfile.TemporaryDirectory(prefix=TEMPORARY_PREFIX, ignore_cleanup_errors=True) as path:
+            yield Path(path)
+        return
+    if is_running(data):
+        raise Failure(f"the cluster in {data} runs already", "ottla cluster status shows it", code=EXIT_REFUSED)
+    data.mkdir(parents=True, exist_ok=True)
+    yield data.absolute()
+
+
+def _layout(directory: Path, nodes: int | None, controllers: int | None, settings: Mapping[str, str]) -> ClusterLayout:
+    from ottla.testing.clusters.layout import ClusterLayout, LayoutError
+
+    try:
+        if not ClusterLayout.exists(directory):
+            return ClusterLayout.make(directory, nodes or DEFAULT_NODES, controllers, settings)
+        if settings:
+            raise Failure(
+                f"{directory} has a cluster in it: its settings stay", "change them in node-*/server.properties"
+            )
+        layout = ClusterLayout.open(directory)
+        if nodes is not None or controllers is not None:
+            layout.expect(nodes or DEFAULT_NODES, controllers)
+    except LayoutError as error:
+        raise Failure(str(error)) from None
+    return layout
+
+
+def _run(layout: ClusterLayout, *, is_durable: bool) -> int:
+    from ottla.cli.local_cluster.control import Control
+    from ottla.cli.local_cluster.performer import Performer
+    from ottla.testing.clusters.cluster import Cluster, ClusterError
+    from ottla.testing.clusters.nodes import OTTLA, OTTLA_WITHOUT_SYNC
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with contextlib.ExitStack() as stack:
+        try:
+            cluster = Cluster(layout, program=OTTLA if is_durable else OTTLA_WITHOUT_SYNC)
+            stack.callback(cluster.close)
+            click.echo(f"{len(layout.nodes)} nodes start in {layout.directory}", err=True)
+            cluster.start()
+            control = Control(layout.directory, Performer(cluster))
+            stack.callback(control.close)
+            _say(cluster)
+        except (ClusterError, OSError) as error:
+            raise Failure(str(error), code=EXIT_REFUSED) from None
+        except KeyboardInterrupt:
+            return 0
+        with contextlib.suppress(KeyboardInterrupt):
+            _watch(cluster, control)
+        return _stop(cluster)
+
+
+def _say(cluster: Cluster) -> None:
+    for node in cluster:
+        listeners = " ".join(f"{name}://{node.layout.address(name)}" for name in node.layout.ports)
+        click.echo(f"node={node.node_id} {listeners} pid={node.pid} data={node.layout.directory}")
+    click.echo(f"bootstrap={cluster.bootstrap_servers}")
+
+
+def _watch(cluster: Cluster, control: Control) -> None:
+    """Take orders, and tell of nodes that end by themselves."""
+    from ottla.testing.clusters.nodes import NodeState
+
+    told: set[int] = set()
+    while True:
+        control.serve(_LOOK_SECONDS)
+        failed = {each.node_id for each in cluster if each.state is NodeState.FAILED}
+        for node_id in sorted(failed - told):
+            click.echo(f"node {node_id} has ended by itself; {cluster[node_id].layout.log} says why", err=True)
+        told = failed
+
+
+def _stop(cluster: Cluster) -> int:
+    from ottla.testing.clusters.nodes import ClusterError
+
+    click.echo("the nodes stop; Ctrl-C again kills them", err=True)
+    try:
+        cluster.stop()
+    except ClusterError as error:
+        raise Failure(str(error), code=EXIT_REFUSED) from None
+    except KeyboardInterrupt:
+        return EXIT_REFUSED
+    return 0

@@ -1,0 +1,16 @@
+"""docs/cluster.md: every command is on the page, and every option of `up`."""
+
+from pathlib import Path
+
+from ottla.cli.local_cluster import cluster
+from ottla.cli.local_cluster.up import up
+
+PAGE = (Path(__file__).parents[2] / "docs" / "cluster.md").read_text(encoding="utf-8")
+
+
+def test_every_command_is_on_the_page():
+    assert [name for name in cluster.commands if f"ottla cluster {name}" not in PAGE] == []
+
+
+def test_every_option_of_up_is_on_the_page():
+    assert [each.opts[0] for each in up.params if f"`{each.opts[0]} " not in PAGE] == []

@@ -1,0 +1,287 @@
+"""A quorum whose nodes are ottla's, Apache Kafka's, or both, as processes on loopback.
+
+    with Quorum(tmp_path, voters={1: APACHE, 2: APACHE, 3: OTTLA}) as quorum:
+        quorum.create_topic("orders")
+        quorum.nodes[quorum.leader].kill()
+        quorum.wait_for(lambda view: view.epoch > 1, "another leader")
+
+Every node has a server.properties that both kinds of node, and the tools of both, understand.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeVar
+
+from ottla.wire import uuid_text
+from ottla.wire.batch import BatchView, split_batches
+from ottla.wire.errors import ErrorCode
+from ottla.wire.properties import read_properties
+from ottla.wire.types import CreateTopicsRequest, DescribeQuorumRequest, MetadataRequest
+from tests.component.broker.raw_client import Closed, RawClient
+from tests.interop.apache import ONE_NODE, tool
+from tests.interop.node.brokers import APACHE, Node, node_of
+from tests.interop.process import tail
+
+CLUSTER_ID = "b3R0bGEtcXVvcnVtLTAwMQ"
+WAIT_S = 240
+"""The bound of everything that is waited for. It takes seconds, where a machine has nothing else to do."""
+METADATA_QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
+METADATA_DIR = "__cluster_metadata-0"
+_POLL_S = 0.1
+_CREATE_MS = 30_000
+_NOT_NOW = (
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.INVALID_REPLICATION_FACTOR,
+    ErrorCode.TOPIC_ALREADY_EXISTS,  # the attempt before has made it
+)
+
+T = TypeVar("T")
+
+
+class Replica(NamedTuple):
+    """A row of DescribeQuorum."""
+
+    node_id: int
+    directory_id: str
+    end_offset: int
+
+
+class View(NamedTuple):
+    """What the leader of a quorum says of it."""
+
+    leader_id: int
+    epoch: int
+    high_watermark: int
+    voters: tuple[Replica, ...]
+    observers: tuple[Replica, ...]
+
+    @property
+    def voter_ids(self) -> set[int]:
+        return {each.node_id for each in self.voters}
+
+    @property
+    def observer_ids(self) -> set[int]:
+        return {each.node_id for each in self.observers}
+
+    def has_lag(self) -> bool:
+        """Whether a replica lacks something that is committed, or has not told the leader yet that it has it."""
+        return not all(each.end_offset >= self.high_watermark > 0 for each in self.voters + self.observers)
+
+
+class Quorum:
+    """Nodes of one cluster. The `with` statement starts the voters; what runs at its end is killed."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        voters: Mapping[int, str],
+        brokers: Mapping[int, str] | None = None,
+        spares: Mapping[int, str] | None = None,
+        **settings: object,
+    ) -> None:
+        """Ids and kinds of nodes. Voters are brokers, too; `spares` are controllers that do not vote yet."""
+        roles = dict.fromkeys(voters, "broker,controller")
+        roles |= dict.fromkeys(brokers or {}, "broker") | dict.fromkeys(spares or {}, "controller")
+        self.voters = tuple(voters)
+        self.nodes: dict[int, Node] = {}
+        for number, kind in {**voters, **(brokers or {}), **(spares or {})}.items():
+            self.nodes[number] = _node(kind, directory / f"node-{number}", ONE_NODE | settings)
+        controllers = {number: self.nodes[number].controller_servers for number in (*voters, *(spares or {}))}
+        initial = ",".join(f"{number}@{controllers[number]}:{_directory_id(number)}" for number in voters)
+        for number, node in self.nodes.items():
+            listeners = _listeners(node, roles[number])
+            node.settings |= {
+                "node.id": str(number),
+                "process.roles": roles[number],
+                "controller.listener.names": "CONTROLLER",
+                "controller.quorum.bootstrap.servers": ",".join(controllers.values()),
+                "listeners": listeners,
+                "advertised.listeners": listeners,
+            }
+            node.format_arguments = (
+                ("--initial-controllers", initial) if number in voters else ("--no-initial-controllers",)
+            )
+
+    def __enter__(self) -> Self:
+        try:
+            self.start(*self.voters)
+        except BaseException as error:
+            self._end(error)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end(error)
+
+    def _end(self, error: BaseException | None) -> None:
+        for number, node in self.nodes.items():
+            if node.running:
+                node.kill()
+            if error is not None:
+                error.add_note(f"--- node {number}\n{tail(node.log_path, 20)}")
+
+    def start(self, *numbers: int) -> None:
+        """Start nodes side by side, and wait until all of them serve."""
+        for number in numbers:
+            self.nodes[number].launch()
+        for number in numbers:
+            self.nodes[number].wait(timeout_s=WAIT_S)
+
+    def replace(self, number: int, kind: str) -> None:
+        """Put a node of another kind in the place of one that is stopped: with its directory, settings and ports."""
+        old = self.nodes[number]
+        assert not old.running
+        new = self.nodes[number] = _node(kind, old.directory, old.settings)
+        new._ports = old._ports
+
+    def check_health(self) -> None:
+        """No node has failed inside, and those that run are well."""
+        for number, node in self.nodes.items():
+            if node.log_path.exists():
+                assert "Traceback" not in node.log, f"node {number}: {node.log}"
+                assert "FaultHandler" not in node.log, f"node {number}: {node.log[-20_000:]}"
+
+    # --- what the leader says -----------------------------------------------------------------------------------------
+
+    def view(self) -> View | None:
+        """What the leader says; None while there is none."""
+        controllers = [node for node in self.nodes.values() if "controller" in node.settings["process.roles"]]
+        views = [_view_of(node) for node in controllers if node.running]
+        return max((view for view in views if view is not None), key=lambda view: view.epoch, default=None)
+
+    def wait_for(self, is_so: Callable[[View], bool], what: str) -> View:
+        """The first view of the quorum of which something is true."""
+        view: View | None = None
+
+        def find() -> View | None:
+            nonlocal view
+            view = self.view()
+            return view if view is not None and is_so(view) else None
+
+        try:
+            return until(find, what)
+        except AssertionError as error:
+            error.add_note(f"the leader says: {view}")
+            raise
+
+    @property
+    def leader(self) -> int:
+        return self.wait_for(lambda view: True, "a leader").leader_id
+
+    def wait_for_lag_0(self, *observers: int) -> View:
+        """Until these nodes observe, and every replica has what is committed."""
+        return self.wait_for(lambda view: view.observer_ids == set(observers) and not view.has_lag(), "lag 0")
+
+    # --- topics -------------------------------------------------------------------------------------------------------
+
+    def create_topic(self, name: str, *, at: int) -> None:
+        """Have a broker create a topic. When this returns, it is acknowledged.
+
+        On a machine that stands still for seconds there may be no controller for a while, or no broker with a session.
+        """
+        topic = CreateTopicsRequest.CreatableTopic(name, 1, 1)
+
+        def create() -> bool:
+            (answer,) = ask(self.nodes[at].bootstrap_servers, CreateTopicsRequest((topic,), _CREATE_MS), 7).topics
+            assert answer.error_code in (0, *_NOT_NOW), answer
+            return answer.error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+
+        until(create, f"topic {name}")
+
+    def topics(self, number: int) -> dict[str, str]:
+        """The topics that a broker knows, and their ids."""
+        answer = ask(self.nodes[number].bootstrap_servers, MetadataRequest(None), 12)
+        return {topic.name: uuid_text(topic.topic_id) for topic in answer.topics}
+
+    def wait_for_topics(self, names: set[str], *, at: int) -> dict[str, str]:
+        """Until a broker knows these topics, and no others."""
+        known: dict[str, str] = {}
+
+        def find() -> dict[str, str] | None:
+            nonlocal known
+            with suppress(OSError, Closed):
+                known = self.topics(at)
+            return known if set(known) == names else None
+
+        return until(find, f"node {at} to know {names}")
+
+    # --- files --------------------------------------------------------------------------------------------------------
+
+    def directory_id(self, number: int) -> str:
+        return read_properties((self.nodes[number].data_dir / "meta.properties").read_text())["directory.id"]
+
+    def snapshots(self, number: int) -> list[int]:
+        """The end offsets of a node's snapshots, without that of formatting."""
+        files = (self.nodes[number].data_dir / METADATA_DIR).glob("*.checkpoint")
+        return sorted(offset for file in files if (offset := int(file.name.partition("-")[0])))
+
+    def metadata_log(self, number: int) -> dict[int, bytes]:
+        """The batches of a node's metadata log, by their base offsets."""
+        files = sorted((self.nodes[number].data_dir / METADATA_DIR).glob("*.log"))
+        batches = [batch for file in files for batch in split_batches(file.read_bytes())]
+        return {batch.base_offset: bytes(batch.data) for batch in batches if isinstance(batch, BatchView)}
+
+    # --- Apache Kafka's tool ------------------------------------------------------------------------------------------
+
+    def tool(self, *arguments: str, at: int, check: bool = True) -> str:
+        """What kafka-metadata-quorum prints that asks a controller."""
+        where = ("--bootstrap-controller", self.nodes[at].controller_servers)
+        return tool(METADATA_QUORUM, *where, *arguments, timeout_s=WAIT_S, check=check)
+
+
+def until(find: Callable[[], T | None], what: str) -> T:
+    """The first thing that is found. AssertionError if that takes too long."""
+    deadline = time.monotonic() + WAIT_S
+    while time.monotonic() < deadline:
+        if found := find():
+            return found
+        time.sleep(_POLL_S)
+    raise AssertionError(f"waited {WAIT_S} s for {what}")
+
+
+def ask(server: str, request: object, version: int) -> Any:
+    client = RawClient.at(server)
+    try:
+        return client.ask(request, version)
+    finally:
+        client.close_all()
+
+
+def _node(kind: str, directory: Path, settings: Mapping[str, object]) -> Node:
+    less_memory = {"heap": "256m"} if kind == APACHE else {}
+    return node_of(kind, directory, cluster_id=CLUSTER_ID, **less_memory, **settings)
+
+
+def _view_of(node: Node) -> View | None:
+    kind = DescribeQuorumRequest
+    request = kind((kind.TopicData("__cluster_metadata", (kind.PartitionData(0),)),))
+    with suppress(OSError, Closed):
+        answer = ask(node.controller_servers, request, 2).topics[0].partitions[0]
+        if not answer.error_code:
+            replicas = (_replicas(answer.current_voters), _replicas(answer.observers))
+            return View(answer.leader_id, answer.leader_epoch, answer.high_watermark, *replicas)
+    return None
+
+
+def _replicas(rows: Any) -> tuple[Replica, ...]:
+    return tuple(Replica(each.replica_id, uuid_text(each.replica_directory_id), each.log_end_offset) for each in rows)
+
+
+def _listeners(node: Node, roles: str) -> str:
+    by_role = {
+        "broker": f"PLAINTEXT://{node.bootstrap_servers}",
+        "controller": f"CONTROLLER://{node.controller_servers}",
+    }
+    return ",".join(by_role[role] for role in roles.split(","))
+
+
+def _directory_id(number: int) -> str:
+    return uuid_text(bytes([number] * 16))

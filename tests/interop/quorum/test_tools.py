@@ -1,0 +1,197 @@
+"""Apache Kafka's tools on three nodes. What they print is the same for both kinds, but for times, ids and places."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.interop.apache import dump_log, tool
+from tests.interop.process import ProgramFailed
+from tests.interop.quorum.members import CLUSTER_ID, METADATA_DIR, METADATA_QUORUM, WAIT_S, Quorum, until
+
+NODES = (1, 2, 3)
+CLUSTER = "org.apache.kafka.tools.ClusterTool"
+FEATURES = "org.apache.kafka.tools.FeatureCommand"
+METADATA_SHELL = "org.apache.kafka.shell.MetadataShell"
+STORAGE = "kafka.tools.StorageTool"
+TOPIC = "orders"
+
+Asked = Callable[[Quorum, int], tuple[str, str]]
+"""How a tool is told whom to ask: a broker or a controller."""
+
+
+@pytest.fixture(scope="module")
+def quorum(kind: str, apache_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
+    snapshots = {"metadata.log.max.record.bytes.between.snapshots": 1000}
+    with Quorum(tmp_path_factory.mktemp("quorum"), voters=dict.fromkeys(NODES, kind), **snapshots) as quorum:
+        quorum.create_topic(TOPIC, at=1)
+        until(lambda: all(quorum.snapshots(number) for number in NODES), "snapshots")
+        yield quorum
+        quorum.check_health()
+
+
+def server(quorum: Quorum, number: int = 1) -> tuple[str, str]:
+    return "--bootstrap-server", quorum.nodes[number].bootstrap_servers
+
+
+def controller(quorum: Quorum, number: int = 1) -> tuple[str, str]:
+    return "--bootstrap-controller", quorum.nodes[number].controller_servers
+
+
+def run(main: str, *arguments: str) -> str:
+    return tool(main, *arguments, timeout_s=WAIT_S)
+
+
+def refused(main: str, *arguments: str) -> str:
+    """What a tool prints that must fail."""
+    with pytest.raises(ProgramFailed) as failure:
+        run(main, *arguments)
+    return failure.value.output
+
+
+def status(quorum: Quorum) -> dict[str, str]:
+    lines = run(METADATA_QUORUM, *server(quorum), "describe", "--status").splitlines()
+    return dict(re.split(r":\s+", line, maxsplit=1) for line in lines)
+
+
+@pytest.mark.parametrize("asked", [server, controller])
+def test_the_status_of_the_quorum(quorum: Quorum, asked: Asked) -> None:
+    leader = quorum.leader
+    said = run(METADATA_QUORUM, *asked(quorum, 2), "describe", "--status")
+    voters = [
+        {
+            "id": number,
+            "directoryId": quorum.directory_id(number),
+            "endpoints": [f"CONTROLLER://{quorum.nodes[number].controller_servers}"],
+        }
+        for number in NODES
+    ]
+    shown = re.sub(r"(HighWatermark|LeaderEpoch|MaxFollowerLag|MaxFollowerLagTimeMs):( +)\d+", r"\1:\2N", said)
+    found = re.search(r"CurrentVoters: +(\[.*\])", shown)
+    assert found is not None
+    assert sorted(json.loads(found[1]), key=lambda voter: voter["id"]) == voters
+    assert shown.replace(found[1], "VOTERS").splitlines() == [
+        f"ClusterId:              {CLUSTER_ID}",
+        f"LeaderId:               {leader}",
+        "LeaderEpoch:            N",
+        "HighWatermark:          N",
+        "MaxFollowerLag:         N",
+        "MaxFollowerLagTimeMs:   N",
+        "CurrentVoters:          VOTERS",
+        "CurrentObservers:       []",
+    ]
+
+
+@pytest.mark.parametrize("flags", [(), ("--human-readable",)])
+def test_the_replication_of_the_quorum(quorum: Quorum, flags: tuple[str, ...]) -> None:
+    leader = quorum.leader
+    head, *rows = run(METADATA_QUORUM, *server(quorum, 3), "describe", "--replication", *flags).splitlines()
+    columns = ["NodeId", "DirectoryId", "LogEndOffset", "Lag", "LastFetchTimestamp", "LastCaughtUpTimestamp", "Status"]
+    assert head.split() == columns
+    found = [[cell.strip() for cell in row.split("\t")] for row in rows]
+    assert [(found[0][0], found[0][6])] == [(str(leader), "Leader")], "the leader comes first"
+    assert {int(row[0]): (row[1], row[6]) for row in found} == {
+        number: (quorum.directory_id(number), "Leader" if number == leader else "Follower") for number in NODES
+    }
+    when = r"\d+ ms ago" if flags else r"\d{13}"
+    for row in found:
+        assert re.fullmatch(rf"\d+ \d+ {when} {when}", " ".join(row[2:6])), row
+
+
+@pytest.mark.parametrize("asked", [server, controller])
+def test_the_features(quorum: Quorum, asked: Asked) -> None:
+    lines = run(FEATURES, *asked(quorum, 2), "describe").splitlines()
+    assert [tuple(re.findall(r": (\S+)", line.partition("Epoch")[0])) for line in lines] == [
+        ("eligible.leader.replicas.version", "0", "1", "1"),
+        ("group.version", "0", "1", "1"),
+        ("kraft.version", "0", "1", "1"),
+        ("metadata.version", "3.3-IV3", "4.3-IV0", "4.3-IV0"),
+        ("share.version", "0", "1", "1"),
+        ("streams.version", "0", "1", "1"),
+        ("transaction.version", "0", "2", "2"),
+    ]
+
+
+@pytest.mark.parametrize("asked", [server, controller])
+def test_a_feature_changes_and_changes_back(quorum: Quorum, asked: Asked) -> None:
+    off = run(FEATURES, *asked(quorum, 3), "downgrade", "--feature", "streams.version=0")
+    assert off.strip() == "streams.version was downgraded to 0."
+    on = run(FEATURES, *asked(quorum, 1), "upgrade", "--feature", "streams.version=1")
+    assert on.strip() == "streams.version was upgraded to 1."
+    said = refused(FEATURES, *asked(quorum, 2), "upgrade", "--feature", "kraft.version=2")
+    assert "Could not upgrade kraft.version to 2." in said
+
+
+@pytest.mark.parametrize("asked", [server, controller])
+def test_the_cluster(quorum: Quorum, asked: Asked) -> None:
+    assert run(CLUSTER, "cluster-id", *asked(quorum, 2)) == f"Cluster ID: {CLUSTER_ID}\n"
+    head, *rows = run(CLUSTER, "list-endpoints", *asked(quorum, 2)).splitlines()
+    assert head.split() == ["ID", "HOST", "PORT", "RACK", "STATE", "ENDPOINT_TYPE"]
+    nodes = quorum.nodes.items()
+    kind = "broker" if asked is server else "controller"
+    ports = {number: (each.bootstrap_servers if asked is server else each.controller_servers) for number, each in nodes}
+    assert sorted(row.split() for row in rows) == [
+        [str(number), "127.0.0.1", ports[number].rpartition(":")[2], "null", "unfenced", kind] for number in NODES
+    ]
+    said = refused(CLUSTER, "unregister", *asked(quorum, 3), "--id", "77")
+    assert "Broker ID 77 not found" in said
+
+
+def test_storage_info_of_a_formatted_directory(quorum: Quorum) -> None:
+    for number in NODES:
+        node = quorum.nodes[number]
+        settings = str(node.directory / "server.properties")
+        assert run(STORAGE, "info", "-c", settings).splitlines() == [
+            "Found log directory:",
+            f"  {node.data_dir}",
+            "",
+            f"Found metadata: {{cluster.id={CLUSTER_ID}, directory.id={quorum.directory_id(number)}, "
+            f"node.id={number}, version=1}}",
+            "",
+        ]
+        formatting = ("format", "-t", CLUSTER_ID, "-c", settings, *node.format_arguments)
+        assert "is already formatted" in refused(STORAGE, *formatting)
+        run(STORAGE, *formatting, "--ignore-formatted")
+
+
+RECORD = re.compile(r'payload: \{"type":"(\w+)"')
+
+
+def test_dump_log_of_the_metadata(quorum: Quorum) -> None:
+    """The log begins with what makes a cluster; snapshots hold what has become of it."""
+    number = next(each for each in NODES if each != quorum.leader)
+    folder = quorum.nodes[number].data_dir / METADATA_DIR
+    said = dump_log(folder / "00000000000000000000.log", "--cluster-metadata-decoder", timeout_s=WAIT_S)
+    assert "isvalid: false" not in said
+    assert re.findall(r"(?:type|keySize: 4.*?): (\w+)", said)[:1]
+    first = RECORD.findall(said)[:9]
+    assert first == [
+        "BEGIN_TRANSACTION_RECORD",
+        *["FEATURE_LEVEL_RECORD"] * 6,
+        "CONFIG_RECORD",
+        "END_TRANSACTION_RECORD",
+    ]
+    snapshot = sorted(folder.glob("*.checkpoint"))[-1]
+    said = dump_log(snapshot, "--cluster-metadata-decoder", timeout_s=WAIT_S)
+    assert "isvalid: false" not in said
+    assert "SnapshotHeader" in said
+    assert "SnapshotFooter" in said
+
+
+def test_the_metadata_shell(quorum: Quorum, tmp_path: Path) -> None:
+    """It locks the directory that a snapshot lies in, which is the node's."""
+    quorum.create_topic("shell", at=1)
+
+    def find() -> str | None:
+        newest = sorted((quorum.nodes[2].data_dir / METADATA_DIR).glob("*.checkpoint"))[-1]
+        snapshot = Path(shutil.copy(newest, tmp_path / newest.name))
+        said = run(METADATA_SHELL, "--snapshot", str(snapshot), "find", "/image")
+        return said if "/image/topics/byName/shell" in said else None
+
+    paths = until(find, "a snapshot with the topic").splitlines()
+    assert [path for path in paths if path.count("/") == 2] == []
