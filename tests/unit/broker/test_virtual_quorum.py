@@ -555,6 +555,29 @@ def test_every_controller_names_the_active_one() -> None:
     run(scenario)
 
 
+def test_nodes_are_told_by_the_listener_that_is_asked() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        it = Cluster(loop, dict(COMBINED))
+        for number in NODES:
+            ports = (("PLAINTEXT", 92), ("CONTROLLER", 93), ("LAN", 94))
+            settings = {
+                "listeners": ",".join(f"{name}://127.0.0.1:9{number}{port}" for name, port in ports),
+                "listener.security.protocol.map": "LAN:PLAINTEXT,PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            }
+            it.configs[number] = config_of(number, COMBINED[number], settings)
+        await it.start(*NODES)
+        await asyncio.sleep(1)
+        for port in (92, 94):
+            client = Client(loop, int(f"92{port}"))
+            described = await client.ask(DescribeClusterRequest(), 1)
+            known = await client.ask(MetadataRequest(), 12)
+            for nodes in (described.brokers, {each.node_id: each for each in known.brokers}.values()):
+                assert sorted(each.port for each in nodes) == [int(f"9{number}{port}") for number in NODES]
+        await asyncio.gather(*(node.stop() for node in it.nodes.values()))
+
+    run(scenario)
+
+
 def test_what_a_leader_without_followers_has_decided_counts_for_nobody() -> None:
     """Its records are never committed; the next leader is asked again, and the client sees nothing of it."""
 

@@ -72,7 +72,6 @@ from ottla.wire.types.control_records import KRaftVersionRecord
 
 if TYPE_CHECKING:
     from ottla.core.metadata.image import MetadataImage
-    from ottla.core.quorum.voters import Listener
 
 __all__ = ["RaftListener", "RaftLog", "RaftTransport"]
 
@@ -181,10 +180,10 @@ class RaftLog:
         return self.quorum.is_leader
 
     @property
-    def leader(self) -> Listener | None:
-        """Where the leader listens, if it is another node and known."""
+    def leader(self) -> Destination | None:
+        """Where the leader listens, if it is another node and known: on the listener that this node has, too."""
         listeners = () if self.is_leader else self.quorum.leader_listeners
-        return listeners[0] if listeners else None
+        return self.quorum.destination(self.quorum.leader_id, listeners) if listeners else None
 
     @property
     def high_watermark(self) -> int:
