@@ -45,8 +45,8 @@ from tests.component.broker.raw_client import Connection, RawClient
 from tests.interop.controller.twin import registration
 
 PACKAGES = ("msgspec",)
-BROKERS = (1, 2, 3, 4, 5)
-EXTRA = 6
+BROKERS = (11, 12, 13, 14, 15)
+EXTRA = 16
 """A broker without replicas, which leaves in every way before anything is timed: code is loaded when first used."""
 REPLICAS = 3
 PARTITIONS_PER_TOPIC = 100
@@ -104,9 +104,9 @@ class Departure(NamedTuple):
 
 
 DEPARTURES = (
-    Departure("fence", 5, Members.fence, BrokerRegistrationChangeRecord),
-    Departure("unregister", 4, Members.unregister, UnregisterBrokerRecord),
-    Departure("shut down", 3, Members.shut_down, BrokerRegistrationChangeRecord),
+    Departure("fence", 15, Members.fence, BrokerRegistrationChangeRecord),
+    Departure("unregister", 14, Members.unregister, UnregisterBrokerRecord),
+    Departure("shut down", 13, Members.shut_down, BrokerRegistrationChangeRecord),
 )
 
 
@@ -150,7 +150,7 @@ def others(client: RawClient, members: Members) -> Iterator[Waits]:
     def beat() -> None:
         time.sleep(PAUSE_S)
         began = time.perf_counter()
-        heartbeat.beat(1)
+        heartbeat.beat(BROKERS[0])
         waits.beaten.append(time.perf_counter() - began)
 
     threads = [threading.Thread(target=each) for each in (ask, beat)]

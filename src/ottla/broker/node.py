@@ -101,7 +101,7 @@ SESSION_EVICTION_MS: Final = 120_000
 _SECOND_MS: Final = 1000
 _IDLE_CHECK_MS: Final = 10_000
 _FREEZE_EVERY: Final = 1000
-"""Partitions that came since the garbage collector was last told to spare what there is."""
+"""Partitions and topics that came since the garbage collector was last told to spare what there is."""
 
 
 Authorizer = Callable[[Request, Operation, ResourceType, str], bool]
@@ -518,7 +518,7 @@ class Node:
 
         Only in a process that is the node's own, which froze what it had loaded: others have garbage to collect.
         """
-        count = len(self.replicas.by_key)
+        count = len(self.replicas.by_key) + len(self.image.topics_by_id)  # a controller has topics and no replicas
         if count >= self._frozen_count + _FREEZE_EVERY and gc.get_freeze_count():
             self._frozen_count = count
             gc.freeze()

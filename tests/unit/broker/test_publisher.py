@@ -6,7 +6,9 @@ from collections.abc import Generator
 from typing import Any
 
 from ottla.broker.controller.publisher import SLICE_RECORDS, MetadataPublisher
+from ottla.broker.loop.cooperative_tasks import CooperativeTasks
 from ottla.core.metadata.image import Changes, MetadataImage
+from ottla.testing.virtual_loop import VirtualLoop
 from ottla.wire.keyed import Versioned
 from ottla.wire.types import cluster_metadata as log
 
@@ -97,6 +99,21 @@ def test_nobody_sees_part_of_a_large_batch() -> None:
     assert it.names == set()
     it.tasks.run()
     assert it.names == {*MANY, "after"}
+
+
+def test_large_batches_follow_each_other() -> None:
+    loop = VirtualLoop()
+    it = Publishing()
+    it.publisher.tasks = CooperativeTasks(loop, loop.clock)
+    expected = set()
+    for number in range(3):  # each begins while the topics of the former image are let go
+        names = [f"{name}-{number}" for name in MANY]
+        expected |= {*names}
+        it.append(*names)
+    it.commit()
+    it.publisher.tasks.run_for(60)
+    loop.close()
+    assert it.names == expected
 
 
 def test_what_may_never_be_committed_is_forgotten() -> None:
