@@ -169,7 +169,7 @@ def test_a_change_in_slices_may_follow_upon_another() -> None:
             kind = CreateTopicsRequest
             places = tuple(kind.CreatableReplicaAssignment(number, (OTHER,)) for number in range(PARTITIONS))
             await Client(loop, 9092).ask(kind((kind.CreatableTopic("alone", -1, -1, places),)), 7)
-            tasks: Any = node.publisher.tasks
+            tasks: Any = node.cooperative_tasks
             add, held = tasks.add, []
             tasks.add = lambda name, work, **options: held.append((name, work, options))
             await asyncio.sleep(12)
