@@ -234,9 +234,11 @@ class Quorum:
 
     @property
     def servers(self) -> tuple[Destination, ...]:
-        """Whom to ask for the leader: the bootstrap servers; if there are none, the other voters."""
-        others = [each for each in self.control.voters.voters if each.voter_id != self.node.voter_id]
-        return self.bootstrap or tuple(self.destination(NOBODY, each.listeners) for each in others if each.listeners)
+        """Whom to ask for the leader: the bootstrap servers, and other voters; those may be all that is left of it."""
+        others = [each for each in self.control.voters.voters if each.voter_id != self.node.voter_id and each.listeners]
+        known = {(each.host, each.port) for each in self.bootstrap}
+        voters = (self.destination(NOBODY, each.listeners) for each in others)
+        return (*self.bootstrap, *(each for each in voters if (each.host, each.port) not in known))
 
     def is_self(self, voter: Voter) -> bool:
         return voter.is_node(*self.key)
