@@ -235,11 +235,16 @@ class Quorum:
 
     @property
     def servers(self) -> tuple[Destination, ...]:
-        """Whom to ask for the leader: bootstrap servers or other voters; who has failed lately comes last."""
-        others = [each for each in self.control.voters.voters if each.voter_id != self.node.voter_id]
-        known = self.bootstrap or tuple(self.destination(NOBODY, each.listeners) for each in others if each.listeners)
-        failed_at = [self._requests.failed_at_ms(each) for each in known]
-        return tuple(each for each, at_ms in zip(known, failed_at, strict=True) if at_ms == min(failed_at))
+        """Whom to ask for the leader: bootstrap servers and other voters, without those that have failed lately.
+
+        The voters may be all that is left of the bootstrap servers' quorum.
+        """
+        others = [each for each in self.control.voters.voters if each.voter_id != self.node.voter_id and each.listeners]
+        known = dict.fromkeys(self.bootstrap)
+        known |= dict.fromkeys(self.destination(NOBODY, each.listeners) for each in others)
+        failed_at = {each: self._requests.failed_at_ms(each) for each in known}
+        first = min(failed_at.values(), default=-1)
+        return tuple(each for each, at_ms in failed_at.items() if at_ms == first)
 
     def is_self(self, voter: Voter) -> bool:
         return voter.is_node(*self.key)

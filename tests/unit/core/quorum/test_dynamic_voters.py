@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ottla.core.quorum.events import NotAnswered, QuorumSettings, Stop, UpgradeKRaftVersion
+from ottla.core.quorum.events import Destination, NotAnswered, QuorumSettings, Stop, UpgradeKRaftVersion
 from ottla.core.quorum.states import State
 from ottla.core.quorum.voters import Listener, Voter
 from ottla.wire.batch import read_control_batch, read_header
@@ -255,6 +255,13 @@ def test_once_the_new_voters_are_committed_it_is_an_observer():
     replica.quorum.high_watermark = replica.log.end_offset
     replica.advance(60_000)
     assert replica.take_sent(VoteRequest) == []
+
+
+def test_voters_beside_the_bootstrap_servers_are_asked_too():
+    """Those may have been removed long ago, and know no more than the node that asks."""
+    replica = Replica(node=voter(9))
+    replica.quorum.bootstrap = (Destination(-1, "host1", 9001), Destination(-1, "elsewhere", 1))
+    assert [each.host for each in replica.quorum.servers] == ["host1", "elsewhere", "host2", "host3"]
 
 
 def test_an_observer_without_bootstrap_servers_asks_the_voters():
