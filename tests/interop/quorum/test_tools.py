@@ -181,14 +181,13 @@ def test_dump_log_of_the_metadata(quorum: Quorum) -> None:
 def test_the_metadata_shell(quorum: Quorum, tmp_path: Path) -> None:
     """It locks the directory that a snapshot lies in, which is the node's."""
     quorum.create_topic("shell", at=1)
-
-    def find() -> str | None:
-        newest = sorted((quorum.nodes[2].data_dir / METADATA_DIR).glob("*.checkpoint"))[-1]
-        snapshot = Path(shutil.copy(newest, tmp_path / newest.name))
-        said = run(METADATA_SHELL, "--snapshot", str(snapshot), "find", "/image")
-        return said if "/image/topics/byName/shell" in said else None
-
-    paths = until(find, "a snapshot with the topic").splitlines()
+    end_offset = quorum.wait_for(lambda view: view.high_watermark > 0, "a leader").high_watermark
+    for number in range(12):  # enough for another snapshot
+        quorum.create_topic(f"after-shell-{number}", at=1)
+    until(lambda: quorum.snapshots(2)[-1] >= end_offset, "a snapshot with the topic")
+    newest = sorted((quorum.nodes[2].data_dir / METADATA_DIR).glob("*.checkpoint"))[-1]
+    snapshot = shutil.copy(newest, tmp_path / newest.name)
+    paths = run(METADATA_SHELL, "--snapshot", str(snapshot), "find", "/image").splitlines()
     names = {path.split("/")[2] for path in paths if path.startswith("/image/")}
     assert names >= {"acls", "clientQuotas", "cluster", "configs", "features", "producerIds", "scram", "topics"}
     assert {path.rpartition("/")[2] for path in paths if path.startswith("/image/topics/byName/")} >= {TOPIC, "shell"}
