@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from ottla.client import cluster, configs, topics
+from collections.abc import Awaitable, Callable
+
+from ottla.client import cluster, configs, groups, log_dirs, open_transactions, topics
 from ottla.client.configs import Change, Operation, Resource, ResourceType
 from ottla.client.errors import check
+from ottla.client.metadata import TopicPartition
+from ottla.client.offsets import LATEST, list_offsets
 from ottla.wire.types.create_partitions import CreatePartitionsRequest
-from simulation.cluster.clients.client import SimulatedClient
+from simulation.cluster.clients.client import DATA_TOPIC, SimulatedClient
 
 __all__ = ["Admin"]
 
@@ -66,12 +70,23 @@ class Admin(SimulatedClient):
         await self.do("delete topic", name, lambda: topics.delete(self.client, name))
 
     async def _look(self) -> None:
-        choice = self.random.randrange(4)
-        if choice == 0:
-            await cluster.describe(self.client)
-        elif choice == 1:
-            await cluster.describe_quorum(self.client)
-        elif choice == 2:
-            await topics.describe(self.client)
-        else:
-            await self.client.refresh()
+        """Ask for something that changes nothing."""
+        client, partitions = self.client, [TopicPartition(DATA_TOPIC, number) for number in range(self.partitions)]
+        looks: tuple[Callable[[], Awaitable[object]], ...] = (
+            lambda: cluster.describe(client),
+            lambda: cluster.describe_quorum(client),
+            lambda: topics.describe(client),
+            lambda: client.refresh(),
+            lambda: configs.describe(client, Resource(ResourceType.TOPIC, self._own[-1])),
+            lambda: configs.list_resources(client),
+            lambda: self._look_at_groups(),
+            lambda: open_transactions.try_list(client),
+            lambda: open_transactions.open_producers(client, partitions),
+            lambda: log_dirs.try_describe_log_dirs(client),
+            lambda: list_offsets(client, dict.fromkeys(partitions, LATEST)),
+        )
+        await self.random.choice(looks)()
+
+    async def _look_at_groups(self) -> None:
+        for group in sorted(await groups.list_groups(self.client))[:3]:
+            await groups.describe(self.client, group.group_id)
