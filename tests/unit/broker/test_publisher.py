@@ -104,14 +104,14 @@ def test_nobody_sees_part_of_a_large_batch() -> None:
 def test_large_batches_follow_each_other() -> None:
     loop = VirtualLoop()
     it = Publishing()
-    it.publisher.tasks = CooperativeTasks(loop, loop.clock)
+    tasks = it.publisher._tasks = CooperativeTasks(loop, loop.clock)
     expected = set()
     for number in range(3):  # each begins while the topics of the former image are let go
         names = [f"{name}-{number}" for name in MANY]
         expected |= {*names}
         it.append(*names)
     it.commit()
-    it.publisher.tasks.run_for(60)
+    tasks.run_for(60)
     loop.close()
     assert it.names == expected
 
