@@ -103,7 +103,11 @@ class ControllerChannel:
         self._controller.submit(request, api_version, committed, **self._rights(client))
 
     def controller_changed(self) -> None:
-        """There is another controller: send it what waits for one."""
+        """There is another controller: send it what waits for one, or for an answer of the former one."""
+        if self._controller.is_active:
+            self._remote.close()
+        else:
+            self._remote.leave_former()
         waiting, self._waiting = self._waiting, {}
         for attempt, timer in waiting.items():
             timer.cancel()

@@ -53,6 +53,12 @@ class RemoteController:
             opened = partial(_opened, request, api_version, done)
             connection.send(pack(request, api_version, client), _ENVELOPE_VERSIONS, opened, timeout_s=timeout_s)
 
+    def leave_former(self) -> None:
+        """Do not wait for the answers of a controller after which another has come; it may be silent for ever."""
+        address = self._address()
+        if self._connection is not None and address is not None and self._connection.address != address:
+            self.close()
+
     def close(self) -> None:
         """End the connection."""
         if self._connection is not None:
