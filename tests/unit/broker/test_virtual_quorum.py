@@ -722,3 +722,18 @@ def test_a_leader_that_was_alone_for_long_stays_leader_when_it_gets_a_second_vot
         await asyncio.gather(*(node.stop() for node in it.nodes.values()))
 
     run(scenario)
+
+
+def test_a_request_that_a_former_controller_never_answers_goes_to_the_next_one() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            (old,) = it.leaders
+            others = [number for number in NODES if number != old]
+            it.cut(old, *others)
+            began = loop.time()
+            (created,) = (await it.client(others[0]).ask(create_topic("orders"), 7)).topics
+            assert created.error_code == 0
+            assert loop.time() - began < 10
+            it.heal()
+
+    run(scenario)
