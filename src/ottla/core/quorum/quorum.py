@@ -257,8 +257,9 @@ class Quorum:
         """Whom to ask for the leader: bootstrap servers or other voters; who has failed lately comes last."""
         others = [each for each in self.control.voters.voters if each.voter_id != self.node.voter_id]
         known = self.bootstrap or tuple(self.destination(NOBODY, each.listeners) for each in others if each.listeners)
-        unanswered = [self._unanswered_at_ms.get((each.host, each.port), -1) for each in known]
-        return tuple(each for each, at_ms in zip(known, unanswered, strict=True) if at_ms == min(unanswered))
+        lately_ms = self.now_ms - 2 * self.settings.request_timeout_ms
+        unanswered = self._unanswered_at_ms
+        return tuple(each for each in known if unanswered.get((each.host, each.port), lately_ms) <= lately_ms) or known
 
     def is_self(self, voter: Voter) -> bool:
         return voter.is_node(*self.key)
