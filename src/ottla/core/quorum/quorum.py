@@ -235,16 +235,15 @@ class Quorum:
 
     @property
     def servers(self) -> tuple[Destination, ...]:
-        """Whom to ask for the leader: bootstrap servers and other voters, without those that have failed lately.
+        """Whom to ask for the leader: bootstrap servers and other voters, without those that have just failed.
 
-        The voters may be all that is left of the bootstrap servers' quorum.
+        The voters may be all that is left of the quorum that the bootstrap servers were in.
         """
         others = [each for each in self.control.voters.voters if each.voter_id != self.node.voter_id and each.listeners]
         known = dict.fromkeys(self.bootstrap)
         known |= dict.fromkeys(self.destination(NOBODY, each.listeners) for each in others)
-        failed_at = {each: self._requests.failed_at_ms(each) for each in known}
-        first = min(failed_at.values(), default=-1)
-        return tuple(each for each, at_ms in failed_at.items() if at_ms == first)
+        lately_ms = self.now_ms - 2 * self.settings.request_timeout_ms
+        return tuple(each for each in known if not self._requests.has_failed_since(each, lately_ms)) or tuple(known)
 
     def is_self(self, voter: Voter) -> bool:
         return voter.is_node(*self.key)

@@ -90,6 +90,6 @@ class Requests:
         else:
             self._unanswered_at_ms[to.host, to.port] = now_ms
 
-    def failed_at_ms(self, to: Destination) -> int:
-        """When the last request there was given up; -1 if it was answered, or there was none."""
-        return self._unanswered_at_ms.get((to.host, to.port), -1)
+    def has_failed_since(self, to: Destination, since_ms: int) -> bool:
+        """Whether the last request there was given up after a time."""
+        return self._unanswered_at_ms.get((to.host, to.port), since_ms) > since_ms

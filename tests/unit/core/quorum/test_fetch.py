@@ -366,16 +366,6 @@ def test_an_observer_whose_leader_is_silent_asks_others_until_one_knows_another(
     assert asked(replica).to.node_id == 4
 
 
-def test_of_servers_that_do_not_answer_the_one_is_asked_that_failed_longest_ago():
-    replica = follower(voters=(2, 3, 4))
-    asked_hosts = []
-    for _ in range(6):
-        replica.advance(2_000)
-        fetches = replica.take_sent(FetchRequest)
-        asked_hosts += [each.to.host for each in fetches if each.to.node_id == -1]
-    assert asked_hosts[:3] == ["host3", "host4", "host3"]
-
-
 def test_bootstrap_servers_are_asked_one_after_another():
     replica = unattached(voters=(2, 3, 4))
     sent = asked(replica)
