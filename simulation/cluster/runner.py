@@ -179,21 +179,30 @@ def run_clusters(seeds: Iterable[int], plan: Plan = _WHOLE) -> ClusterTally:
 
 
 def shorten(seed: int, plan: Plan = _WHOLE) -> ClusterFailure:
-    """The failing run of a seed without the clients and faults that it does not need."""
+    """The failing run of a seed without the clients and faults that it does not need.
+
+    A run without one of them goes another way from there on, and may have more faults than the one with it.
+    """
     found = _violation(seed, plan)
     assert found is not None
     for name in dict.fromkeys(each.client for each in found.world.history.operations):
         shorter = msgspec.structs.replace(plan, skipped_clients=plan.skipped_clients | {name})
         plan, found = _try(seed, shorter, plan, found)
-    for number in range(sum(found.world.trace.faults.values()) * 2, 0, -1):
+    for number in range(_fault_count(found) * 2, 0, -1):
         shorter = msgspec.structs.replace(plan, skipped_faults=plan.skipped_faults | {number})
         plan, found = _try(seed, shorter, plan, found)
     return ClusterFailure(seed, str(found), plan, tuple(found.world.trace.lines))
 
 
 def _try(seed: int, shorter: Plan, plan: Plan, found: Violation) -> tuple[Plan, Violation]:
-    violation = _violation(seed, shorter)
-    return (shorter, violation) if violation is not None and violation.name == found.name else (plan, found)
+    other = _violation(seed, shorter)
+    if other is None or other.name != found.name or _fault_count(other) > _fault_count(found):
+        return plan, found
+    return shorter, other
+
+
+def _fault_count(violation: Violation) -> int:
+    return sum(violation.world.trace.faults.values())
 
 
 def _violation(seed: int, plan: Plan) -> Violation | None:

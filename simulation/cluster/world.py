@@ -5,6 +5,7 @@ The seed decides everything. The trace tells what happened, line by line; two ru
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import os
@@ -245,13 +246,17 @@ class ClusterWorld:
             finally:
                 self._take_down()
 
+    def _tasks(self) -> list[asyncio.Task[Any]]:
+        return self.loop.tasks + [task for process in self.processes for task in process.tasks]
+
     def _take_down(self) -> None:
         """Close what still waits, while nothing of it can do anything any more."""
         for process in self.processes:
             process.end()
-        tasks = self.loop.tasks + [task for process in self.processes for task in process.tasks]
-        for task in tasks:
-            if not task.done():
+        closed: set[asyncio.Task[Any]] = set()
+        while left := [each for each in self._tasks() if not each.done() and each not in closed]:
+            for task in left:  # what is closed may make further tasks to clean up
+                closed.add(task)
                 with suppress(BaseException):
                     task.get_coro().close()
         self.loop.violations.clear()

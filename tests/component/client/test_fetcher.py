@@ -351,7 +351,7 @@ def test_a_fetcher_takes_its_connections_with_it():
                 await fetcher.poll(timeout_ms=20_000)
                 assert cluster.broker().open_connections == 2
             await cluster.broker().has_connections(1)
-            assert client._dependents == set()
+            assert not client._dependents
 
     run(body)
 

@@ -15,7 +15,7 @@ from ottla.log.disk import read_all
 from ottla.testing.disk import VirtualDisk
 from ottla.testing.virtual_loop import VirtualLoop
 from ottla.wire.types import DescribeQuorumRequest, UpdateFeaturesRequest
-from tests.unit.broker.test_virtual_quorum import CLUSTER_ID, NODES, Cluster, cluster, config_of
+from tests.unit.broker.virtual_cluster import CLUSTER_ID, NODES, Cluster, cluster, config_of
 from tests.unit.broker.virtual_node import create_topic, run
 
 OTHER_CLUSTER = "YW5vdGhlci1jbHVzdGVyMQ"

@@ -4,26 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import random
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from functools import partial
-from types import MappingProxyType
-from typing import Any
 
 import pytest
 
 from ottla.broker.config.node_config import NodeConfig
 from ottla.broker.controller.metadata_replay import MetadataLogError
-from ottla.broker.loop.randomness import Randomness
 from ottla.broker.node import Node
-from ottla.broker.replicas.formatter import format_directories
-from ottla.core.metadata.features import levels_for_format
-from ottla.core.quorum.initial_controllers import read_initial_controllers
-from ottla.core.quorum.voters import VoterSet
 from ottla.testing.disk import VirtualDisk
-from ottla.testing.virtual_loop import InlineOffload, VirtualLoop, VirtualSocket
-from ottla.wire import uuid_text
+from ottla.testing.virtual_loop import VirtualLoop
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import (
     AddRaftVoterRequest,
@@ -33,128 +21,16 @@ from ottla.wire.types import (
     MetadataRequest,
     UpdateFeaturesRequest,
 )
+from tests.unit.broker.virtual_cluster import (
+    APART,
+    CLUSTER_ID,
+    COMBINED,
+    NODES,
+    Cluster,
+    cluster,
+    config_of,
+)
 from tests.unit.broker.virtual_node import Client, create_topic, produce_to, run
-
-NODES = (1, 2, 3)
-COMBINED = MappingProxyType(dict.fromkeys(NODES, "broker,controller"))
-APART = MappingProxyType({1: "controller", 2: "controller", 3: "controller", 4: "broker", 5: "broker"})
-STATIC_VOTERS = ",".join(f"{number}@127.0.0.1:9{number}93" for number in NODES)
-CLUSTER_ID = "b3R0bGEtdGVzdC0wMDAwMQ"
-
-
-def config_of(node_id: int, roles: str, settings: Mapping[str, str] = MappingProxyType({})) -> NodeConfig:
-    listeners = {"broker": f"PLAINTEXT://127.0.0.1:9{node_id}92", "controller": f"CONTROLLER://127.0.0.1:9{node_id}93"}
-    return NodeConfig(
-        {
-            "node.id": str(node_id),
-            "process.roles": roles,
-            "listeners": ",".join(listeners[role] for role in roles.split(",")),
-            "controller.listener.names": "CONTROLLER",
-            "controller.quorum.bootstrap.servers": ",".join(f"127.0.0.1:9{each}93" for each in NODES),
-            "log.dirs": f"/data{node_id}",
-            **settings,
-        },
-        {},
-    )
-
-
-class Cluster:
-    """Nodes with disks, which can be started, stopped and killed."""
-
-    def __init__(
-        self,
-        loop: VirtualLoop,
-        roles: dict[int, str],
-        static_levels: Mapping[str, int] | None = None,
-        voters: Sequence[int] | None = None,
-    ) -> None:
-        """With levels of features, they are those of a cluster whose voters are in the settings."""
-        self.loop = loop
-        self._static_levels = static_levels
-        settings = {"controller.quorum.voters": STATIC_VOTERS} if static_levels is not None else {}
-        self.configs = {number: config_of(number, role, settings) for number, role in roles.items()}
-        self.disks = {number: VirtualDisk() for number in roles}
-        self.voters = voters or [number for number, role in roles.items() if "controller" in role]
-        self.nodes: dict[int, Node] = {}
-        self._links: dict[frozenset[int], list[VirtualSocket]] = {}
-        self._cut: set[frozenset[int]] = set()
-        for number in roles:
-            self.format(number)
-
-    def format(self, number: int) -> None:
-        entries = ",".join(f"{each}@127.0.0.1:9{each}93:{uuid_text(bytes([each] * 16))}" for each in self.voters)
-        voters = read_initial_controllers(entries, "CONTROLLER")
-        first: dict[str, Any] = {"voters": voters if number in self.voters else VoterSet()}
-        if self._static_levels is not None:
-            first = {"levels": levels_for_format(self._static_levels, is_dynamic_quorum=False)}
-        format_directories(self.disks[number], self.configs[number], 0, cluster_id=CLUSTER_ID, **first)
-
-    async def start(self, *numbers: int) -> None:
-        started = await asyncio.gather(*(self._start(number) for number in numbers))
-        self.nodes.update(zip(numbers, started, strict=True))
-
-    async def _start(self, number: int) -> Node:
-        return await Node.start(
-            self.configs[number],
-            clock=self.loop.clock,
-            randomness=Randomness(random.Random(number).randbytes),
-            disk=self.disks[number],
-            offload=InlineOffload,
-            bind=self.loop.bind,
-            dial=partial(self._dial, number),
-        )
-
-    def _dial(self, number: int, address: tuple[str, int]) -> Any:
-        link = frozenset((number, address[1] // 100 % 10))
-        sock = self.loop.dial(address)
-        self._links.setdefault(link, []).append(sock)
-        self._set_cut(sock, link in self._cut)
-        return sock
-
-    def cut(self, one: int, *others: int) -> None:
-        """What two nodes send each other vanishes from now on."""
-        for other in others:
-            link = frozenset((one, other))
-            self._cut.add(link)
-            for sock in self._links.get(link, ()):
-                self._set_cut(sock, True)
-
-    def heal(self) -> None:
-        self._cut.clear()
-        for socks in self._links.values():
-            for sock in socks:
-                self._set_cut(sock, False)
-
-    @staticmethod
-    def _set_cut(sock: VirtualSocket, is_cut: bool) -> None:
-        sock.is_cut = is_cut
-        if sock.other is not None:
-            sock.other.is_cut = is_cut
-
-    async def stop(self, number: int) -> None:
-        await self.nodes.pop(number).stop()
-
-    async def kill(self, number: int) -> None:
-        await self.nodes.pop(number).kill()
-
-    @property
-    def leaders(self) -> list[int]:
-        return [number for number, node in self.nodes.items() if node.raft.is_leader]
-
-    def client(self, number: int) -> Client:
-        return Client(self.loop, int(f"9{number}92"))
-
-
-@asynccontextmanager
-async def cluster(
-    loop: VirtualLoop, roles: Mapping[int, str] = COMBINED, *, static_levels: Mapping[str, int] | None = None
-) -> AsyncIterator[Cluster]:
-    cluster = Cluster(loop, dict(roles), static_levels)
-    await cluster.start(*roles)
-    try:
-        yield cluster
-    finally:
-        await asyncio.gather(*(node.stop() for node in cluster.nodes.values()))
 
 
 def test_three_nodes_elect_one_leader_and_know_each_other() -> None:

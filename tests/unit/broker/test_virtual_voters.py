@@ -11,7 +11,7 @@ from ottla.testing.disk import VirtualDisk
 from ottla.testing.virtual_loop import VirtualLoop
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import AddRaftVoterRequest, RemoveRaftVoterRequest
-from tests.unit.broker.test_virtual_quorum import CLUSTER_ID, NODES, Cluster, cluster, config_of
+from tests.unit.broker.virtual_cluster import CLUSTER_ID, NODES, Cluster, cluster, config_of
 from tests.unit.broker.virtual_node import create_topic, run
 
 SPARE = 4

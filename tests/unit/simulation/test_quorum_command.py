@@ -40,7 +40,7 @@ def test_reports_seeds_and_what_happened_in_them() -> None:
 def test_one_seed_as_a_conversation() -> None:
     result = run("--seed", "3")
     assert result.exit_code == 0
-    assert " is LEADER in epoch 1\n" in result.output
+    assert " is LEADER in epoch " in result.output
 
 
 def test_one_seed_as_a_picture(tmp_path: Path) -> None:

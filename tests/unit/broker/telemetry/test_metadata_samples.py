@@ -7,7 +7,7 @@ import asyncio
 from ottla.broker.controller.raft_counts import Latency, RaftCounts
 from ottla.broker.node import Node
 from ottla.testing.virtual_loop import VirtualLoop
-from tests.unit.broker.test_virtual_quorum import APART, COMBINED, NODES, Cluster, cluster, config_of
+from tests.unit.broker.virtual_cluster import APART, COMBINED, NODES, Cluster, cluster, config_of
 from tests.unit.broker.virtual_node import create_topic, run
 
 RAFT = "kafka_server_raft_metrics"
