@@ -37,6 +37,8 @@ class Outage(NamedTuple):
     node_id: int
     began_ms: int
     ended_ms: int
+    is_dead: bool = False
+    """Its process was gone, which others notice at once."""
 
 
 @dataclass
@@ -130,7 +132,7 @@ def _one(cluster: Cluster, fault: Fault, report: Report, truth_max_s: float, say
     if not 0 <= after.leader_epoch - before.leader_epoch <= EPOCHS_PER_FAULT_MAX:
         report.problems.append(f"{fault}: the epoch went from {before.leader_epoch} to {after.leader_epoch}")
     say(", ".join(told))
-    return [Outage(each, began_ms, _now_ms()) for each in hit.out_of_reach]
+    return [Outage(each, began_ms, _now_ms(), fault.kind == "kill") for each in hit.out_of_reach]
 
 
 def _watch_election(cluster: Cluster, leader: int, hit: Hit, report: Report, truth_max_s: float) -> str:
@@ -235,7 +237,7 @@ def _look_back(cluster: Cluster, writer: Writer, outages: list[Outage], report: 
 
 def is_reason(outage: Outage, broker_id: int, at_ms: int) -> bool:
     """Whether a broker was out of reach for as long as it takes to be fenced. It is heard again with a heartbeat."""
-    earliest_ms = outage.began_ms + SESSION_MS - HEARTBEAT_MS
+    earliest_ms = outage.began_ms + (0 if outage.is_dead else SESSION_MS - HEARTBEAT_MS)
     return outage.node_id == broker_id and earliest_ms <= at_ms <= outage.ended_ms + HEARTBEAT_MS
 
 

@@ -30,3 +30,4 @@ def test_a_broker_is_fenced_only_when_its_session_has_ended():
     assert is_reason(outage, 2, 32_000), "its next heartbeat comes a while later"
     assert not is_reason(outage, 2, 32_001)
     assert not is_reason(outage, 1, 19_500)
+    assert is_reason(outage._replace(is_dead=True), 2, 10_200), "nobody listens where it did"
