@@ -51,8 +51,8 @@ class ApacheController(ApacheKafka):
         return {**self._given, "log.dirs": str(self.data_dir)}
 
     def start(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
-        if not self._boot(timeout_s):
-            raise ProgramFailed(self.name, "ended while starting", process.tail(self.log_path))
+        self._boot()
+        self.wait(timeout_s=timeout_s)
 
 
 class OttlaController(OttlaServe):
