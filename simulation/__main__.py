@@ -13,6 +13,7 @@ import click
 from ottla.testing.trace import Violation
 from simulation.cluster.command import cluster
 from simulation.crash_points import all_plans, run_plan
+from simulation.progress import Progress
 from simulation.quorum.command import quorum
 from simulation.runner import FAMILY_NAMES, Failure, Tally, run_seeds, seed_numbers
 
@@ -56,7 +57,7 @@ def main(
     if (seeds is None) == (minutes is None):
         raise click.UsageError("say either --seeds or --minutes")
     started = time.monotonic()
-    tally = run_seeds(seed_numbers(from_seed, seeds, minutes), chosen, _Progress())
+    tally = run_seeds(seed_numbers(from_seed, seeds, minutes), chosen, Progress())
     _report(tally, time.monotonic() - started, trace)
     if keep is not None and tally.failures:
         with keep.open("a") as file:
@@ -78,22 +79,6 @@ def _run_crash_points(whole_trace: bool) -> None:
         click.echo(f"{ran.points:>4} crash points, {ran.runs} runs: {plan.name}")
         points, runs = points + ran.points, runs + ran.runs
     click.echo(f"{points} crash points, {runs} runs, nothing half applied")
-
-
-class _Progress:
-    """Prints a line once in a while, and one for each failure."""
-
-    def __init__(self) -> None:
-        self._next = time.monotonic() + 10
-        self._failed = 0
-
-    def __call__(self, tally: Tally) -> None:
-        for failure in tally.failures[self._failed :]:
-            click.echo(f"seed {failure.seed} failed: {failure.violation[:200]}", err=True)
-        self._failed = len(tally.failures)
-        if time.monotonic() > self._next:
-            self._next = time.monotonic() + 10
-            click.echo(f"{tally.seeds} seeds, {len(tally.failures)} failed", err=True)
 
 
 def _report(tally: Tally, seconds: float, whole_trace: bool) -> None:

@@ -13,6 +13,7 @@ import click
 
 from ottla.testing.trace import Violation
 from simulation.cluster.runner import CHAOS_S, ClusterTally, Plan, run_cluster, run_clusters
+from simulation.progress import Progress
 from simulation.runner import seed_numbers
 
 __all__ = ["cluster"]
@@ -45,7 +46,7 @@ def cluster(
     if (seeds is None) == (minutes is None):
         raise click.UsageError("say either --seeds or --minutes, or one --seed")
     started = time.monotonic()
-    tally, progress = ClusterTally(), _Progress()
+    tally, progress = ClusterTally(), Progress()
     for each in _run(seed_numbers(from_seed, seeds, minutes), plan, jobs):
         tally.add(each)
         progress(tally)
@@ -81,22 +82,6 @@ def _run(seeds: Iterable[int], plan: Plan, jobs: int) -> Iterator[ClusterTally]:
             done, running = wait(running, return_when=FIRST_COMPLETED)
             for each in done:
                 yield each.result()
-
-
-class _Progress:
-    """Prints a line once in a while, and one for each failure."""
-
-    def __init__(self) -> None:
-        self._next = time.monotonic() + 10
-        self._failed = 0
-
-    def __call__(self, tally: ClusterTally) -> None:
-        for failure in tally.failures[self._failed :]:
-            click.echo(f"seed {failure.seed} failed: {failure.violation[:200]}", err=True)
-        self._failed = len(tally.failures)
-        if time.monotonic() > self._next:
-            self._next = time.monotonic() + 10
-            click.echo(f"{tally.seeds} seeds, {len(tally.failures)} failed", err=True)
 
 
 def _report(tally: ClusterTally, seconds: float) -> None:

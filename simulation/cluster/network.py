@@ -83,10 +83,6 @@ class Network:
         self.slow_ms.clear()
         self._let_go()
 
-    @property
-    def has_cuts(self) -> bool:
-        return bool(self._cut)
-
     def power_off(self, host: str) -> None:
         """Nothing comes from a host or to it any more, and it has no connections."""
         self._down[host] = None

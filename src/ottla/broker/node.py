@@ -199,7 +199,7 @@ class Node:
             self.cluster_id,
             quorum_settings(config),
             bootstrap=bootstrap_servers(config),
-            peers=RaftPeers(self._connect, self._peer_gone, config["controller.quorum.request.timeout.ms"] / 1000),
+            peers=RaftPeers(self._connect, self._peer_gone),
             clock=clock,
             loop=self.loop,
             offload=self.offload,

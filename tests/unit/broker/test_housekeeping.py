@@ -33,8 +33,8 @@ def test_long_work_leaves_most_of_the_time_to_others():
                 steps += 1
                 yield
 
-        assert tasks.add("work", work())
-        assert not tasks.add("work", work()), "not twice"
+        assert tasks.add_once("work", work())
+        assert not tasks.add_once("work", work()), "not twice"
         while len(tasks):
             await asyncio.sleep(0)
             turns += 1
@@ -81,7 +81,7 @@ def test_work_that_is_given_up_is_closed():
 
     async def life() -> None:
         tasks = CooperativeTasks(asyncio.get_running_loop(), SystemClock())
-        tasks.add("work", work())
+        tasks.add_once("work", work())
         tasks.run_for(0)
         tasks.close()
 

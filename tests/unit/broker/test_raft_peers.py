@@ -82,11 +82,10 @@ def sent_to(served: dict[int, tuple[int, int]], request: object) -> tuple[list[A
         peers.append(OldPeer(loop, served))
         randomness = Randomness(lambda size: bytes(size))
         raft = RaftPeers(
-            lambda address, told, timeout_s: PeerConnection(
-                loop, address, "node-1", randomness=randomness, told=told, dial=loop.dial, timeout_s=timeout_s
+            lambda address, told: PeerConnection(
+                loop, address, "node-1", randomness=randomness, told=told, dial=loop.dial, timeout_s=30.0
             ),
             lambda node_id: None,
-            30.0,
         )
         raft.send(Destination(2, "127.0.0.1", PORT), request, answers.append)
         await asyncio.sleep(1)

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
-from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.core.metadata import controller
@@ -122,8 +121,6 @@ class ActiveController:
         self._pending: deque[_Pending] = deque()
         self._is_busy = False
         """A change is written in slices."""
-        self._serial = count()
-        """Of such changes. The last slice of one may begin the next, so each is a task with a name of its own."""
         self._in_line: deque[tuple[Callable[[], None], Done]] = deque()
         """How to handle each request that waits for the change, and whom to tell if this node resigns before."""
 
@@ -239,8 +236,7 @@ class ActiveController:
             then()
             return
         self._is_busy = True
-        name = f"controller {next(self._serial)}"
-        self._tasks.add(name, self._write_rest(self._core, records, rest, done, then), is_urgent=True)
+        self._tasks.add("controller", self._write_rest(self._core, records, rest, done, then), is_urgent=True)
 
     def _write_rest(
         self,

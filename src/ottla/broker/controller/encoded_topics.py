@@ -40,7 +40,6 @@ class EncodedTopics:
         self._clock = clock
         self._tasks = cooperative_tasks
         self._forms: dict[Form, dict[str, bytes]] = {}
-        self._serial = 0
 
     def follow(self, changes: Changes, image: MetadataImage) -> None:
         """Forget what is not true any more."""
@@ -69,8 +68,7 @@ class EncodedTopics:
             return frame.complete(finish(), pieces)
         later = DelayedResponse()
         rest = _then(work, lambda: later.complete(frame.complete(finish(), pieces)))
-        self._serial += 1
-        self._tasks.add(f"metadata {self._serial}", rest, is_urgent=True)
+        self._tasks.add("encoded topics", rest, is_urgent=True)
         return later
 
     def _known(self, form: Form) -> dict[str, bytes]:

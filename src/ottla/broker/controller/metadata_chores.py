@@ -109,7 +109,7 @@ class MetadataChores:
     def snapshot(self) -> None:
         """Write a snapshot if one is due; then delete old snapshots and the log below them."""
         if self._is_due():
-            self._node.cooperative_tasks.add("snapshot", self._write())
+            self._node.cooperative_tasks.add_once("snapshot", self._write())
 
     def _is_due(self) -> bool:
         node = self._node

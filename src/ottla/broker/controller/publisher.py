@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from itertools import count, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from ottla.core.metadata.image_comparison import compare
@@ -66,8 +66,6 @@ class MetadataPublisher:
         self._committed = image.last_offset + 1
         self._published = image.last_offset + 1
         self._is_busy = False
-        self._serial = count()
-        """Of steps in slices. One may begin while the last still lets go of its topics: each has a name of its own."""
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
         self._conditions: dict[Callable[[], None], Callable[[], bool]] = {}
 
@@ -136,7 +134,7 @@ class MetadataPublisher:
 
     def _begin(self, step: Generator[None, None, None]) -> None:
         self._is_busy = True
-        self._tasks.add(f"publish {next(self._serial)}", step, is_urgent=True)
+        self._tasks.add("metadata", step, is_urgent=True)
 
     def _replace(self, image: MetadataImage) -> Generator[None, None, None]:
         image.take_changes()  # of an empty image that has read the snapshot

@@ -303,7 +303,8 @@ class Runtime:
                 pass
             return
         self.loading.add(partition)
-        self._node.cooperative_tasks.add(f"loading {replica.topic_partition}", self._load(partition), is_urgent=True)
+        name = f"loading {replica.topic_partition}"
+        self._node.cooperative_tasks.add_once(name, self._load(partition), is_urgent=True)
 
     def _load(self, partition: int) -> Generator[None, None, None]:
         """Load a partition, if it can be, in steps."""

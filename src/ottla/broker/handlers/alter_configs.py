@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.handlers.altered_resources import alter_resources, check_broker
+from ottla.broker.handlers.altered_resources import alter_resources
 from ottla.broker.network.request import Answer, Request
-from ottla.wire.reject import Reject
 from ottla.wire.types.alter_configs import (
     AlterConfigsRequestAlterConfigsResource,
     AlterConfigsResponse,
@@ -28,14 +27,7 @@ _Verdict = AlterConfigsResponseAlterConfigsResourceResponse
 
 
 def handle(node: Configs, request: Request) -> Answer:
-    def answer_here(resource: _Resource) -> _Verdict | None:
-        try:
-            check_broker(node, request, resource.resource_type, resource.resource_name)
-        except Reject as reject:
-            return _verdict(resource, reject.code, reject.message)
-        return None
-
-    return alter_resources(node, request, answer_here, AlterConfigsResponse)
+    return alter_resources(node, request, AlterConfigsResponse, _verdict)
 
 
 def refuse(request: Request, code: int, message: str | None) -> AlterConfigsResponse:

@@ -19,10 +19,10 @@ from ottla.wire.reject import Reject
 if TYPE_CHECKING:
     from ottla.broker.handlers.ports import Configs
 
-__all__ = ["alter_resources", "check_broker"]
+__all__ = ["alter_resources"]
 
 
-def check_broker(node: Configs, request: Request, resource_type: int, resource_name: str) -> None:
+def _check_broker(node: Configs, request: Request, resource_type: int, resource_name: str) -> None:
     """Reject settings of another broker than the one that was asked."""
     if resource_type != BROKER or resource_name == CLUSTER_DEFAULT:
         return
@@ -33,11 +33,26 @@ def check_broker(node: Configs, request: Request, resource_type: int, resource_n
 
 
 def alter_resources(
-    node: Configs, request: Request, answer_here: Callable[[Any], Any | None], response: Callable[..., Any]
+    node: Configs,
+    request: Request,
+    response: Callable[..., Any],
+    verdict_on: Callable[[Any, int, str | None], Any],
+    answer_here: Callable[[Any], Any | None] = lambda resource: None,
 ) -> Answer:
-    """The verdicts in the order of the request: those of `answer_here`, and the controller's where that gives None."""
+    """The verdicts in the order of the request: those of `answer_here`, and the controller's where that gives None.
+
+    `verdict_on` makes one of a resource, an error code and a message.
+    """
+
+    def verdict_of(resource: Any) -> Any | None:  # noqa: ANN401 - a resource of one of two requests
+        try:
+            _check_broker(node, request, resource.resource_type, resource.resource_name)
+        except Reject as reject:
+            return verdict_on(resource, reject.code, reject.message)
+        return answer_here(resource)
+
     resources = request.body.resources
-    verdicts = [answer_here(each) for each in resources]
+    verdicts = [verdict_of(each) for each in resources]
     others = tuple(each for each, verdict in zip(resources, verdicts, strict=True) if verdict is None)
     if len(others) == len(resources):
         return node.submit(request)

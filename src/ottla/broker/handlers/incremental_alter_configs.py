@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.handlers.altered_resources import alter_resources, check_broker
+from ottla.broker.handlers.altered_resources import alter_resources
 from ottla.broker.handlers.describe_configs import BROKER_LOGGER, check_own_loggers
 from ottla.broker.network.authorization import check_cluster
 from ottla.broker.network.request import Answer, Request
@@ -42,15 +42,11 @@ def handle(node: Configs, request: Request) -> Answer:
     counts = Counter((each.resource_type, each.resource_name) for each in body.resources)
 
     def answer_here(resource: _Resource) -> _Verdict | None:
-        if resource.resource_type == BROKER_LOGGER:
-            return _alter_loggers(node, request, resource, counts[BROKER_LOGGER, resource.resource_name])
-        try:
-            check_broker(node, request, resource.resource_type, resource.resource_name)
-        except Reject as reject:
-            return _verdict(resource, reject.code, reject.message)
-        return None
+        if resource.resource_type != BROKER_LOGGER:
+            return None
+        return _alter_loggers(node, request, resource, counts[BROKER_LOGGER, resource.resource_name])
 
-    return alter_resources(node, request, answer_here, IncrementalAlterConfigsResponse)
+    return alter_resources(node, request, IncrementalAlterConfigsResponse, _verdict, answer_here)
 
 
 def refuse(request: Request, code: int, message: str | None) -> IncrementalAlterConfigsResponse:

@@ -33,7 +33,7 @@ class _Entry(NamedTuple):
 
 
 class CooperativeTasks:
-    """A queue of tasks, each with a name; a task whose name is already queued is dropped.
+    """A queue of tasks, each with a name.
 
     Urgent tasks, for which requests wait, go before all others, even before one that has begun.
     """
@@ -50,11 +50,16 @@ class CooperativeTasks:
     def __len__(self) -> int:
         return len(self._works)
 
-    def add(self, name: str, work: Work, *, is_urgent: bool = False) -> bool:
-        """Queue a task; False if one of that name is queued or has begun."""
+    def add_once(self, name: str, work: Work, *, is_urgent: bool = False) -> bool:
+        """Queue a task; False, and it is dropped, if one of that name is queued or has begun."""
         if name in self:
             work.close()
             return False
+        self.add(name, work, is_urgent=is_urgent)
+        return True
+
+    def add(self, name: str, work: Work, *, is_urgent: bool = False) -> None:
+        """Queue a task, whatever else has its name."""
         entry = _Entry(name, work, is_urgent)
         if is_urgent:
             self._works.appendleft(entry)
@@ -62,7 +67,6 @@ class CooperativeTasks:
             self._works.append(entry)
         if self._timer is None:
             self._timer = self._loop.call_soon(self._run)
-        return True
 
     def _run(self) -> None:
         began = self._clock.precise_s()

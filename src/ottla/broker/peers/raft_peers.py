@@ -48,17 +48,15 @@ _RESPONSES: Final[dict[type, type]] = {
     VoteRequest: VoteResponse,
 }
 
-Connect = Callable[[Address, Callable[[PeerEvent], None], float], PeerConnection]
-"""Address, whom to tell of events, and how many seconds an answer may take."""
+Connect = Callable[[Address, Callable[[PeerEvent], None]], PeerConnection]
 
 
 class RaftPeers:
     """The connections to other voters."""
 
-    def __init__(self, connect: Connect, gone: Callable[[int], None], timeout_s: float) -> None:
+    def __init__(self, connect: Connect, gone: Callable[[int], None]) -> None:
         """`gone` gets the id of a node whose process is dead."""
         self._connect = connect
-        self._timeout_s = timeout_s
         self._gone = gone
         self._connections: dict[Address, PeerConnection] = {}
         self._node_ids: dict[Address, int] = {}
@@ -71,9 +69,7 @@ class RaftPeers:
             self._node_ids[address] = to.node_id
         connection = self._connections.get(address)
         if connection is None:
-            connection = self._connections[address] = self._connect(
-                address, partial(self._told, address), self._timeout_s
-            )
+            connection = self._connections[address] = self._connect(address, partial(self._told, address))
         connection.send(request, _usable(request), lambda answer: done(_response(request, answer)), fit=_in_version)
 
     def found(self, node_id: int) -> None:

@@ -41,10 +41,10 @@ class LogChores:
     # --- checkpoints --------------------------------------------------------------------------------------------------
 
     def write_recovery_points(self) -> None:
-        self._node.cooperative_tasks.add("recovery points", self._recovery_points())
+        self._node.cooperative_tasks.add_once("recovery points", self._recovery_points())
 
     def write_high_watermarks(self) -> None:
-        self._node.cooperative_tasks.add("high watermarks", self._high_watermarks())
+        self._node.cooperative_tasks.add_once("high watermarks", self._high_watermarks())
 
     def _recovery_points(self) -> Generator[None, None, None]:
         for directory in self._online():
@@ -93,7 +93,7 @@ class LogChores:
     # --- retention and compaction -------------------------------------------------------------------------------------
 
     def apply_retention(self) -> None:
-        self._node.cooperative_tasks.add("retention", self._retention())
+        self._node.cooperative_tasks.add_once("retention", self._retention())
 
     def _retention(self) -> Generator[None, None, None]:
         for replica in list(self._node.replicas):
@@ -116,7 +116,7 @@ class LogChores:
 
     def compact(self) -> None:
         if self._node.settings["log.cleaner.enable"]:
-            self._node.cooperative_tasks.add("compaction", self._compaction())
+            self._node.cooperative_tasks.add_once("compaction", self._compaction())
 
     def _compaction(self) -> Generator[None, None, None]:
         from ottla.log.cleaner import choose, compact
@@ -178,7 +178,7 @@ class LogChores:
     # --- producers ----------------------------------------------------------------------------------------------------
 
     def expire_producers(self) -> None:
-        self._node.cooperative_tasks.add("producers", self._expire_producers())
+        self._node.cooperative_tasks.add_once("producers", self._expire_producers())
 
     def _expire_producers(self) -> Generator[None, None, None]:
         expiration_ms = self._node.settings["producer.id.expiration.ms"]

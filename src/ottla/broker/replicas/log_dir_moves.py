@@ -182,7 +182,7 @@ class LogDirMoves:
 
     def _go_on(self) -> None:
         if self.by_key and self._node.is_serving:
-            self._node.cooperative_tasks.add(_WORK, self._turn())
+            self._node.cooperative_tasks.add_once(_WORK, self._turn())
 
     def start(self) -> None:
         """Go on with what the last run has left; the node serves from now on."""

@@ -122,11 +122,6 @@ def _check_metadata_downgrade(level: int, current: int, *, is_safe: bool) -> Non
     raise _refused(f"Unsupported {features.METADATA_VERSION} downgrade from {current} to {level}. {reason}")
 
 
-def _check_kraft_downgrade(level: int, current: int) -> None:
-    if level < current:
-        raise _invalid(features.KRAFT_VERSION, level, "Can't downgrade the version of this feature.")
-
-
 def _elr_records(state: ControllerState) -> list[Versioned]:
     """ELR needs one min.insync.replicas for the whole cluster, and none for single brokers."""
     records = []
