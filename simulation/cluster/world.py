@@ -253,12 +253,14 @@ class ClusterWorld:
         """Close what still waits, while nothing of it can do anything any more."""
         for process in self.processes:
             process.end()
+        asyncio._set_running_loop(self.loop)  # for what a task still starts when it is closed
         closed: set[asyncio.Task[Any]] = set()
         while left := [each for each in self._tasks() if not each.done() and each not in closed]:
             for task in left:  # what is closed may make further tasks to clean up
                 closed.add(task)
                 with suppress(BaseException):
                     task.get_coro().close()
+        asyncio._set_running_loop(None)
         self.loop.violations.clear()
         self.loop.set_exception_handler(lambda *_: None)
         self.loop.close()

@@ -6,6 +6,7 @@ ten simulated seconds each.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -25,6 +26,12 @@ from simulation.cluster.runner import Plan, run_cluster, run_clusters, shorten
 
 SEEDS_FOR_A_BUG = 2_000
 KEPT = Path(__file__).parent / "cluster_seeds.txt"
+
+
+@pytest.fixture(autouse=True)
+def no_event_loop() -> None:
+    """Worlds are taken down without help of a loop that Python would make; as after any other test."""
+    asyncio.set_event_loop(None)
 
 
 @pytest.mark.parametrize("first_seed", range(0, 60, 5))
