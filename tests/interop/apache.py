@@ -13,9 +13,9 @@ existing directory is booted as it is; one without meta.properties is formatted 
 import socket
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Self
 
 from tests.interop import process
@@ -26,15 +26,18 @@ CLUSTER_ID = "b3R0bGEtaW50ZXJvcC0wMQ"
 NODE_ID = 1
 START_TIMEOUT_S = 240
 STOP_TIMEOUT_S = 60
+SESSION_AFTER_CRASH = {"broker.session.timeout.ms": "4000"}
+"""A boot after a crash waits for the session of the process that has crashed."""
 START_ATTEMPTS = 3  # another process may take a free port between our looking and Kafka's binding
 POLL_S = 0.05
 STARTED = "Kafka Server started"
+CLEAN = ".kafka_cleanshutdown"
 PORT_TAKEN = "java.net.BindException"
 
 ONE_NODE = {
     "auto.create.topics.enable": "false",
     "broker.heartbeat.interval.ms": "1000",
-    "broker.session.timeout.ms": "4000",  # a boot after a crash waits for the old session to end
+    "broker.session.timeout.ms": "30000",  # on a busy machine a node may not heed its own heartbeats for long
     "default.replication.factor": "1",
     "group.consumer.heartbeat.interval.ms": "500",
     "group.consumer.min.heartbeat.interval.ms": "500",
@@ -85,8 +88,10 @@ class ApacheKafka:
         heap: str = "512m",
         classes: Path | None = None,
         report: Report = lambda text: None,
+        java_properties: Mapping[str, str] = MappingProxyType({}),
         **settings: object,
     ) -> None:
+        self._java_properties = java_properties
         self.directory = directory
         self.data_dir = data_dir or directory / "data"
         self.log_path = directory / "server.log"
@@ -201,7 +206,7 @@ class ApacheKafka:
             str(self.write_properties()),
             heap=self._heap,
             options=("-XX:+UseG1GC", "-Djava.awt.headless=true"),
-            properties=logging,
+            properties=logging | dict(self._java_properties),
         )
         with self.log_path.open("wb") as output:
             self._process = process.start(command, output)
@@ -236,7 +241,9 @@ class ApacheKafka:
             "advertised.listeners": listeners,
             "log.dirs": str(self.data_dir),
         }
-        return identity | ONE_NODE | self.settings
+        has_run = any((self.data_dir / "__cluster_metadata-0").glob("*.log"))
+        has_crashed = has_run and not (self.data_dir / CLEAN).exists()
+        return identity | ONE_NODE | (SESSION_AFTER_CRASH if has_crashed else {}) | self.settings
 
 
 def free_ports(count: int) -> tuple[int, ...]:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from ottla import wire
 from ottla.wire import uuid_text
 from ottla.wire.types import (
+    ApiVersionsRequest,
     CreateTopicsRequest,
     DescribeGroupsRequest,
     HeartbeatRequest,
@@ -86,7 +87,8 @@ class Side:
 
     def send(self, connection: str, step: Sent) -> None:
         if connection not in self._connections:
-            self._connections[connection] = self.client.connect(connection)
+            opened = self._connections[connection] = self.client.connect(connection)
+            opened.ask(ApiVersionsRequest(), 0)  # until it is answered, requests of other connections may overtake it
         correlation_id = self._connections[connection].send(step.message, step.version)
         self._sent[connection] = step._replace(correlation_id=correlation_id)
 
