@@ -419,10 +419,12 @@ class RaftLog:
         self._offload(work, then)
 
     def _append(self, batch: bytes | memoryview, origin: Origin | None) -> None:
-        self.partition.append_as_follower(batch, self.quorum.epoch, self._clock.wall_ms(), origin=origin)
+        views = [view for view in split_batches(batch) if isinstance(view, BatchView)]
+        # What this node wrote as leader may have waited for the disk until after its epoch.
+        epoch = views[0].partition_leader_epoch if origin is Origin.RAFT_LEADER else self.quorum.epoch
+        self.partition.append_as_follower(batch, epoch, self._clock.wall_ms(), origin=origin)
         self.bytes_since_snapshot += len(batch)
-        for view in split_batches(batch):
-            assert isinstance(view, BatchView)
+        for view in views:
             is_own = origin is Origin.RAFT_LEADER
             now_ms = self._clock.monotonic_ms()
             self.counts.append(view.next_offset, view.record_count, view.max_timestamp, now_ms, is_own=is_own)
