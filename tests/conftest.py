@@ -1,5 +1,6 @@
 """What all tests share: how hypothesis searches, and how slow the controller is."""
 
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -20,9 +21,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="SECONDS",
         help="let every request for the controller of a node wait: no test may depend on a fast one",
     )
+    parser.addoption(
+        "--cluster-security",
+        default="plaintext",
+        metavar="PROTOCOL",
+        help="how the nodes of clusters under test speak to each other: ssl, sasl_plaintext or sasl_ssl",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    security = config.getoption("--cluster-security")
+    if security != "plaintext":
+        import_module("ottla.testing.clusters.cluster").DEFAULT_SECURITY = security
     delay_s = config.getoption("--controller-delay")
     if not delay_s:
         return

@@ -2,6 +2,8 @@
 
 import re
 import time
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 
@@ -14,7 +16,14 @@ CONSUME_MANY = 10_000
 _PERF = re.compile(r"(\d+) records sent, ([\d.]+) records/sec")
 
 
-def produce(port: int, topic: str, count: int, value_bytes: int, batch_bytes: int) -> float:
+def produce(
+    port: int,
+    topic: str,
+    count: int,
+    value_bytes: int,
+    batch_bytes: int,
+    security: Mapping[str, str] = MappingProxyType({}),
+) -> float:
     """Seconds for so many records from the first call until the last acknowledgement."""
     problems: list[KafkaError] = []
     producer = Producer(
@@ -27,6 +36,7 @@ def produce(port: int, topic: str, count: int, value_bytes: int, batch_bytes: in
             "queue.buffering.max.messages": 500_000,
             "queue.buffering.max.kbytes": 256 * 1024,
             "error_cb": problems.append,
+            **security,
         }
     )
     producer.list_topics(topic, timeout=10)  # connected, so that only the load counts
@@ -45,7 +55,7 @@ def produce(port: int, topic: str, count: int, value_bytes: int, batch_bytes: in
     return seconds
 
 
-def fetch(port: int, topic: str, count: int) -> float:
+def fetch(port: int, topic: str, count: int, security: Mapping[str, str] = MappingProxyType({})) -> float:
     """Seconds until so many records are read from the beginning of a topic, without a group."""
     consumer = Consumer(
         {
@@ -55,6 +65,7 @@ def fetch(port: int, topic: str, count: int) -> float:
             "queued.min.messages": 1_000_000,
             "queued.max.messages.kbytes": 256 * 1024,
             "check.crcs": False,
+            **security,
         }
     )
     consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)

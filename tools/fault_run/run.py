@@ -206,7 +206,7 @@ def _wait_for_listeners(cluster: Cluster) -> None:
         try:
             for node in cluster:
                 if node.is_controller:
-                    inspection.ask(node.controller_bootstrap, QUORUM_REQUEST)
+                    inspection.ask(node.controller_bootstrap, QUORUM_REQUEST, **cluster.controller_login)
         except ClientError:
             return False
         return True

@@ -53,18 +53,25 @@ from ottla.broker.loop.offload import Offload
 from ottla.broker.loop.preload import Preload
 from ottla.broker.loop.purgatory import Purgatory
 from ottla.broker.loop.randomness import Randomness
+from ottla.broker.network.acl_authorizer import acl_authorizer
 from ottla.broker.network.closed_connections import ClosedConnections
 from ottla.broker.network.connection import Connection, ConnectionLimits
+from ottla.broker.network.credentials import NodeCredentials
 from ottla.broker.network.dispatch import Dispatch, Observer
 from ottla.broker.network.file_limit import current_limit, shares_of
+from ottla.broker.network.handshake_turns import HandshakeTurns
 from ottla.broker.network.listener import ConnectionCount, Listener, ListenerLimits, address_limits, bind
+from ottla.broker.network.listener_security import ListenerSettings
+from ottla.broker.network.login_failures import LoginFailures
 from ottla.broker.network.memory_pool import MemoryPool
+from ottla.broker.network.node_security import NodeSecurity, web_security
 from ottla.broker.network.quotas.charges import Meter
 from ottla.broker.network.quotas.quotas import Quotas
 from ottla.broker.network.quotas.rates import Windows
 from ottla.broker.network.request import DelayedResponse, Request
 from ottla.broker.network.sockets import Bind, Sockets, open_web_server
-from ottla.broker.peers.peer_connection import Address, Dial, PeerConnection, PeerEvent, dial
+from ottla.broker.peers.peer_connection import Address, Dial, PeerConnection, PeerEvent, dial, no_login
+from ottla.broker.peers.peer_security import PeerSecurity, probing_dial
 from ottla.broker.peers.raft_peers import RaftPeers
 from ottla.broker.replicas.fetch_sessions import FetchSessions
 from ottla.broker.replicas.log_chores import LogChores
@@ -76,10 +83,12 @@ from ottla.broker.replicas.unit_of_work import UnitOfWork
 from ottla.broker.telemetry.loggers import Loggers
 from ottla.broker.telemetry.metrics import Metrics, Sample
 from ottla.core.metadata.config_rules import Rules
+from ottla.core.metadata.delegation_tokens import TokenSecrets
 from ottla.core.metadata.image import BROKER, Changes, MetadataImage
 from ottla.log.directory import LogDirectory
 from ottla.log.disk import Disk, OsDisk
 from ottla.log.names import TopicPartition
+from ottla.security.sasl_server import accepts_password
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.batch import BatchView, split_batches
 from ottla.wire.index import MESSAGES
@@ -100,6 +109,7 @@ SESSION_EVICTION_MS: Final = 120_000
 """A fetch session unused for longer gives its place to a new one."""
 _SECOND_MS: Final = 1000
 _IDLE_CHECK_MS: Final = 10_000
+_SECURITY_CHECK_MS: Final = 5_000
 _FREEZE_EVERY: Final = 1000
 """Partitions and topics that came since the garbage collector was last told to spare what there is."""
 
@@ -156,7 +166,8 @@ class Node:
         self._pages = pages
         self._dial = dial
         self._on_fatal = on_fatal
-        self._authorizer = authorizer
+        self._acls = acl_authorizer(config) if authorizer is None else None
+        self._authorizer = self._acls or authorizer
         self._share: ShareNode | None = None
         self._telemetry: Telemetry | None = None
 
@@ -168,6 +179,8 @@ class Node:
         rules = Rules(config.static)
         self.image = loaded.image
         self.metadata_error_count = len(loaded.replay.faults)
+        if self._acls is not None:
+            self._acls.follow(self.image.acls, list(self.image.acls))
         self.settings = Settings(config, rules, self.image)
         self.encoded_topics = EncodedTopics(self.cooperative_tasks, clock)
         self.deleted_topics = DeletedTopics(clock)
@@ -205,6 +218,9 @@ class Node:
             offload=self.offload,
             random=randomness.below,
         )
+        self.token_secrets = TokenSecrets(config["delegation.token.secret.key"])
+        self.credentials = NodeCredentials(self.image, self.token_secrets, clock, randomness, self.offload)
+        self.security = NodeSecurity(config, self.settings.as_texts, self.credentials, dial)
         self.publisher = MetadataPublisher(self.image, self.cooperative_tasks, self)
         for batch in loaded.uncommitted:
             self.publisher.expect_batch(batch)
@@ -217,7 +233,7 @@ class Node:
             clock,
             randomness.uuid,
         )
-        self.broker_watch = BrokerWatch(self.loop, self.controller, self._connect)
+        self.broker_watch = BrokerWatch(self.loop, self.controller, self._probe)
         self.remote_controller = RemoteController(self._controller_address, self._connect)
         self.controller_channel = ControllerChannel(
             self.loop, self.controller, self.remote_controller, self.publisher, self
@@ -258,6 +274,8 @@ class Node:
         limit_bytes = config["queued.max.request.bytes"]
         self.memory_pool = MemoryPool(limit_bytes) if limit_bytes > 0 else MemoryPool()
         self.closed_connections = ClosedConnections()
+        self.login_failures = LoginFailures(config["ottla.login.failures.per.minute"])
+        self.handshake_turns = HandshakeTurns(self.loop, clock.precise_ns)
         self.listeners = self._make_listeners(sockets)
         self._drained: asyncio.Future[None] | None = None
         self._follow_quotas()
@@ -278,14 +296,17 @@ class Node:
                 self,
                 self.dispatch,
                 offered_apis=self._offered_apis(name),
-                limits=self._limits(self.config),
+                limits=self._limits(name, self.config),
                 connection_count=connection_count,
+                security=self.security.by_listener[name],
             )
             for name, sock in sockets.by_listener.items()
         }
 
-    def _limits(self, settings: NodeConfig | Settings) -> ListenerLimits:
+    def _limits(self, name: str, settings: NodeConfig | Settings) -> ListenerLimits:
+        own = ListenerSettings(self.settings.as_texts(), name)
         return ListenerLimits(
+            creation_rate=own["max.connection.creation.rate"],
             connections_max=settings["max.connections"],
             connections_per_ip_max=settings["max.connections.per.ip"],
             overrides=address_limits(settings["max.connections.per.ip.overrides"]),
@@ -471,11 +492,14 @@ class Node:
         self.is_serving = self.purgatory.is_open = True
         self._show_pages()
         self.log_dir_moves.start()
-        for listener in self.listeners.values():
-            listener.change_limits(self._limits(self.settings))
+        for name, listener in self.listeners.items():
+            listener.change_limits(self._limits(name, self.settings))
             listener.start()
 
     def _show_pages(self) -> None:
+        for server in (self._pages.metrics, self._pages.inspect):
+            if server is not None:
+                server.check = self._check_web_user
         if self._pages.metrics is not None:
             from ottla.broker.telemetry.metrics_page import metrics_page
 
@@ -484,6 +508,17 @@ class Node:
             from ottla.broker.telemetry.inspect_listener import inspect_page
 
             self._pages.inspect.find = inspect_page(self)
+
+    def _check_web_user(self, host: str, user: str, password: str) -> bool:
+        """Whether a user of the listener that secures the pages has given his password."""
+        now_ms = self.monotonic_ms()
+        if self.login_failures.is_shut_out(host, now_ms):
+            return False
+        security = self.security.by_listener[self.config["ottla.web.security.listener.name"].upper()]
+        if accepts_password(security.mechanisms, user, password):
+            return True
+        self.login_failures.add(host, now_ms)
+        return False
 
     def _plan_chores(self) -> None:
         """Add the periodic chores; `housekeeping` has the table."""
@@ -500,6 +535,7 @@ class Node:
         add(lambda: _SECOND_MS, logs.remove_files)
         add(lambda: _SECOND_MS, metadata.snapshot)
         add(lambda: _IDLE_CHECK_MS, self._close_idle)
+        add(lambda: _SECURITY_CHECK_MS, self._follow_security)
         add(lambda: _SECOND_MS, self._freeze)
         if self.settings["metadata.max.idle.interval.ms"] > 0:
             add(self._period("metadata.max.idle.interval.ms"), metadata.append_no_op)
@@ -512,6 +548,13 @@ class Node:
         self.memory_pool.expire(now_ms)
         for listener in self.listeners.values():
             listener.close_idle(now_ms)
+
+    def _follow_security(self) -> None:
+        """Take over security settings, certificates and keys that have changed."""
+        self.credentials.refresh_keys()
+        if self.security.follow():
+            for name, listener in self.listeners.items():
+                listener.security = self.security.by_listener[name]
 
     def _freeze(self) -> None:
         """Exclude long-lived objects from garbage collection: a scan of 10,000 partitions takes 70 ms.
@@ -544,6 +587,20 @@ class Node:
     ) -> bool:
         """Whether the request's principal may do something. Without an authorizer everybody may."""
         return self._authorizer is None or self._authorizer(request, operation, resource_type, resource_name)
+
+    def authorize_any(self, request: Request, operation: Operation, resource_type: ResourceType) -> bool:
+        """Whether there is any resource of a type to which the request's principal may do something."""
+        if self._acls is not None:
+            return self._acls.allows_any(request, operation, resource_type)
+        names = self.image.topics_by_name if resource_type is ResourceType.TOPIC else ()
+        return self._authorizer is None or any(
+            self.authorize(request, operation, resource_type, name) for name in names
+        )
+
+    @property
+    def has_acls(self) -> bool:
+        """Whether access control lists decide."""
+        return self._acls is not None
 
     def submit(self, request: Request, body: object | None = None) -> DelayedResponse:
         """Pass a request (or `body` in its place) to the controller; the reply comes when its records are committed."""
@@ -672,13 +729,25 @@ class Node:
         """A connection to another node; what is learned about it is told."""
         if timeout_s is None:
             timeout_s = self.config["controller.quorum.request.timeout.ms"] / 1000
+        return self._peer(address, told, self.security.of_controllers, timeout_s)
+
+    def _probe(
+        self, address: Address, security_protocol: int, told: Callable[[PeerEvent], None], timeout_s: float
+    ) -> PeerConnection:
+        """A connection that only finds out whether a broker answers."""
+        return self._peer(address, told, PeerSecurity(probing_dial(security_protocol, self._dial), no_login), timeout_s)
+
+    def _peer(
+        self, address: Address, told: Callable[[PeerEvent], None], security: PeerSecurity, timeout_s: float
+    ) -> PeerConnection:
         return PeerConnection(
             self.loop,
             address,
             str(self.node_id),
             randomness=self.randomness,
             told=told,
-            dial=self._dial,
+            dial=security.dial,
+            login=security.login,
             timeout_s=timeout_s,
         )
 
@@ -710,12 +779,15 @@ class Node:
         if any(resource_type == BROKER for resource_type, _ in changes.configs):
             self.settings.forget()
             self.replicas.reconfigure_all()
-            for listener in self.listeners.values() if self.is_serving else ():
-                listener.change_limits(self._limits(self.settings))
+            for name, listener in self.listeners.items() if self.is_serving else ():
+                listener.change_limits(self._limits(name, self.settings))
             if self.is_serving:
+                self._follow_security()
                 self.housekeeping.follow_settings()
         if changes.quotas:
             self._follow_quotas()
+        if self._acls is not None:
+            self._acls.follow(self.image.acls, changes.acls)
         self.deleted_topics.follow(changes)
         self.encoded_topics.follow(changes, self.image)
         self.replicas.reconfigure(self.image, changes)
@@ -837,20 +909,23 @@ class Node:
 async def _open_pages(config: NodeConfig) -> WebServers:
     metrics = inspect = metrics_port = inspect_port = None
     port, address = config["ottla.metrics.port"], config["ottla.inspect.listeners"]
+    tls, has_login = web_security(config) if port >= 0 or address else (None, False)
     with ExitStack() as opened:
         if port >= 0:
             from ottla.broker.network.web_server import WebServer
 
-            metrics = WebServer()
+            metrics = WebServer(has_login=has_login, tls=tls)
             opened.callback(metrics.close)
             metrics_port = await open_web_server(metrics, config.listeners[0].host, port, "metrics page")
         if address:
             from ottla.broker.network.web_server import WebServer
             from ottla.broker.telemetry.inspect_listener import inspect_address
 
-            inspect = WebServer(is_local=True)
+            is_secured = tls is not None and has_login
+            inspect = WebServer(is_local=not is_secured, has_login=has_login, tls=tls)
             opened.callback(inspect.close)
-            inspect_port = await open_web_server(inspect, *inspect_address(address), "inspect listener")
+            place = inspect_address(address, is_secured=is_secured)
+            inspect_port = await open_web_server(inspect, *place, "inspect listener")
         opened.pop_all()
     return WebServers(metrics, metrics_port, inspect, inspect_port)
 

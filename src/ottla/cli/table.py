@@ -3,6 +3,7 @@
 from ottla.cli.lazy import Entry
 
 COMMANDS = {
+    "acls": Entry("ottla.cli.acls:acls", "See and change who may do what, on any cluster."),
     "cluster": Entry(
         "ottla.cli.local_cluster:cluster", "Run a cluster of several nodes on this machine, and break it."
     ),
@@ -26,7 +27,9 @@ COMMANDS = {
     "share": Entry("ottla.cli.share:share", "See share groups and what they have in flight, on any cluster."),
     "storage": Entry("ottla.cli.storage:storage", "Format, show and check log directories."),
     "streams": Entry("ottla.cli.streams:streams", "See the groups of Kafka Streams applications, on any cluster."),
+    "tokens": Entry("ottla.cli.tokens:tokens", "Create and end delegation tokens, on any cluster."),
     "topics": Entry("ottla.cli.topics:topics", "See, change, read and write topics, on any cluster."),
     "tour": Entry("ottla.cli.tour:tour", "Take a guided tour of ottla."),
+    "users": Entry("ottla.cli.users:users", "See and change the users that log in with SCRAM, on any cluster."),
     "version": Entry("ottla.cli.version:version", "Show the versions of ottla, Python and the packages it uses."),
 }

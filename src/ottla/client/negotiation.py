@@ -17,6 +17,7 @@ from ottla.client.address import Peer
 from ottla.client.errors import AuthenticationError, ResponseError, UnsupportedVersionError, error_name
 from ottla.client.sasl import Sasl
 from ottla.client.versions import ApiRanges, choose_version, ranges_of
+from ottla.security.errors import LoginRefused
 from ottla.wire.errors import ErrorCode
 from ottla.wire.frames import API_VERSIONS_KEY
 from ottla.wire.types.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -100,8 +101,8 @@ def _log_in(peer: Peer, sasl: Sasl, versions: ApiRanges) -> Generator[VersionedR
             token = exchange.send(answer.auth_bytes)
         except StopIteration:
             break
-        except AuthenticationError as error:
-            raise AuthenticationError(peer, error.reason) from None
+        except LoginRefused as refused:
+            raise AuthenticationError(peer, refused.reason) from None
         answer = yield from _say(peer, token, version)
     lifetime_ms = answer.session_lifetime_ms
     return lifetime_ms / SECOND_MS * SESSION_SHARE if lifetime_ms > 0 else None

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from ottla.client.errors import AuthenticationError, ConfigurationError
 from ottla.client.sasl import Exchange
+from ottla.security.errors import LoginRefused
 
 __all__ = ["ClientCredentials", "OAuthBearer", "token_function"]
 
@@ -45,7 +46,7 @@ class OAuthBearer:
         said = yield f"n,,{SEPARATOR}auth=Bearer {self._token()}{SEPARATOR}{SEPARATOR}".encode()
         if said:
             yield REFUSED
-            raise AuthenticationError(None, f"the broker does not take the token: {said.decode(errors='replace')}")
+            raise LoginRefused(f"the broker does not take the token: {said.decode(errors='replace')}")
 
 
 def token_function(name: str) -> Callable[[], str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from ottla.health.facts import Configs
@@ -49,6 +50,9 @@ class KnownConfigs:
 
     def of_brokers(self, key: str) -> int:
         return self._of_brokers(key) or DEFAULTS[key]
+
+    def of_each_broker(self) -> Iterator[tuple[str, Mapping[str, str | None]]]:
+        yield from sorted(self._brokers.items())
 
     def broker_text(self, key: str) -> str | None:
         return next((values[key] for values in self._brokers.values() if values.get(key)), None)

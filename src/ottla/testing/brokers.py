@@ -7,11 +7,14 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.testing.faults import Faults
 from ottla.testing.ports import LOOPBACK, PortReservation
 from ottla.testing.runners import BrokerError, BrokerRunner, ProcessRunner, ThreadRunner
+
+if TYPE_CHECKING:
+    from ottla.testing.security import BrokerSecurity
 
 __all__ = ["Broker", "BrokerError", "broker", "settings_of"]
 
@@ -28,18 +31,27 @@ FOR_TESTS: Final = {
 }
 """Defaults that make a single node fast: small internal topics, no waiting for members. The test's settings win."""
 
+PLAINTEXT: Final = "PLAINTEXT"
 _OURS: Final = ("listeners", "advertised.listeners", "log.dir", "log.dirs", "metadata.log.dir")
 
 
 @contextlib.contextmanager
 def broker(
-    *, process: bool = False, directory: str | Path | None = None, durable: bool = False, **config: object
+    *,
+    process: bool = False,
+    directory: str | Path | None = None,
+    durable: bool = False,
+    security: str = "plaintext",
+    **config: object,
 ) -> Iterator[Broker]:
     """A running broker: `with broker(num_partitions=3) as b: …`.
 
     `config` has Kafka's settings, with `_` for the dot, or unpacked from a dict under their own names. The broker runs
     in a thread of this process or, with `process`, in a process of its own. Its data are in a new directory, which is
     removed at the end, or in `directory`, which stays. They are synced to the disk only with `durable`.
+
+    `security` is "plaintext", "ssl", "sasl_plaintext" or "sasl_ssl": certificates and users are made for the test, and
+    `b.security.client_properties()` has what a client needs.
     """
     settings = FOR_TESTS | settings_of(config)
     if ours := [name for name in _OURS if name in settings]:
@@ -47,9 +59,17 @@ def broker(
     with contextlib.ExitStack() as stack:
         path = Path(directory) if directory is not None else Path(stack.enter_context(_ephemeral_directory()))
         settings["log.dirs"] = str(path)
-        made = Broker(path, (ProcessRunner if process else ThreadRunner)(settings, durable))
+        secured = None
+        if security.lower() != PLAINTEXT.lower():
+            from ottla.testing.security import BrokerSecurity
+
+            secured = BrokerSecurity(security, Path(stack.enter_context(_ephemeral_directory())))
+            settings = secured.settings() | settings
+        made = Broker(path, (ProcessRunner if process else ThreadRunner)(settings, durable), secured)
         stack.callback(made.close)
         made.start()
+        if secured is not None and secured.has_sasl:
+            secured.add_users(made.bootstrap_servers)
         yield made
 
 
@@ -73,8 +93,9 @@ def settings_of(config: Mapping[str, object]) -> dict[str, str]:
 class Broker:
     """A broker under test. Methods return when they have taken effect."""
 
-    def __init__(self, data_dir: Path, runner: BrokerRunner) -> None:
+    def __init__(self, data_dir: Path, runner: BrokerRunner, security: BrokerSecurity | None = None) -> None:
         self.data_dir = data_dir
+        self._security = security
         self.faults = Faults(self._perform)
         self._runner = runner
         self._ports: dict[str, int] = {}
@@ -92,7 +113,18 @@ class Broker:
 
     @property
     def port(self) -> int:
-        return self._ports["PLAINTEXT"]
+        return self._ports[self._listener]
+
+    @property
+    def security(self) -> BrokerSecurity:
+        """Certificates and users of a broker that was asked for with `security`."""
+        if self._security is None:
+            raise BrokerError('the broker has no security; ask for one with broker(security="sasl_ssl")')
+        return self._security
+
+    @property
+    def _listener(self) -> str:
+        return PLAINTEXT if self._security is None else self._security.protocol
 
     @property
     def controller_servers(self) -> str:
@@ -165,7 +197,7 @@ class Broker:
         self._reserve_ports()
 
     def _listeners(self) -> str:
-        names = ("PLAINTEXT", "CONTROLLER")
+        names = (self._listener, "CONTROLLER")
         return ",".join(f"{name}://{LOOPBACK}:{self._ports.get(name, 0)}" for name in names)
 
     def _reserve_ports(self) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 from ottla.broker.network.closed_connections import ClosedConnections
 from ottla.broker.network.connection import Connection
+from ottla.broker.network.handshake_turns import HandshakeTurns
+from ottla.broker.network.login_failures import LoginFailures
 
 
 class Timer:
@@ -61,6 +63,8 @@ class FakeOwner:
         self.writes = 0
         self.closed: list[Connection] = []
         self.closed_connections = ClosedConnections()
+        self.login_failures = LoginFailures()
+        self.handshake_turns = HandshakeTurns(FakeLoop(), lambda: 0)
 
     def monotonic_ms(self) -> int:
         return self.now_ms

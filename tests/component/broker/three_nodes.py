@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from ottla.broker.config.node_config import NodeConfig
@@ -29,7 +30,7 @@ Result = TypeVar("Result")
 class ThreeNodes:
     """Combined nodes 1, 2 and 3."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, settings: Mapping[str, str] = MappingProxyType({})) -> None:
         self.nodes: dict[int, Node] = {}
         self._disk = OsDisk(durable=False)
         self._loop = asyncio.new_event_loop()
@@ -41,7 +42,7 @@ class ThreeNodes:
         voters = read_initial_controllers(entries, "CONTROLLER")
         self._configs = {}
         for number in NODES:
-            settings = {
+            own = {
                 "node.id": str(number),
                 "process.roles": "broker,controller",
                 "listeners": f"PLAINTEXT://127.0.0.1:{self.ports[number]},CONTROLLER://127.0.0.1:{controllers[number]}",
@@ -49,7 +50,7 @@ class ThreeNodes:
                 "controller.quorum.bootstrap.servers": ",".join(f"127.0.0.1:{port}" for port in controllers.values()),
                 "log.dirs": str(directory / f"node-{number}"),
             }
-            self._configs[number] = NodeConfig(settings, {})
+            self._configs[number] = NodeConfig(own, settings)
             format_directories(self._disk, self._configs[number], 0, cluster_id=CLUSTER_ID, voters=voters)
 
     @property
@@ -100,8 +101,8 @@ def _free_ports(count: int) -> list[int]:
 
 
 @contextmanager
-def three_nodes(directory: Path) -> Iterator[ThreeNodes]:
-    nodes = ThreeNodes(directory)
+def three_nodes(directory: Path, settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[ThreeNodes]:
+    nodes = ThreeNodes(directory, settings)
     nodes.start()
     try:
         yield nodes

@@ -97,7 +97,7 @@ def test_a_key_store_names_the_extra_that_it_needs(tmp_path: Path) -> None:
     ended = bare(f"topics list --command-config {config}")
 
     assert ended.returncode == 2
-    assert "pip install ottla[pkcs12]" in ended.stderr
+    assert "pip install ottla[security]" in ended.stderr
 
 
 def test_a_module_of_ours_that_is_not_there_is_a_bug() -> None:

@@ -270,6 +270,10 @@ def failed_logins() -> Told:
         yield second, LoginFailures(node=1, user="eve", address="10.0.0.9", failed=10 * second)
 
 
+def open_listener() -> Told:
+    yield 0, Configs(resource="broker", name="1", values={"listeners": "PLAINTEXT://:9092"})
+
+
 LEDGER: Final = TransactionPartition(topic="ledger", partition=0)
 STATUS: Final = "leader 1 epoch 8 high watermark 900"
 HELD_UP_LINE: Final = "AAAAAAAAAAAAAAAAAAAAAQ first till-1"
@@ -459,6 +463,7 @@ CASES: Final[dict[str, list[Case]]] = {
         ),
     ],
     "auth-failures": [Case(failed_logins, ())],
+    "open-listener": [Case(open_listener, ())],
     "observer-stale": [
         Case(during(0, 1, votes(1)), (("samples into the topic ottla.observations",),), more="--for 1s")
     ],

@@ -13,6 +13,7 @@ import pytest
 from ottla.client.errors import AuthenticationError, ConfigurationError
 from ottla.client.oauth import ClientCredentials, OAuthBearer, token_function
 from ottla.client.properties import settings_of
+from ottla.security.errors import LoginRefused
 
 
 class Endpoint:
@@ -61,7 +62,7 @@ def test_a_token_that_is_not_taken():
     exchange = OAuthBearer(lambda: "abc").exchange()
     next(exchange)
     assert exchange.send(b'{"status":"invalid_token"}') == b"\x01"
-    with pytest.raises(AuthenticationError, match=r"does not take the token: .*invalid_token"):
+    with pytest.raises(LoginRefused, match=r"does not take the token: .*invalid_token"):
         exchange.send(b"")
 
 

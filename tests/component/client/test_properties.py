@@ -86,5 +86,5 @@ def test_pkcs12_stores_are_opened(pkcs12: Path):
 def test_without_the_package_for_pkcs12_the_way_out_is_told(pkcs12: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.serialization", None)
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives", None)
-    with pytest.raises(ConfigurationError, match=r"pip install ottla\[pkcs12\].*openssl pkcs12 -in"):
+    with pytest.raises(ConfigurationError, match=r"pip install ottla\[security\].*openssl pkcs12 -in"):
         settings_of({"security.protocol": "SSL", "ssl.truststore.location": str(pkcs12)})

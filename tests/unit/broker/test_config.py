@@ -62,7 +62,6 @@ def test_a_later_place_counts_more_than_an_earlier_one():
         ({"listeners": "PLAINTEXT://:9092,PLAINTEXT://:9094,CONTROLLER://:1"}, "listener PLAINTEXT is given twice"),
         ({"listeners": "PLAINTEXT://:9092"}, "controller.listener.names has CONTROLLER, which listeners does not"),
         ({"listeners": "CONTROLLER://:9092"}, "listeners has none for clients"),
-        ({"listeners": "SSL://:9092,CONTROLLER://:1"}, "listener SSL uses SSL; ottla speaks PLAINTEXT only so far"),
         ({"listeners": "LAN://:9092,CONTROLLER://:1"}, "listener LAN has no security protocol"),
         ({"advertised.listeners": "LAN://here:9092"}, "listener LAN has no security protocol"),
         ({"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"}, "an address that nobody can connect to"),

@@ -16,6 +16,11 @@ def transaction(started: int, state: str = "Ongoing", name: str | None = "pay-1"
     return Transaction(id=name, state=state, producer=7, started=START_MS + started * 1000, partitions=HELD)
 
 
+def listening(listeners: str, **more: str) -> Configs:
+    protocols = {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INSIDE:PLAINTEXT,OUT:SSL,SASL_SSL:SASL_SSL"}
+    return Configs(resource="broker", name="1", values={"listeners": listeners, **protocols, **more})
+
+
 CASES = [
     Case(
         "hanging-transaction",
@@ -33,6 +38,14 @@ CASES = [
         hold=0,
         sentence="producer 7 has blocked readers of orders-2 at 4,133 since 2026-09-21 14:13:15 UTC",
         severity=Severity.WARNING,
+    ),
+    Case(
+        "open-listener",
+        always(listening("PLAINTEXT://:9092,INSIDE://127.0.0.1:9094")),
+        always(listening("SASL_SSL://:9093,INSIDE://127.0.0.1:9094")),
+        hold=0,
+        sentence="Node 1 lets everybody in at PLAINTEXT://:9092",
+        severity=Severity.NOTICE,
     ),
 ]
 

@@ -78,6 +78,14 @@ class ListenerConfig(NamedTuple):
     port: int
     security_protocol: int = 0
 
+    @property
+    def has_tls(self) -> bool:
+        return self.security_protocol in (_PROTOCOLS["SSL"], _PROTOCOLS["SASL_SSL"])
+
+    @property
+    def has_sasl(self) -> bool:
+        return self.security_protocol in (_PROTOCOLS["SASL_PLAINTEXT"], _PROTOCOLS["SASL_SSL"])
+
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.name}://{host}:{self.port}"
@@ -232,10 +240,6 @@ class NodeConfig:
     def listeners(self) -> tuple[ListenerConfig, ...]:
         found = tuple(self._listener("listeners", text) for text in self["listeners"])
         _check_names(found)
-        for listener in found:
-            if listener.security_protocol:
-                protocol = next(name for name, code in _PROTOCOLS.items() if code == listener.security_protocol)
-                raise ConfigError(f"listener {listener.name} uses {protocol}; ottla speaks PLAINTEXT only so far")
         return found
 
     @cached_property
@@ -259,6 +263,12 @@ class NodeConfig:
     def controller_listener(self) -> str:
         """The listener by which other controllers reach this one."""
         return str(self["controller.listener.names"][0])
+
+    @property
+    def controller_endpoint(self) -> ListenerConfig:
+        """How that listener is secured, also if this node has none."""
+        name = self.controller_listener
+        return ListenerConfig(name, "", 0, self._protocol(name))
 
     @property
     def client_listeners(self) -> tuple[ListenerConfig, ...]:

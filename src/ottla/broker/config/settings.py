@@ -82,6 +82,10 @@ class Settings:
         """The dynamic settings of all brokers."""
         return self._dynamic(CLUSTER_DEFAULT)
 
+    def as_texts(self) -> Mapping[str, str]:
+        """All that is set for this broker, the dynamic settings on top of the node's own."""
+        return {**self.config.static, **self.cluster_dynamic, **self.broker_dynamic}
+
     def as_given(self, name: str) -> Mapping[str, str]:
         """What was set for a broker, or without a name for all of them, with its placeholders."""
         return self._image.configs(BROKER, name)

@@ -53,7 +53,9 @@ class Loop(Protocol):
 
 
 class Connect(Protocol):
-    def __call__(self, address: Address, told: Callable[[PeerEvent], None], timeout_s: float) -> PeerConnection: ...
+    def __call__(
+        self, address: Address, security_protocol: int, told: Callable[[PeerEvent], None], timeout_s: float
+    ) -> PeerConnection: ...
 
 
 class _Outcome(Enum):
@@ -138,10 +140,10 @@ class BrokerWatch:
         if broker is None or not self._controller.has_session(suspect.broker_id, suspect.epoch):
             self._suspects.pop(suspect.broker_id, None)
             return
-        addresses = [Address(each.host, each.port) for each in broker.endpoints]
-        suspect.outcomes = dict.fromkeys(addresses)
-        for address in addresses:
-            connection = self._connect(address, partial(self._told, suspect, address), ANSWER_SECONDS)
+        protocols = {Address(each.host, each.port): each.security_protocol for each in broker.endpoints}
+        suspect.outcomes = dict.fromkeys(protocols)
+        for address, protocol in protocols.items():
+            connection = self._connect(address, protocol, partial(self._told, suspect, address), ANSWER_SECONDS)
             suspect.connections.append(connection)
             connection.send(ApiVersionsRequest("ottla", "1"), _API_VERSIONS, partial(self._answered, suspect, address))
         # What is never told, such as a connection that is not made in time, leaves the outcome open.

@@ -38,6 +38,7 @@ class Sender(NamedTuple):
 
     principal: str
     host: str
+    is_token_login: bool = False
 
 
 def pack(body: object, version: int, client: Request) -> EnvelopeRequest:
@@ -48,7 +49,9 @@ def pack(body: object, version: int, client: Request) -> EnvelopeRequest:
     kind, _, name = client.principal.partition(":")
     return EnvelopeRequest(
         request_data=frame[frames.SIZE_BYTES :],
-        request_principal=encode_framed(DefaultPrincipalData(kind, name), _PRINCIPAL_VERSION),
+        request_principal=encode_framed(
+            DefaultPrincipalData(kind, name, client.connection.is_token_login), _PRINCIPAL_VERSION
+        ),
         client_host_address=ip_address(client.connection.peer.host).packed,
     )
 
@@ -66,7 +69,7 @@ def read_sender(envelope: EnvelopeRequest) -> Sender:
     except ValueError:
         size = len(envelope.client_host_address)
         raise Reject(ErrorCode.INVALID_REQUEST, f"an address of {size} bytes; it has 4 or 16") from None
-    return Sender(f"{principal.type}:{principal.name}", host)
+    return Sender(f"{principal.type}:{principal.name}", host, principal.token_authenticated)
 
 
 def read_answer(data: bytes, body: object, version: int) -> Any:  # noqa: ANN401 - the response to any request

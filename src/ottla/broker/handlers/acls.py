@@ -1,8 +1,9 @@
-"""DescribeAcls (29), CreateAcls (30) and DeleteAcls (31): without an authorizer there are no ACLs.
+"""DescribeAcls (29), CreateAcls (30) and DeleteAcls (31).
 
-Versions 1 to 3, which differ in form only. The response, for each entry or filter, is SECURITY_DISABLED with Apache
-Kafka's own text. Like Apache Kafka, the broker closes the connection if a resource type, pattern type, operation or
-permission is 0; other invalid numbers get a response.
+Versions 1 to 3, which differ in form only. Without an authorizer there are no ACLs: the response, for each entry or
+filter, is SECURITY_DISABLED with Apache Kafka's own text. Like Apache Kafka, the broker closes the connection if a
+resource type, pattern type, operation or permission is 0; other invalid numbers get a response. The controller changes
+ACLs; each broker describes them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.network.authorization import check_cluster
 from ottla.broker.network.request import Close, CloseCause, Request
+from ottla.core.metadata.acls import described_acls
 from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.create_acls import CreateAclsResponse
@@ -18,7 +20,7 @@ from ottla.wire.types.delete_acls import DeleteAclsResponse
 from ottla.wire.types.describe_acls import DescribeAclsResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.network.authorization import Access
+    from ottla.broker.handlers.ports import AccessControl
 
 __all__ = ["handle", "refuse"]
 
@@ -27,13 +29,15 @@ _CREATE: Final = 30
 _UNKNOWN: Final = 0
 
 
-def handle(node: Access, request: Request) -> Any:  # noqa: ANN401 - the answer of one of three APIs
+def handle(node: AccessControl, request: Request) -> Any:  # noqa: ANN401 - the answer of one of three APIs
     for codes in _codes(request):
         if _UNKNOWN in codes:
             reason = "the request has UNKNOWN where a resource, a pattern, an operation or a permission must be"
             raise Close(reason, CloseCause.MALFORMED_REQUEST)
     is_description = request.api_key == _DESCRIBE
     check_cluster(node, request, Operation.DESCRIBE if is_description else Operation.ALTER)
+    if node.has_acls:
+        return described_acls(node.image.acls.values(), request.body) if is_description else node.submit(request)
     message = "No Authorizer is configured on the broker" if is_description else "No Authorizer is configured."
     return refuse(request, ErrorCode.SECURITY_DISABLED, message)
 

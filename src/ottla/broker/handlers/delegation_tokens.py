@@ -1,20 +1,21 @@
 """CreateDelegationToken (38), Renew- (39), Expire- (40) and DescribeDelegationToken (41).
 
-A client that is not authenticated is refused, and so far every client of this node is one: these APIs are for clients
-of other brokers, which pass them on. The controller answers the first three. Tokens cannot be described yet, nor used
-to log in. Create and Describe have versions 1 to 3, of which 3 names owner and requester; the others have 1 and 2. Like
-Apache Kafka, a controller's listener advertises Describe and fails with UNKNOWN_SERVER_ERROR.
+A client that is not authenticated is refused, and so is one that has itself logged in with a token. The controller
+answers the first three. Create and Describe have versions 1 to 3, of which 3 names owner and requester; the others have
+1 and 2. Like Apache Kafka, a controller's listener advertises Describe and fails with UNKNOWN_SERVER_ERROR.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.network.request import Answer, Request
 from ottla.core.metadata.context import ANONYMOUS
+from ottla.core.metadata.delegation_tokens import described_tokens
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.create_delegation_token import CreateDelegationTokenResponse
-from ottla.wire.types.describe_delegation_token import DescribeDelegationTokenResponse
+from ottla.wire.types.describe_delegation_token import DescribeDelegationTokenRequest, DescribeDelegationTokenResponse
 from ottla.wire.types.expire_delegation_token import ExpireDelegationTokenResponse
 from ottla.wire.types.renew_delegation_token import RenewDelegationTokenResponse
 
@@ -33,11 +34,19 @@ _NO_TIME: Final = -1
 def handle(node: DelegationTokens, request: Request) -> Answer:
     if request.api_key == _DESCRIBE and request.connection.peer.listener in node.controller_listeners:
         return refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR, None)
-    if request.principal == ANONYMOUS:
+    if request.principal == ANONYMOUS or request.connection.is_token_login:
         return refuse(request, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, None)
-    if request.api_key == _DESCRIBE:
-        return refuse(request, ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, None)
-    return node.submit(request)
+    return _describe(node, request) if request.api_key == _DESCRIBE else node.submit(request)
+
+
+def _describe(node: DelegationTokens, request: Request) -> DescribeDelegationTokenResponse:
+    if not node.token_secrets.is_enabled:
+        return DescribeDelegationTokenResponse(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
+    asked: DescribeDelegationTokenRequest = request.body
+    owners = None if asked.owners is None else {f"{each.principal_type}:{each.principal_name}" for each in asked.owners}
+    authorize = partial(node.authorize, request)
+    found = described_tokens(node.image.tokens, node.token_secrets, owners, request.principal, authorize)
+    return DescribeDelegationTokenResponse(tokens=tuple(found))
 
 
 def refuse(request: Request, code: int, message: str | None) -> Any:  # noqa: ANN401

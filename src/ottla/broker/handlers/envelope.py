@@ -32,10 +32,12 @@ class ForwardedConnection:
 
     offered_apis = FORWARDABLE
     client_software = None
+    sasl = None
 
     def __init__(self, broker: ClientConnection, sender: Sender) -> None:
         self.peer = Peer(sender.host, 0, broker.peer.listener)
         self.principal = sender.principal
+        self.is_token_login = sender.is_token_login
         self.client_id = ""
 
     def mute(self, pause_ms: int) -> None:

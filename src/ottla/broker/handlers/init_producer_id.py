@@ -75,4 +75,4 @@ def _may_produce(node: Transactions, request: Request) -> bool:
     """Whether the principal may produce idempotently, or write to any topic at all."""
     if node.authorize(request, Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME):
         return True
-    return any(node.authorize(request, Operation.WRITE, ResourceType.TOPIC, name) for name in node.image.topics_by_name)
+    return node.authorize_any(request, Operation.WRITE, ResourceType.TOPIC)

@@ -28,9 +28,12 @@ if TYPE_CHECKING:
     from ottla.broker.share import ShareNode
     from ottla.broker.telemetry.clients.telemetry import Telemetry
     from ottla.broker.telemetry.loggers import Loggers
+    from ottla.core.metadata.delegation_tokens import TokenSecrets
     from ottla.core.metadata.image import MetadataImage
+    from ottla.wire.access import Operation, ResourceType
 
 __all__ = [
+    "AccessControl",
     "ClientTelemetry",
     "Cluster",
     "Configs",
@@ -54,10 +57,21 @@ class Controller(Protocol):
         """Pass a request, or `body` instead, to the controller; its reply comes when the change is committed."""
 
 
-class DelegationTokens(Controller, Protocol):
+class AccessControl(Access, Controller, Protocol):
+    """APIs about access control lists."""
+
+    image: MetadataImage
+
+    @property
+    def has_acls(self) -> bool: ...
+
+
+class DelegationTokens(Access, Controller, Protocol):
     """APIs about delegation tokens."""
 
     controller_listeners: frozenset[str]
+    image: MetadataImage
+    token_secrets: TokenSecrets
 
 
 class Quorum(Access, Controller, Protocol):
@@ -100,6 +114,9 @@ class Groups(Access, Protocol):
 
 class Transactions(Access, Protocol):
     """APIs of transactional producers."""
+
+    def authorize_any(self, request: Request, operation: Operation, resource_type: ResourceType) -> bool:
+        """Whether there is any resource of a type to which the request's principal may do something."""
 
     image: MetadataImage
     settings: Settings

@@ -7,6 +7,9 @@ a bound, the socket is no longer read, so that TCP slows the peer down. The same
 `OUTGOING_MAX_BYTES` of answers are unsent, and while the connection is muted because its client is over a quota
 (`ottla.broker.network.quotas`).
 
+On a listener with TLS the socket is a `TlsSocket`. With SASL, `SaslLogin` decides what is handled before the client has
+logged in; whoever fails to is answered after a while and closed, and nothing more is read from him.
+
 The connection owns its socket and talks to the loop only through `watch`, so tests can run it without one.
 """
 
@@ -14,16 +17,26 @@ from __future__ import annotations
 
 import logging
 import socket
+import ssl
 from collections import deque
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Any, Final, NamedTuple, Protocol
 
 from ottla.broker.network.closed_connections import ClosedConnections
 from ottla.broker.network.dispatch import Api, Dispatch
+from ottla.broker.network.handshake_turns import HandshakeTurns
+from ottla.broker.network.listener_security import PLAINTEXT, ListenerSecurity
+from ottla.broker.network.login_failures import LoginFailures
 from ottla.broker.network.memory_pool import MemoryPool
 from ottla.broker.network.request import AfterWrite, Answer, Close, CloseCause, DelayedResponse, Peer, Request
+from ottla.broker.network.sasl import SaslLogin, SaslState
 from ottla.broker.network.send_queue import Part, SendQueue
+from ottla.security.errors import LoginRefused
+from ottla.security.sasl_server import ANONYMOUS, Login
+from ottla.security.tls_socket import TlsSocket
 from ottla.wire import WireError, frames
+from ottla.wire.errors import ErrorCode
 from ottla.wire.frames import SIZE_BYTES
 
 __all__ = ["Connection", "ConnectionLimits", "Loop", "Peer"]
@@ -35,6 +48,7 @@ _received: Final = memoryview(bytearray(RECEIVE_BYTES))
 """Where all connections receive, one after the other: memory of this size taken anew for each read would cost more."""
 OUTGOING_MAX_BYTES: Final = 4 * 1024 * 1024
 """Unsent answers beyond which no further request is worked on."""
+_USER_CHARS_MAX: Final = 80
 QUEUED_FRAMES_MAX: Final = 256
 QUEUED_BYTES_MAX: Final = 4 * 1024 * 1024
 """Frames behind a parked request beyond which the socket is not read."""
@@ -62,6 +76,8 @@ class Owner(Protocol):
     """What a connection needs of its node: the clock, the end of a turn, and a call when it is closed."""
 
     closed_connections: ClosedConnections
+    login_failures: LoginFailures
+    handshake_turns: HandshakeTurns
 
     def monotonic_ms(self) -> int: ...
     def write_staged(self) -> None: ...
@@ -84,6 +100,8 @@ class Connection:
     __slots__ = (
         "_charged_bytes",
         "_dispatch",
+        "_frame_max_bytes",
+        "_has_failed_login",
         "_is_closing",
         "_is_flush_queued",
         "_is_reading",
@@ -96,16 +114,21 @@ class Connection:
         "_partial",
         "_queue",
         "_queued_bytes",
+        "_security",
         "_send_queue",
         "_slots",
         "_sock",
+        "_tls",
         "_unmuting",
         "client_id",
         "client_software",
+        "is_token_login",
         "last_active_ms",
         "offered_apis",
+        "opened_ms",
         "peer",
         "principal",
+        "sasl",
     )
 
     def __init__(
@@ -118,9 +141,12 @@ class Connection:
         *,
         offered_apis: Collection[int],
         limits: ConnectionLimits = ConnectionLimits(),  # noqa: B008  # a constant
+        security: ListenerSecurity = PLAINTEXT,
     ) -> None:
         self._loop = loop
-        self._sock = sock
+        self._security = security
+        self._tls = None if security.tls is None else TlsSocket(sock, security.tls)
+        self._sock: socket.socket | TlsSocket = sock if self._tls is None else self._tls
         self._owner = owner
         self._dispatch = dispatch
         self._limits = limits
@@ -134,17 +160,24 @@ class Connection:
         self._is_closing = False
         self._is_flush_queued = False
         self._is_starved = False
+        self._has_failed_login = False
         self._charged_bytes = 0
         self._unmuting: Any = None
         """The timer that ends a mute; None while there is none."""
         self._muted_until_ms = 0
         self.peer = peer
         self.offered_apis = offered_apis
-        self.principal = "User:ANONYMOUS"
+        self.principal = ANONYMOUS
+        self.is_token_login = False
+        """Whether a delegation token was logged in with."""
+        self.sasl = SaslLogin(security, self) if security.mechanisms else None
+        self._frame_max_bytes = limits.frame_max_bytes
+        if self.sasl is not None:
+            self._frame_max_bytes = min(security.max_receive_bytes, limits.frame_max_bytes)
         self.client_id = ""
         """The client id of the last request."""
         self.client_software: tuple[str, str] | None = None
-        self.last_active_ms = owner.monotonic_ms()
+        self.last_active_ms = self.opened_ms = owner.monotonic_ms()
         self._watch_reading(True)
 
     def __repr__(self) -> str:
@@ -157,7 +190,18 @@ class Connection:
     @property
     def is_idle(self) -> bool:
         """Whether no response is owed to the peer."""
-        return not self._slots and not self._queue and not self._send_queue
+        return not self._slots and not self._queue and not self._has_unsent
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is over with the TLS handshake and the login."""
+        if self._tls is not None and not self._tls.is_ready:
+            return False
+        return self.sasl is None or self.sasl.state is SaslState.LOGGED_IN
+
+    @property
+    def _has_unsent(self) -> bool:
+        return bool(self._send_queue) or (self._tls is not None and self._tls.has_unsent)
 
     @property
     def is_muted(self) -> bool:
@@ -174,9 +218,32 @@ class Connection:
 
     def readable(self) -> None:
         """The socket is readable."""
+        if self._tls is None or self._tls.is_ready:
+            self._read()
+        else:
+            self._owner.handshake_turns.run(self._shake_hands)
+
+    def _shake_hands(self) -> None:
+        """Go on with the TLS handshake."""
+        assert self._tls is not None
+        self._read()
+        if self._tls.is_ready and not self.is_closed and not self._security.mechanisms:
+            try:
+                self.principal = self._security.principal_of(self._tls.peer_certificate)
+            except (LoginRefused, ValueError) as error:
+                self._count_failed_login()
+                self.close(Close(f"its certificate: {error}", CloseCause.FAILED_LOGIN))
+
+    def _read(self) -> None:
         try:
             size = self._sock.recv_into(_received)
         except (BlockingIOError, InterruptedError):
+            if self._tls is not None:
+                self._watch_writing(self._has_unsent)
+            return
+        except ssl.SSLError as error:
+            self._count_failed_login()
+            self.close(Close(f"TLS: {(error.reason or str(error)).replace('_', ' ').lower()}", CloseCause.TLS))
             return
         except OSError as error:
             self.close(f"reading failed: {error}")
@@ -196,7 +263,7 @@ class Connection:
         """Cut bytes into frames; an incomplete one is kept for the next read."""
         if self._partial:
             data = self._complete(data)
-        whole, used = frames.split(data, max_bytes=self._limits.frame_max_bytes)
+        whole, used = frames.split(data, max_bytes=self._frame_max_bytes)
         if used < len(data):
             self._partial += data[used:]
         for frame in whole:
@@ -237,7 +304,7 @@ class Connection:
             data = data[missing:]
             if len(self._partial) < SIZE_BYTES:
                 return data
-            frames.split(bytes(self._partial), max_bytes=self._limits.frame_max_bytes)  # refuses a size that cannot be
+            frames.split(bytes(self._partial), max_bytes=self._frame_max_bytes)  # refuses a size that cannot be
         wanted = SIZE_BYTES + int.from_bytes(self._partial[:SIZE_BYTES], "big")
         missing = wanted - len(self._partial)
         self._partial += data[:missing]
@@ -266,17 +333,22 @@ class Connection:
                     break  # else the write has brought the answer that the next request had to wait for
         except Close as reason:
             self._owner.write_staged()
+            self._send_answered()
             self.close(reason)
             return
         self.flush()
 
+    def _send_answered(self) -> None:
+        """Send the answers to requests that came before one that ends the connection, as far as the peer takes them."""
+        with suppress(OSError, Close):
+            self._send_queue.send(self._sock)
+
     def _call_handlers(self, unwritten: list[tuple[Api, Request, Answer]]) -> None:
         """Take requests from the queue until one must wait; `unwritten` gets those whose answers rest on a write."""
         while self._queue and self._can_work():
-            frame = self._queue.popleft()
-            self._queued_bytes -= len(frame)
-            if len(frame) == self._charged_bytes:
-                self._discharge()
+            frame = self._next_frame()
+            if self.sasl is not None and self._log_in(self.sasl, frame):
+                continue
             meter = self._dispatch.meter
             started_ns = 0 if meter is None else meter.now_ns()
             request, api = self._dispatch.read(self, frame, self._owner.monotonic_ms())
@@ -301,6 +373,13 @@ class Connection:
             if meter is not None:
                 break  # nor before it is known whether a pause must follow
 
+    def _next_frame(self) -> bytes:
+        frame = self._queue.popleft()
+        self._queued_bytes -= len(frame)
+        if len(frame) == self._charged_bytes:
+            self._discharge()
+        return frame
+
     def _write(self, unwritten: list[tuple[Api, Request, Answer]]) -> None:
         """Write what was staged, and finish the requests that wait for it."""
         self._owner.write_staged()
@@ -309,7 +388,7 @@ class Connection:
         unwritten.clear()
 
     def _can_work(self) -> bool:
-        if self._slots or self._is_closing or self._unmuting is not None:
+        if self._slots or self._is_closing or self._has_failed_login or self._unmuting is not None:
             return False
         return self._send_queue.size_bytes <= OUTGOING_MAX_BYTES
 
@@ -371,8 +450,10 @@ class Connection:
         """Send as much as the socket takes, then watch for what is needed next."""
         if self.is_closed:
             return
-        if self._send_queue:
+        if self._has_unsent:
             try:
+                if self._tls is not None:
+                    self._tls.flush()
                 self._send_queue.send(self._sock)
             except Close as reason:
                 self.close(reason)
@@ -380,10 +461,12 @@ class Connection:
             except OSError as error:
                 self.close(f"sending failed: {error}")
                 return
-        self._watch_writing(bool(self._send_queue))
+        has_unsent = self._has_unsent
+        self._watch_writing(has_unsent)
         has_room = self._queued_bytes <= QUEUED_BYTES_MAX and len(self._queue) <= QUEUED_FRAMES_MAX
-        self._watch_reading(has_room and not self._is_starved and self._unmuting is None)
-        if self._is_closing and not self._send_queue and not self._slots:
+        is_kept = self._is_starved or self._has_failed_login or self._unmuting is not None
+        self._watch_reading(has_room and not is_kept)
+        if self._is_closing and not has_unsent and not self._slots:
             self.close("drained")
 
     def writable(self) -> None:
@@ -408,6 +491,59 @@ class Connection:
                 self._loop.add_writer(self._sock.fileno(), self.writable)
             else:
                 self._loop.remove_writer(self._sock.fileno())
+
+    # --- login --------------------------------------------------------------------------------------------------------
+
+    def monotonic_ms(self) -> int:
+        return self._owner.monotonic_ms()
+
+    def logged_in(self, login: Login) -> None:
+        """Somebody has logged in, or renewed the session."""
+        self.principal = f"User:{login.user}"
+        self.is_token_login = login.is_token
+        self._frame_max_bytes = self._limits.frame_max_bytes
+
+    def login_failed(
+        self, refused: LoginRefused, mechanism: str, later: DelayedResponse | None = None, answer: object = None
+    ) -> None:
+        """Answer a failed login after a while, and close the connection. Nothing more is read."""
+        self._count_failed_login()
+        self._has_failed_login = True
+        user = "" if refused.user is None else f" of {refused.user[:_USER_CHARS_MAX]!r}"
+        reason = Close(
+            f"a login{user} with {mechanism[:_USER_CHARS_MAX]} failed: {refused.reason}", CloseCause.FAILED_LOGIN
+        )
+
+        def end() -> None:
+            if self.is_closed:
+                return
+            self._owner.closed_connections.add(self.peer, self.client_id, reason)
+            if later is not None:
+                later.complete(answer)
+            self.drain()
+
+        self._loop.call_later(self._security.failure_delay_ms / 1000, end)
+
+    def _count_failed_login(self) -> None:
+        self._owner.login_failures.add(self.peer.host, self._owner.monotonic_ms())
+
+    def _log_in(self, sasl: SaslLogin, frame: bytes) -> bool:
+        """Take one frame of a login, of which nothing is measured or staged; False if the login is over."""
+        if sasl.state is SaslState.LOGGED_IN:
+            sasl.check_session(frame)
+            return False
+        if sasl.state is SaslState.SHAKEN_BARE:  # an old client, without Kafka's headers, and answered so
+            token = sasl.bare_token(frame)
+            if token is not None:
+                self._send_queue.add([len(token).to_bytes(SIZE_BYTES, "big") + token])
+            return True
+        request, api = self._dispatch.read(self, frame, self._owner.monotonic_ms())
+        if sasl.takes(request):
+            self._settle(api, request, self._dispatch.call(api, request))
+        else:  # it must not come in the middle of a login: the connection ends
+            self._has_failed_login = self._is_closing = True
+            self._settle(api, request, api.refuse(request, ErrorCode.ILLEGAL_SASL_STATE, None))
+        return True
 
     # --- quotas -------------------------------------------------------------------------------------------------------
 
@@ -449,6 +585,8 @@ class Connection:
         """Close a connection that has been idle for too long."""
         if self._send_queue:
             self.close(Close("it does not take its answers", CloseCause.UNREAD_ANSWERS))
+        elif not self.is_known:
+            self.close(Close("it did not log in in time", CloseCause.LOGIN_NEEDED))
         elif self._partial:
             self.close(Close("its request was not whole in time", CloseCause.UNFINISHED_REQUEST))
         else:

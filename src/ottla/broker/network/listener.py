@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from ottla.broker.network.connection import Connection, ConnectionLimits, Loop, Owner, Peer
 from ottla.broker.network.dispatch import Dispatch
+from ottla.broker.network.listener_security import PLAINTEXT, ListenerSecurity
 from ottla.broker.network.quotas.quotas import ConnectionRates
 from ottla.broker.network.request import Close, CloseCause
 from ottla.core.metadata.config_values import host_limits
@@ -42,11 +43,32 @@ class ConnectionCount:
         return self.count >= self.limit
 
 
+LOGIN_MAX_MS: Final = 30_000
+"""How long a TLS handshake and a login may take together."""
 HELD_MAX: Final = 1000
 """Connections beyond their address's rate that are held before they are closed; more are closed at once."""
 
 
+class _Creations:
+    """How many connections were accepted in the running second."""
+
+    def __init__(self) -> None:
+        self._second = 0
+        self._count = 0
+
+    def add(self) -> None:
+        self._count += 1
+
+    def is_over(self, rate: int, now_ms: int) -> bool:
+        """Whether no more may be accepted now."""
+        if now_ms // 1000 != self._second:
+            self._second, self._count = now_ms // 1000, 0
+        return self._count >= rate
+
+
 class ListenerLimits(NamedTuple):
+    creation_rate: int = 2**31 - 1
+    """Connections that are accepted in a second."""
     connections_max: int = 2**31 - 1
     connections_per_ip_max: int = 2**31 - 1
     overrides: Mapping[str, int] = MappingProxyType({})
@@ -96,8 +118,11 @@ class Listener:
         offered_apis: Collection[int],
         limits: ListenerLimits = ListenerLimits(),  # noqa: B008  # a constant
         connection_count: ConnectionCount | None = None,
+        security: ListenerSecurity = PLAINTEXT,
     ) -> None:
         self.name = name
+        self.security = security
+        """How new connections are secured."""
         self.connections: dict[Connection, None] = {}
         self._loop = loop
         self._sock = sock
@@ -109,6 +134,7 @@ class Listener:
         self._by_host: Counter[str] = Counter()
         self._is_accepting = False
         self._held: dict[socket.socket, None] = {}
+        self._creations = _Creations()
         self.connection_rates: ConnectionRates | None = None
         """How fast addresses may open connections, while any has a limit."""
 
@@ -136,6 +162,9 @@ class Listener:
 
     def _accept(self) -> None:
         for _ in range(ACCEPTS_PER_TURN):
+            if self._creations.is_over(self._limits.creation_rate, self._owner.monotonic_ms()):
+                self._rest()
+                return
             if len(self.connections) >= self._limits.connections_max:
                 self._watch(False)  # until one of them goes
                 return
@@ -151,6 +180,7 @@ class Listener:
                 log.warning("listener %s could not accept: %s", self.name, error)
                 self._rest()
                 return
+            self._creations.add()
             self._admit(sock, Peer(address[0], address[1], self.name))
 
     def _rest(self) -> None:
@@ -186,6 +216,10 @@ class Listener:
     def _admit(self, sock: socket.socket, peer: Peer) -> None:
         if self._is_too_fast(sock, peer):
             return
+        if self._owner.login_failures.is_shut_out(peer.host, self._owner.monotonic_ms()):
+            self._refuse(peer, "too many logins from its address have failed", CloseCause.SHUT_OUT)
+            sock.close()
+            return
         if self._by_host[peer.host] >= self._limits.overrides.get(peer.host, self._limits.connections_per_ip_max):
             self._refuse(peer, "too many connections from its address", CloseCause.CONNECTIONS_PER_IP)
             sock.close()
@@ -203,6 +237,7 @@ class Listener:
             self._dispatch,
             offered_apis=self._offered_apis,
             limits=self._limits.connection,
+            security=self.security,
         )
         self.connections[connection] = None
 
@@ -220,7 +255,9 @@ class Listener:
     def close_idle(self, now_ms: int) -> None:
         """Close those that have said nothing for too long and wait for nothing, or do not take what they asked for."""
         for connection in list(self.connections):
-            if not connection.is_waiting and now_ms - connection.last_active_ms > self._limits.idle_max_ms:
+            is_late = not connection.is_known and now_ms - connection.opened_ms > LOGIN_MAX_MS
+            is_idle = not connection.is_waiting and now_ms - connection.last_active_ms > self._limits.idle_max_ms
+            if is_late or is_idle:
                 connection.close_idle()
 
     def stop_accepting(self) -> None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from ottla.broker.network.quotas.charges import Charge
+    from ottla.broker.network.sasl import SaslLogin
 
 __all__ = ["AfterWrite", "Answer", "ClientConnection", "Close", "CloseCause", "DelayedResponse", "Peer", "Request"]
 
@@ -38,6 +39,14 @@ class CloseCause(StrEnum):
     IDLE = "idle"
     CONNECTIONS_PER_IP = "connections-per-ip"
     CONNECTION_RATE = "connection-rate"
+    TLS = "tls"
+    """Its TLS handshake failed, or what it sent was no TLS."""
+    LOGIN_NEEDED = "login-needed"
+    """It has sent something else, or nothing, instead of logging in."""
+    FAILED_LOGIN = "failed-login"
+    SHUT_OUT = "shut-out"
+    """Too many logins from its address have failed."""
+    SESSION_EXPIRED = "session-expired"
 
 
 class Close(Exception):
@@ -64,6 +73,10 @@ class ClientConnection(Protocol):
     client_id: str
     """The client id of the last request."""
     offered_apis: Collection[int]
+    sasl: SaslLogin | None
+    """The state of its login, on a listener with SASL."""
+    is_token_login: bool
+    """Whether a delegation token was logged in with."""
     client_software: tuple[str, str] | None
     """Name and version, as ApiVersions told them."""
 

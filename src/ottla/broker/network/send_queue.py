@@ -10,7 +10,7 @@ import os
 import socket
 from collections import deque
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from ottla.broker.network.request import Close, CloseCause
 from ottla.log.files import LogFile
@@ -65,6 +65,12 @@ class FileSpan:
 Part = bytes | bytearray | memoryview | FileSpan
 
 
+class Sending(Protocol):
+    """A socket, or what encrypts and sends as one. Only a real socket is sent whole files."""
+
+    def send(self, data: bytes | bytearray | memoryview, flags: int = 0, /) -> int: ...
+
+
 class SendQueue:
     """The parts of responses, in order, and the sum of their lengths."""
 
@@ -86,7 +92,7 @@ class SendQueue:
             elif isinstance(part, FileSpan):
                 part.release()
 
-    def send(self, sock: socket.socket) -> None:
+    def send(self, sock: Sending) -> None:
         """Send until all is gone or the socket takes no more; raises OSError when the peer is gone, Close when a
         file has not what it should."""
         # A simulated node has sockets and files in memory.
@@ -95,6 +101,7 @@ class SendQueue:
             first = self._parts[0]
             try:
                 if isinstance(first, FileSpan) and first.length >= sendfile_min_bytes:
+                    assert isinstance(sock, socket.socket)
                     sent = self._send_span(sock, first)
                 else:
                     sent = self._send_joined(sock, sendfile_min_bytes)
@@ -111,7 +118,7 @@ class SendQueue:
             self._parts.popleft()
         return sent
 
-    def _send_joined(self, sock: socket.socket, sendfile_min_bytes: int) -> int:
+    def _send_joined(self, sock: Sending, sendfile_min_bytes: int) -> int:
         """Send bytes and short spans together; what the socket did not take stays first."""
         data = self._take_joined(sendfile_min_bytes)
         try:

@@ -15,6 +15,7 @@ A response is received into memory of its own size, so that records are not copi
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import socket
 from collections import deque
@@ -23,6 +24,7 @@ from enum import Enum
 from typing import Any, Final, NamedTuple, Protocol
 
 from ottla.broker.loop.randomness import Randomness
+from ottla.security.tls_socket import TlsSocket
 from ottla.wire import WireError, frames
 from ottla.wire.errors import ErrorCode
 from ottla.wire.index import MESSAGES
@@ -30,12 +32,17 @@ from ottla.wire.types.api_versions import ApiVersionsRequest
 
 __all__ = ["Address", "Dial", "Login", "NotServed", "PeerConnection", "PeerError", "PeerEvent", "dial", "no_login"]
 
+log = logging.getLogger(__name__)
+
 IN_FLIGHT_MAX: Final = 5
 QUEUED_MAX: Final = 1000
 """Requests that wait for a connection or for their turn; more are refused."""
 BACKOFF_SECONDS: Final = 0.05
 BACKOFF_MAX_SECONDS: Final = 1.0
 _JITTER: Final = 0.2
+_SESSION_SHARE: Final = 0.85
+"""Which part of a session is used; Kafka's clients log in anew after 85 to 95 %."""
+_RENEW_AGAIN_SECONDS: Final = 0.005
 _API_VERSIONS: Final = 18
 _API_VERSIONS_VERSION: Final = 3
 
@@ -72,20 +79,22 @@ class Loop(Protocol):
     def remove_writer(self, fd: int) -> bool: ...
 
 
-Dial = Callable[[Address], socket.socket]
-"""Begins to connect without waiting. TLS comes in here: what it gives is read and written as a socket is."""
-Login = Callable[[], Generator[tuple[object, tuple[int, int]], Any, None]]
-"""Logs in to a new connection: yields each request with the versions it may have, is sent the response, and raises
-PeerError if it is refused. SASL comes in here."""
+Dial = Callable[[Address], Any]
+"""Begins to connect without waiting; gives a socket or a TlsSocket."""
+Conversation = Generator[tuple[object, tuple[int, int]], Any, int]
+Login = Callable[[], Conversation]
+"""Logs in to a new connection: yields each request with the versions it may have, is sent the response, and returns for
+how many milliseconds the session lasts, 0 for ever. Raises PeerError if it is refused. SASL comes in here."""
 Done = Callable[[Any], None]
 """Takes the response, or a PeerError."""
 Fit = Callable[[Any, int], Any]
 """Makes of a request what it is in a version."""
 
 
-def no_login() -> Generator[tuple[object, tuple[int, int]], Any, None]:
+def no_login() -> Conversation:
     """The other end knows this node by its address or its certificate, or asks nobody."""
     yield from ()
+    return 0
 
 
 def dial(address: Address) -> socket.socket:
@@ -140,7 +149,7 @@ class PeerConnection:
         self._dial = dial
         self._login = login
         self._timeout_s = timeout_s
-        self._sock: socket.socket | None = None
+        self._sock: socket.socket | TlsSocket | None = None
         self._served: dict[int, tuple[int, int]] | None = None
         """The versions that the other end serves, once it has said so."""
         self._is_ready = False
@@ -155,6 +164,8 @@ class PeerConnection:
         self._retry: Any = None
         self._opening: Any = None
         """Ends a connection that is not ready in time."""
+        self._renewing: Any = None
+        """Logs in anew before a session ends."""
         self._is_closed = False
 
     @property
@@ -249,21 +260,33 @@ class PeerConnection:
         self._served = {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
         self._log_in(self._login(), None)
 
-    def _log_in(self, login: Generator[tuple[object, tuple[int, int]], Any, None], response: Any) -> None:  # noqa: ANN401
+    def _log_in(self, login: Conversation, response: Any) -> None:  # noqa: ANN401
         """Go on with a login after a response."""
         if isinstance(response, PeerError):
             return
         try:
             request, versions = login.send(response)
-        except StopIteration:
+        except StopIteration as end:
             self._opening.cancel()
             self._failures = 0
             self._is_ready = True
+            if end.value:
+                self._renewing = self._loop.call_later(end.value / 1000 * _SESSION_SHARE, self._renew)
             self._send_queued()
         except PeerError as error:
+            log.warning("no login at %s: %s", self._name, error, extra={"cause": self._name})
             self._end(str(error))
         else:
             self._put_first(request, versions, lambda answer: self._log_in(login, answer))
+
+    def _renew(self) -> None:
+        """Log in anew, when all that was sent is answered; the session ends soon."""
+        self._is_ready = False
+        if self._in_flight:
+            self._renewing = self._loop.call_later(_RENEW_AGAIN_SECONDS, self._renew)
+        else:
+            self._opening = self._loop.call_later(self._timeout_s, self._silent)
+            self._log_in(self._login(), None)
 
     # --- sending ------------------------------------------------------------------------------------------------------
 
@@ -306,17 +329,29 @@ class PeerConnection:
             while self._unsent:
                 sent = sock.send(self._unsent)
                 del self._unsent[:sent]
+            if isinstance(sock, TlsSocket):
+                sock.flush()
         except (BlockingIOError, InterruptedError):
-            self._loop.add_writer(sock.fileno(), self._flush)
-            return
+            pass
         except OSError as error:
             self._lost(f"sending failed: {error}")
             return
-        self._loop.remove_writer(sock.fileno())
+        if self._unsent or (isinstance(sock, TlsSocket) and sock.has_unsent):
+            self._loop.add_writer(sock.fileno(), self._flush)
+        else:
+            self._loop.remove_writer(sock.fileno())
 
     # --- receiving ----------------------------------------------------------------------------------------------------
 
     def _readable(self) -> None:
+        sock = self._sock
+        self._read()
+        while isinstance(sock, TlsSocket) and sock is self._sock and sock.has_more:
+            self._read()
+        if isinstance(sock, TlsSocket) and sock is self._sock and sock.has_unsent:
+            self._flush()
+
+    def _read(self) -> None:
         """Read of the next response what has come, in one turn: a late deadline must find it."""
         assert self._sock is not None
         count = -1
@@ -389,8 +424,9 @@ class PeerConnection:
     def _end(self, reason: str) -> None:
         """Drop the connection; all that waits for it fails, and the next one is tried after a pause."""
         sock, self._sock = self._sock, None
-        if self._opening is not None:
-            self._opening.cancel()
+        for timer in (self._opening, self._renewing):
+            if timer is not None:
+                timer.cancel()
         if sock is not None:
             self._loop.remove_reader(sock.fileno())
             self._loop.remove_writer(sock.fileno())

@@ -3,8 +3,8 @@
     /inspect/v1/share/{group}    the records of a share group that are in flight on this node
     /inspect/v1/client-metrics   the clients that push their metrics, what they are asked for and what they have sent
 
-It is off unless `ottla.inspect.listeners` names an address, which must be a loopback address: whoever can
-connect may read.
+It is off unless `ottla.inspect.listeners` names an address. That must be a loopback address, since whoever can connect
+may read, unless `ottla.web.security.listener.name` names a listener with TLS and users.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["SETTING", "InspectPorts", "inspect_address", "inspect_page"]
 
 SETTING: Final = "ottla.inspect.listeners"
-_ADDRESS: Final = re.compile(r"http://(\[[0-9A-Fa-f:]+\]|[^:/\[\]]+):(\d{1,5})/?")
+_ADDRESS: Final = re.compile(r"https?://(\[[0-9A-Fa-f:]+\]|[^:/\[\]]+):(\d{1,5})/?")
 _SHARE: Final = re.compile(r"/inspect/v1/share/([^/]+)")
 _CLIENT_METRICS: Final = "/inspect/v1/client-metrics"
 _PORT_MAX: Final = 65_535
@@ -47,14 +47,18 @@ class InspectPorts(Protocol):
     def telemetry(self) -> Telemetry: ...
 
 
-def inspect_address(text: str) -> tuple[str, int]:
+def inspect_address(text: str, *, is_secured: bool = False) -> tuple[str, int]:
     """Host and port, from the setting. Raises ConfigError."""
     matched = _ADDRESS.fullmatch(text)
-    if matched is None or int(matched[2]) > _PORT_MAX:
+    is_wrong = text.startswith("https:") and not is_secured
+    if matched is None or is_wrong or int(matched[2]) > _PORT_MAX:
         raise ConfigError(f"{SETTING}: {text!r} is no address such as http://127.0.0.1:9093")
     host = matched[1].strip("[]")
-    if not is_loopback(host):
-        raise ConfigError(f"{SETTING}: {host} is not an address of this machine alone, such as 127.0.0.1")
+    if not is_secured and not is_loopback(host):
+        raise ConfigError(
+            f"{SETTING}: {host} is not an address of this machine alone, such as 127.0.0.1; "
+            f"for others set ottla.web.security.listener.name to a SASL_SSL listener"
+        )
     return host, int(matched[2])
 
 

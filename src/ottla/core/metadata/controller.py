@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from ottla.core.metadata import (
+    acls,
     bootstrap,
     brokers,
     client_quotas,
@@ -54,9 +55,11 @@ from ottla.wire.types.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from ottla.wire.types.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from ottla.wire.types.controller_registration import ControllerRegistrationRequest, ControllerRegistrationResponse
+from ottla.wire.types.create_acls import CreateAclsRequest
 from ottla.wire.types.create_delegation_token import CreateDelegationTokenRequest
 from ottla.wire.types.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from ottla.wire.types.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from ottla.wire.types.delete_acls import DeleteAclsRequest
 from ottla.wire.types.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from ottla.wire.types.elect_leaders import ElectLeadersRequest
 from ottla.wire.types.expire_delegation_token import ExpireDelegationTokenRequest
@@ -259,6 +262,8 @@ _HANDLERS: Final[dict[type, tuple[_Handler, _Refusal]]] = {
         scram.alter_user_scram_credentials,
         scram.refuse_alter_user_scram_credentials,
     ),
+    CreateAclsRequest: (acls.create_acls, acls.refuse_create),
+    DeleteAclsRequest: (acls.delete_acls, acls.refuse_delete),
     CreateDelegationTokenRequest: (delegation_tokens.create_token, delegation_tokens.refuse_create),
     RenewDelegationTokenRequest: (delegation_tokens.renew_token, delegation_tokens.refuse_renew),
     ExpireDelegationTokenRequest: (delegation_tokens.expire_token, delegation_tokens.refuse_expire),

@@ -20,7 +20,7 @@ the principal is neither the owner nor one of the renewers             DELEGATIO
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 import msgspec
@@ -34,6 +34,12 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import Versioned
 from ottla.wire.types.cluster_metadata import DelegationTokenRecord, RemoveDelegationTokenRecord
 from ottla.wire.types.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
+from ottla.wire.types.describe_delegation_token import (
+    DescribeDelegationTokenResponseDescribedDelegationToken as DescribedToken,
+)
+from ottla.wire.types.describe_delegation_token import (
+    DescribeDelegationTokenResponseDescribedDelegationTokenRenewer as DescribedRenewer,
+)
 from ottla.wire.types.expire_delegation_token import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse
 from ottla.wire.types.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
 
@@ -130,6 +136,46 @@ def expired_tokens(state: ControllerState, wall_ms: int) -> Steps:
     """Removals of tokens that have expired."""
     for token in list(state.image.tokens.values()):
         yield _removal(token) if _has_expired(token, wall_ms) else None
+
+
+def described_tokens(
+    tokens: Mapping[str, DelegationTokenRecord],
+    secrets: TokenSecrets,
+    owners: Collection[str] | None,
+    principal: str,
+    authorize: Callable[[Operation, ResourceType, str], bool],
+) -> list[DescribedToken]:
+    """DescribeDelegationToken: those of these owners, or all, as far as the principal may see them."""
+
+    def is_shown(token: DelegationTokenRecord) -> bool:
+        concerned = {token.owner, *token.renewers}
+        if owners is not None and not concerned.intersection(owners):
+            return False
+        return (
+            principal in concerned
+            or authorize(Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id)
+            or authorize(Operation.DESCRIBE_TOKENS, ResourceType.USER, token.owner)
+        )
+
+    return [_described(token, secrets) for token in tokens.values() if is_shown(token)]
+
+
+def _described(token: DelegationTokenRecord, secrets: TokenSecrets) -> DescribedToken:
+    kind, _, name = token.owner.partition(":")
+    requester_kind, _, requester_name = token.requester.partition(":")
+    renewers = (renewer.partition(":") for renewer in token.renewers)
+    return DescribedToken(
+        kind,
+        name,
+        requester_kind,
+        requester_name,
+        token.issue_timestamp,
+        token.expiration_timestamp,
+        token.max_timestamp,
+        token.token_id,
+        secrets.of(token.token_id),
+        tuple(DescribedRenewer(kind, name) for kind, _, name in renewers),
+    )
 
 
 # --- refusals

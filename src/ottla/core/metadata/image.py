@@ -66,7 +66,7 @@ class Changes(msgspec.Struct):
     controllers: set[int] = set()
     features: bool = False
     quotas: set[QuotaEntity] = set()
-    acls: bool = False
+    acls: set[bytes] = set()
     scram: set[tuple[int, str]] = set()
     tokens: set[str] = set()
 
@@ -448,12 +448,12 @@ class MetadataImage:
 
     def _acl(self, record: log.AccessControlEntryRecord, offset: int) -> None:
         self.acls[record.id] = record
-        self.changes.acls = True
+        self.changes.acls.add(record.id)
 
     def _remove_acl(self, record: log.RemoveAccessControlEntryRecord, offset: int) -> None:
         if self.acls.pop(record.id, None) is None:
             raise MetadataFault(f"there is no ACL with the id {record.id.hex()}")
-        self.changes.acls = True
+        self.changes.acls.add(record.id)
 
     def _scram(self, record: log.UserScramCredentialRecord, offset: int) -> None:
         self.scram[record.mechanism, record.name] = record

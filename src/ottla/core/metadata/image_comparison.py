@@ -24,7 +24,7 @@ def compare(old: MetadataImage, new: MetadataImage) -> Generator[None, None, Cha
         controllers=_changed(old.controllers, new.controllers),
         features=old.features != new.features,
         quotas=_changed(old.quotas, new.quotas),
-        acls=old.acls != new.acls,
+        acls=_changed(old.acls, new.acls),
         scram=_changed(old.scram, new.scram),
         tokens=_changed(old.tokens, new.tokens),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from ottla.health.facts import FACTS, Fact, LoginFailures, Transaction, TransactionPartition
@@ -11,6 +11,7 @@ from ottla.health.phrases import clock, href, join, number, plural, word
 from ottla.health.rule import Match, RuleContext, Scope, rule
 
 MINUTE_MS: Final = 60_000
+LOOPBACK: Final = ("127.", "localhost", "::1")
 ABORTS: Final = 3
 """For so many partitions of a transaction there is a next step that aborts it."""
 OPEN: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
@@ -100,6 +101,38 @@ def auth_failures(ctx: RuleContext) -> Iterator[Match]:
             NextStep("block the address if it is not yours; else replace the password", href=href("security", "users"))
         ],
     )
+
+
+@rule(
+    "open-listener", Severity.NOTICE, Tier.ADMIN, on=["configs"], scope=[], needs=["configs"],
+    condition="a listener beyond loopback has neither SASL nor ssl.client.auth=required",
+    why="Everybody who can reach it can read, write and delete.",
+)  # fmt: skip
+def open_listener(ctx: RuleContext) -> Iterator[Match]:
+    for node, values in ctx.history.configs.of_each_broker():
+        names = list(_open_listeners(values))
+        if names:
+            yield Match(
+                subject=Subject("node", node),
+                sentence=f"Node {node} lets everybody in at {join(names)}",
+                evidence={"listeners": names},
+                next=[NextStep("let clients log in: docs/security.md shows how", href=href("nodes", node))],
+            )
+
+
+def _open_listeners(values: Mapping[str, str | None]) -> Iterator[str]:
+    protocols = dict(
+        entry.strip().split(":", 1)
+        for entry in (values.get("listener.security.protocol.map") or "").split(",")
+        if ":" in entry
+    )
+    for text in (values.get("listeners") or "").split(","):
+        name, _, address = text.strip().partition("://")
+        host = address.rpartition(":")[0].strip("[]")
+        protocol = protocols.get(name.upper(), name.upper())
+        has_login = protocol.startswith("SASL") or (protocol == "SSL" and values.get("ssl.client.auth") == "required")
+        if address and not has_login and not host.startswith(LOOPBACK):
+            yield text.strip()
 
 
 def _next_silence(ctx: RuleContext) -> int | None:

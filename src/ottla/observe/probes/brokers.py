@@ -43,6 +43,9 @@ BROKER_KEYS: Final = (
     *(f"group.{key}" for key in GROUP_KEYS),
     *TOPIC_KEYS,
     "transaction.max.timeout.ms",
+    "listeners",
+    "listener.security.protocol.map",
+    "ssl.client.auth",
     "group.streams.topology.description.plugin.class",
 )
 

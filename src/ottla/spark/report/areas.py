@@ -28,7 +28,8 @@ AREAS: Final = (
         "Nodes are the servers of the cluster. Topics are split into partitions, and each partition lies on one or "
         "more nodes.",
         "offline-partitions internal-topic-offline under-min-isr under-replicated node-unreachable broker-fenced "
-        "log-dir-offline disk-filling features-not-finalised hanging-transaction auth-failures",
+        "log-dir-offline disk-filling features-not-finalised hanging-transaction auth-failures "
+        "open-listener",
         without_rows="ok",
     ),
     _area(

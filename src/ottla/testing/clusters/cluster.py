@@ -25,12 +25,15 @@ from ottla.testing.clusters.nodes import (
     wait_until,
 )
 from ottla.testing.clusters.relay import Direction
+from ottla.testing.clusters.security import client_of_controllers, node_settings
 from ottla.testing.ports import LOOPBACK
 
 __all__ = ["Cluster", "ClusterError", "ClusterNode", "cluster", "open_or_make"]
 
 WAIT_SECONDS: Final = 60.0
 DEFAULT_NODES: Final = 3
+DEFAULT_SECURITY = "plaintext"
+"""How nodes speak to each other where a test does not say it."""
 FOR_TESTS: Final = {"group.initial.rebalance.delay.ms": "0"}
 
 
@@ -42,6 +45,7 @@ def cluster(
     data_dir: str | Path | None = None,
     durable: bool = False,
     programs: Mapping[int, Program] = MappingProxyType({}),
+    security: str | None = None,
     **config: object,
 ) -> Iterator[Cluster]:
     """A running cluster: `with cluster(nodes=3) as c: …`.
@@ -49,12 +53,16 @@ def cluster(
     Each node is broker and controller; with `controllers` there are as many controllers beside the brokers. `config`
     has Kafka's settings for all nodes, with `_` for the dot. The data are in a new directory, which is removed at the
     end, or in `data_dir`, which stays; if there is a cluster in it, that one is started. `programs` says which nodes
-    run something else than ottla.
+    run something else than ottla. `security` is how nodes speak to each other: "ssl", "sasl_plaintext" or "sasl_ssl".
     """
     with contextlib.ExitStack() as stack:
         path = Path(stack.enter_context(_temporary()) if data_dir is None else data_dir)
+        settings = FOR_TESTS | settings_of(config)
+        protocol = (security or DEFAULT_SECURITY).upper()
+        if protocol != "PLAINTEXT":
+            settings = node_settings(protocol, path.absolute()) | settings
         try:
-            layout = open_or_make(path, nodes, controllers, FOR_TESTS | settings_of(config))
+            layout = open_or_make(path, nodes, controllers, settings)
         except LayoutError as error:
             raise ClusterError(str(error)) from None
         made = Cluster(layout, program=OTTLA if durable else OTTLA_WITHOUT_SYNC, programs=programs)
@@ -88,6 +96,8 @@ class Cluster:
         self, layout: ClusterLayout, *, program: Program = OTTLA, programs: Mapping[int, Program] = MappingProxyType({})
     ) -> None:
         self.layout = layout
+        self.controller_login = client_of_controllers(layout.nodes[0].properties)
+        """What a client needs to speak to the controllers."""
         self.cut_directions: frozenset[Direction] = frozenset()
         self._nodes: dict[int, ClusterNode] = {}
         self._relay = ChildProcess("ottla.testing.clusters.relay", "the relay")
@@ -217,7 +227,7 @@ class Cluster:
     def quorum_now(self) -> QuorumDescription | None:
         """The same, or None if there is none just now. If several claim to lead, the newest counts."""
         asked = [each for each in self if each.is_controller and each.state is NodeState.RUNNING]
-        claims = [inspection.quorum(each.controller_bootstrap) for each in asked]
+        claims = [inspection.quorum(each.controller_bootstrap, **self.controller_login) for each in asked]
         return max((each for each in claims if each is not None), key=lambda each: each.leader_epoch, default=None)
 
     def quorum_leader(self) -> ClusterNode:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Unpack
 
 from ottla.client.address import Peer, parse_address
 from ottla.client.blocking.connection import open_blocking
 from ottla.client.cluster import QUORUM_REQUEST, QuorumDescription, read_quorum
 from ottla.client.errors import ClientError
-from ottla.client.settings import ClientSettings
+from ottla.client.settings import Changes, ClientSettings
 from ottla.client.versions import api_of, choose_version
 from ottla.wire.types.describe_cluster import DescribeClusterRequest
 from ottla.wire.types.metadata import MetadataRequest
@@ -26,10 +26,10 @@ class PartitionView(NamedTuple):
     in_sync: tuple[int, ...]
 
 
-def quorum(address: str) -> QuorumDescription | None:
+def quorum(address: str, **login: Unpack[Changes]) -> QuorumDescription | None:
     """The quorum as a controller sees it that leads it; None if it does not lead, or does not answer."""
     try:
-        return read_quorum(Peer(parse_address(address)), ask(address, QUORUM_REQUEST))
+        return read_quorum(Peer(parse_address(address)), ask(address, QUORUM_REQUEST, **login))
     except ClientError:
         return None
 
@@ -56,10 +56,11 @@ def partitions(address: str) -> list[PartitionView] | None:
     ]
 
 
-def ask(address: str, request: object, *, patience_ms: int = PATIENCE_MS) -> Any:  # noqa: ANN401 - any response
+def ask(address: str, request: object, *, patience_ms: int = PATIENCE_MS, **login: Unpack[Changes]) -> Any:  # noqa: ANN401 - any response
     """Send one request to one node. ClientError if there is no answer."""
     peer = Peer(parse_address(address))
-    settings = ClientSettings.of(connect_timeout_ms=patience_ms, request_timeout_ms=patience_ms)
+    login["connect_timeout_ms"] = login["request_timeout_ms"] = patience_ms
+    settings = ClientSettings.of(**login)
     connection = open_blocking(peer, settings)
     try:
         connection.send(request, choose_version(api_of(type(request)), connection.versions, peer))

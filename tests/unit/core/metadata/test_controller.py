@@ -15,9 +15,11 @@ from ottla.wire.types.alter_user_scram_credentials import AlterUserScramCredenti
 from ottla.wire.types.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest
 from ottla.wire.types.controller_registration import ControllerRegistrationRequest
+from ottla.wire.types.create_acls import CreateAclsRequest
 from ottla.wire.types.create_delegation_token import CreateDelegationTokenRequest
 from ottla.wire.types.create_partitions import CreatePartitionsRequest
 from ottla.wire.types.create_topics import CreateTopicsRequest
+from ottla.wire.types.delete_acls import DeleteAclsRequest
 from ottla.wire.types.delete_topics import DeleteTopicsRequest
 from ottla.wire.types.elect_leaders import ElectLeadersRequest
 from ottla.wire.types.expire_delegation_token import ExpireDelegationTokenRequest
@@ -40,6 +42,11 @@ SAMPLES: list[tuple[Any, Any]] = [
         CreateTopicsRequest((CreateTopicsRequest.CreatableTopic("new", 2, 1),)),
         CreateTopicsRequest((CreateTopicsRequest.CreatableTopic("there", 2, 1),)),
     ),
+    (
+        CreateAclsRequest((CreateAclsRequest.AclCreation(2, "there", 3, "User:ann", "*", 3, 3),)),
+        CreateAclsRequest((CreateAclsRequest.AclCreation(1, "there", 3, "User:ann", "*", 3, 3),)),
+    ),
+    (DeleteAclsRequest((DeleteAclsRequest.DeleteAclsFilter(1, None, 1, None, None, 1, 1),)), None),
     (
         DeleteTopicsRequest(topic_names=("there",)),
         DeleteTopicsRequest(topic_names=("missing",)),
@@ -128,7 +135,7 @@ def test_every_request_can_be_refused_as_a_whole(request_: Any):
             continue  # has no place for it; the broker leaves it out
         decode(type(reply).__name__, version, encode(reply, version))
     entries = [reply, *getattr(reply, "topics", ()), *getattr(reply, "results", ()), *getattr(reply, "responses", ())]
-    entries += getattr(reply, "entries", ())
+    entries += [*getattr(reply, "entries", ()), *getattr(reply, "filter_results", ())]
     codes = [entry.error_code for entry in entries if hasattr(entry, "error_code")]
     assert codes == [ErrorCode.NOT_CONTROLLER]
 

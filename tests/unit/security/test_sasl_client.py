@@ -4,8 +4,9 @@ import hashlib
 
 import pytest
 
-from ottla.client.errors import AuthenticationError, ConfigurationError
-from ottla.client.sasl import Plain, Sasl, Scram, escaped_name, mechanism_named
+from ottla.security.errors import LoginRefused, SecuritySettingError
+from ottla.security.sasl_client import Plain, Sasl, Scram, mechanism_named
+from ottla.security.scram_messages import escaped_name
 from tests.unit.client.sasl_server import Server
 
 # RFC 7677, section 3
@@ -83,7 +84,7 @@ def test_another_salt_is_not_answered_with_the_old_password():
 def test_a_broker_that_cheats_in_its_first_message_is_found_out(answer: bytes, reason: str):
     exchange = scram().exchange()
     next(exchange)
-    with pytest.raises(AuthenticationError, match=reason):
+    with pytest.raises(LoginRefused, match=reason):
         exchange.send(answer)
 
 
@@ -95,7 +96,7 @@ def test_a_broker_that_does_not_know_the_password_is_found_out(answer: bytes, re
     exchange = scram().exchange()
     next(exchange)
     exchange.send(SERVER_FIRST)
-    with pytest.raises(AuthenticationError, match=reason):
+    with pytest.raises(LoginRefused, match=reason):
         exchange.send(answer)
 
 
@@ -118,9 +119,9 @@ def test_a_password_is_not_shown(login: Sasl):
 def test_mechanisms_have_kafka_s_names():
     assert mechanism_named("PLAIN", "a", "b").mechanism == "PLAIN"
     assert mechanism_named("SCRAM-SHA-512", "a", "b").mechanism == "SCRAM-SHA-512"
-    with pytest.raises(ConfigurationError, match="GSSAPI"):
+    with pytest.raises(SecuritySettingError, match="GSSAPI"):
         mechanism_named("GSSAPI", "a", "b")
-    with pytest.raises(ConfigurationError, match="SCRAM-SHA-1"):
+    with pytest.raises(SecuritySettingError, match="SCRAM-SHA-1"):
         Scram("SCRAM-SHA-1", "a", "b")
-    with pytest.raises(ConfigurationError, match="NUL"):
+    with pytest.raises(SecuritySettingError, match="NUL"):
         Plain("a\0b", "c")

@@ -1,0 +1,155 @@
+"""Logins and TLS of ottla and Apache Kafka 4.3.1, one after the other in each round, with the same clients.
+
+    python -m benchmarks security [--quick] [--rounds 3] [--only TEXT] [--brokers ottla] [--out FILE]
+
+Both brokers run with the same settings: a listener for each security protocol, RSA-free certificates (P-256), SCRAM
+with 4096 iterations. A login is one connection: opened, negotiated, logged in and closed by ottla's own client, one at
+a time. Produce and fetch are librdkafka's, with TLS 1.3, beside the same load without TLS.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks import rounds
+from benchmarks.broker import loads, raw
+from benchmarks.broker.brokers import resident_bytes, under_load
+from benchmarks.rounds import Figures
+from benchmarks.runner import Size
+from ottla.client.blocking import BlockingClient
+from ottla.client.properties import settings_of
+from tests.interop.security.guarded import MECHANISMS, Guarded, guarded_node
+
+PACKAGES = ("confluent-kafka", "cryptography", "msgspec")
+MEGABYTE = 1 << 20
+VALUE_BYTES = 1024
+BATCH_BYTES = 128 * 1024
+
+
+class Scale(NamedTuple):
+    logins: int
+    load_bytes: int
+
+
+SCALES = {
+    Size.FULL: Scale(300, 200 * MEGABYTE),
+    Size.QUICK: Scale(50, 40 * MEGABYTE),
+    Size.SMOKE: Scale(2, MEGABYTE // 4),
+}
+
+
+class GuardedBroker:
+    """A broker with listeners of all kinds; `port` is the one without security."""
+
+    def __init__(self, name: str, directory: Path) -> None:
+        self.name = name
+        self.port = self.pid = 0
+        self._directory = directory
+        self._stack = ExitStack()
+        self.guarded: Guarded
+
+    def prepare(self) -> None:
+        self._directory.mkdir(parents=True, exist_ok=True)
+
+    def exec(self) -> None:
+        kind = "ottla" if self.name == "ottla" else "apache"
+        self.guarded = self._stack.enter_context(guarded_node(kind, self._directory))
+        self.port = int(self.guarded.plain.rpartition(":")[2])
+        self.pid = self.guarded.node.pid or 0
+
+    def stop(self) -> None:
+        self._stack.close()
+
+
+def measure_logins(broker: GuardedBroker, options: argparse.Namespace) -> Figures:
+    scale: Scale = options.scale
+    token = broker.guarded.tokens.file("bench", broker.guarded.tokens.make())
+    for door in ("SASL", "BOTH"):
+        for mechanism in MECHANISMS:
+            if mechanism == "OAUTHBEARER" and door == "SASL":
+                continue
+            properties = broker.guarded.properties(door, mechanism, token_file=str(token))
+            if mechanism == "OAUTHBEARER":
+                properties["ottla.oauth.callback"] = "benchmarks.security.bench_security:shown_token"
+                _shown.append(token.read_text())
+            settings = settings_of(properties)
+            _log_in(broker.guarded.doors[door], settings)  # it has derived its key now
+            seconds, cpu = under_load(broker, partial(_logins, broker.guarded.doors[door], settings, scale.logins))
+            name = f"login, {mechanism}{' over TLS' if door == 'BOTH' else ''}"
+            yield name, seconds / scale.logins
+            yield f"{name}: broker's processor time", cpu / scale.logins
+
+
+_shown: list[str] = []
+
+
+def shown_token() -> str:
+    return _shown[-1]
+
+
+def _logins(address: str, settings: Mapping[str, object], count: int) -> float:
+    started = time.perf_counter()
+    for _ in range(count):
+        _log_in(address, settings)
+    return time.perf_counter() - started
+
+
+def _log_in(address: str, settings: Mapping[str, object]) -> None:
+    with BlockingClient(address, **settings):  # type: ignore[arg-type]
+        pass
+
+
+def measure_load(broker: GuardedBroker, options: argparse.Namespace) -> Figures:
+    scale: Scale = options.scale
+    count = scale.load_bytes // VALUE_BYTES
+    tls = {"security.protocol": "SSL", "ssl.ca.location": str(broker.guarded.ca)}
+    for name, address, security in (("no TLS", broker.guarded.plain, {}), ("TLS", broker.guarded.tls, tls)):
+        port, topic = int(address.rpartition(":")[2]), f"load-{name.replace(' ', '-')}"
+        client = raw.RawClient(broker.port)
+        raw.create_topic(client, topic)
+        client.close()
+        produce = partial(loads.produce, port, topic, count, VALUE_BYTES, BATCH_BYTES, security)
+        seconds, cpu = under_load(broker, produce)
+        yield f"produce, {name}", seconds / count
+        yield f"produce, {name}: broker's processor time", cpu / count
+        seconds, cpu = under_load(broker, partial(loads.fetch, port, topic, count, security))
+        yield f"fetch, {name}", seconds / count
+        yield f"fetch, {name}: broker's processor time", cpu / count
+    yield "after the load: memory", resident_bytes(broker.pid)
+
+
+PARTS: dict[str, Callable[[GuardedBroker, argparse.Namespace], Figures]] = {
+    "logins": measure_logins,
+    "load": measure_load,
+}
+
+
+def measure_all(broker: GuardedBroker, _: Path, options: argparse.Namespace) -> Figures:
+    broker.prepare()
+    broker.exec()
+    yield from rounds.run_parts(PARTS, options, broker, options)
+
+
+def is_rate(case: str) -> bool:
+    return not case.endswith("time")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = rounds.read_options(__doc__, f"part of one of: {'; '.join(PARTS)}", arguments, SCALES)
+    return rounds.run(
+        "security",
+        options,
+        [partial(measure_all, options=options)],
+        PACKAGES,
+        is_rate=is_rate,
+        new_broker=lambda name, directory, settings, bytecode: GuardedBroker(name, directory),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

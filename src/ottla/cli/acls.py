@@ -1,0 +1,199 @@
+"""`ottla acls`: who may do what, on any cluster with an authorizer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ottla.cli.cluster import (
+    ClusterGroup,
+    Column,
+    Target,
+    help_alone,
+    json_option,
+    on_cluster,
+    print_json,
+    print_table,
+    target_options,
+)
+from ottla.cli.confirm import confirm, yes_option
+from ottla.cli.failure import Failure
+from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ottla.client import Client
+    from ottla.client.acls import Acl, AclFilter
+
+COLUMNS = tuple(map(Column, ("PERMISSION", "PRINCIPAL", "HOST", "OPERATION", "RESOURCE", "PATTERN", "NAME")))
+RESOURCES = {
+    "topic": ResourceType.TOPIC,
+    "group": ResourceType.GROUP,
+    "cluster": ResourceType.CLUSTER,
+    "transactional-id": ResourceType.TRANSACTIONAL_ID,
+    "delegation-token": ResourceType.DELEGATION_TOKEN,
+    "user": ResourceType.USER,
+}
+OPERATIONS = {each.name.lower().replace("_", "-"): each for each in Operation if each is not Operation.ANY}
+
+
+def resource_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for name in reversed(RESOURCES):
+        if name == "cluster":
+            option = click.option("--cluster", is_flag=True, help="The cluster itself.")
+        else:
+            variable = name.replace("-", "_")
+            option = click.option(
+                f"--{name}", variable, metavar="NAME", help=f"A {name.replace('-', ' ')}, or * for all."
+            )
+        command = option(command)
+    return click.option("--prefix", "is_prefix", is_flag=True, help="All names that begin with NAME.")(command)
+
+
+principal_option = click.option(
+    "--principal", metavar="USER", help="Whom it is about: ann, User:ann, or User:* for all."
+)
+host_option = click.option("--host", metavar="ADDRESS", help="The address that he comes from; all, if it is not given.")
+operation_option = click.option(
+    "--operation", "operations", multiple=True, type=click.Choice([*OPERATIONS]), help="What he does; can be repeated."
+)
+
+
+@click.group(cls=ClusterGroup, invoke_without_command=True)
+@click.pass_context
+def acls(context: click.Context) -> None:
+    """See and change who may do what, on any cluster with an authorizer.
+
+    A rule that denies beats all that allow. Who may read, write, delete or alter may describe.
+    """
+    help_alone(context)
+
+
+@acls.command("list")
+@resource_options
+@principal_option
+@json_option
+@target_options
+def list_acls(target: Target, principal: str | None, as_json: bool, **chosen: str | bool | None) -> None:
+    """List rules: all, those of a principal, or those that concern a resource."""
+    from ottla.client.acls import AclFilter, PatternType, ResourceType, describe
+
+    resource = _resource(chosen)
+    wanted = AclFilter(principal=None if principal is None else _principal(principal))
+    if resource is not None:
+        pattern = PatternType.PREFIXED if chosen["is_prefix"] else PatternType.MATCH
+        wanted = wanted._replace(
+            resource_type=ResourceType(resource[0]), resource_name=resource[1], pattern_type=pattern
+        )
+    found = sorted(on_cluster(target, lambda client: describe(client, wanted)), key=_order)
+    if as_json:
+        print_json({"rows": [_json(each) for each in found]})
+    else:
+        print_table(COLUMNS, map(_row, found))
+
+
+@acls.command("add")
+@resource_options
+@principal_option
+@host_option
+@operation_option
+@click.option("--deny", is_flag=True, help="Deny it, instead of allowing it.")
+@target_options
+def add_acls(
+    target: Target,
+    principal: str | None,
+    host: str | None,
+    operations: tuple[str, ...],
+    deny: bool,
+    **chosen: str | bool | None,
+) -> None:
+    """Allow (or deny) operations on a resource: --topic orders --principal ann --operation read."""
+    from ottla.client.acls import Acl, PatternType, Permission, ResourceType, add
+
+    resource = _resource(chosen)
+    if resource is None or principal is None or not operations:
+        raise Failure(
+            "a rule needs a resource, a principal and an operation",
+            "ottla acls add --topic orders --principal ann --operation read",
+        )
+    pattern = PatternType.PREFIXED if chosen["is_prefix"] else PatternType.LITERAL
+    permission = Permission.DENY if deny else Permission.ALLOW
+    kind, name = resource
+    rules = [
+        Acl(ResourceType(kind), name, pattern, _principal(principal), host or "*", OPERATIONS[each], permission)
+        for each in operations
+    ]
+    on_cluster(target, lambda client: add(client, rules))
+    print_table(COLUMNS, map(_row, rules))
+
+
+@acls.command("remove")
+@resource_options
+@principal_option
+@host_option
+@operation_option
+@yes_option
+@target_options
+def remove_acls(
+    target: Target,
+    principal: str | None,
+    host: str | None,
+    operations: tuple[str, ...],
+    yes: bool,
+    **chosen: str | bool | None,
+) -> None:
+    """Remove rules: those that have the resource, the principal, the host and the operation that are given."""
+    from ottla.client.acls import AclFilter, PatternType, ResourceType, describe, remove
+
+    resource = _resource(chosen)
+    if resource is None and principal is None:
+        raise Failure("nothing says which rules are meant", "name a resource, a --principal, or both")
+    wanted = AclFilter(principal=None if principal is None else _principal(principal), host=host)
+    if resource is not None:
+        pattern = PatternType.PREFIXED if chosen["is_prefix"] else PatternType.LITERAL
+        wanted = wanted._replace(
+            resource_type=ResourceType(resource[0]), resource_name=resource[1], pattern_type=pattern
+        )
+    filters: list[AclFilter] = [wanted._replace(operation=OPERATIONS[each]) for each in operations] or [wanted]
+
+    async def work(client: Client) -> list[Acl]:
+        found = [acl for each in filters for acl in await describe(client, each)]
+        if not found:
+            raise Failure("there is no such rule", "`ottla acls list` shows all of them")
+        confirm(["these rules would be removed:", *("  " + " ".join(map(str, _row(each))) for each in found)], yes)
+        return await remove(client, filters)
+
+    print_table(COLUMNS, map(_row, on_cluster(target, work)))
+
+
+def _resource(chosen: Mapping[str, str | bool | None]) -> tuple[ResourceType, str] | None:
+    """The one resource that options name, if any."""
+    named = [
+        (kind, CLUSTER_NAME if name == "cluster" else str(chosen[name.replace("-", "_")]))
+        for name, kind in RESOURCES.items()
+        if chosen[name.replace("-", "_")]
+    ]
+    if len(named) > 1:
+        raise Failure("a rule is about one resource", "give one of --topic, --group, --cluster and the others")
+    return named[0] if named else None
+
+
+def _principal(text: str) -> str:
+    return text if ":" in text else f"User:{text}"
+
+
+def _order(acl: Acl) -> tuple[object, ...]:
+    return (acl.resource_type, acl.resource_name, acl.pattern_type, acl.permission, acl.principal, acl.operation)
+
+
+def _row(acl: Acl) -> tuple[object, ...]:
+    kind, pattern = (each.name.lower().replace("_", "-") for each in (acl.resource_type, acl.pattern_type))
+    operation = acl.operation.name.lower().replace("_", "-")
+    return acl.permission.name.lower(), acl.principal, acl.host, operation, kind, pattern, acl.resource_name
+
+
+def _json(acl: Acl) -> dict[str, object]:
+    keys = ("permission", "principal", "host", "operation", "resourceType", "patternType", "resourceName")
+    return dict(zip(keys, _row(acl), strict=True))

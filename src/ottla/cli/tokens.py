@@ -1,0 +1,138 @@
+"""`ottla tokens`: delegation tokens, with which others log in as their owner, on any cluster."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from binascii import Error as Base64Error
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ottla.cli.cluster import (
+    ClusterGroup,
+    Column,
+    Target,
+    help_alone,
+    json_option,
+    on_cluster,
+    print_json,
+    print_table,
+    target_options,
+)
+from ottla.cli.failure import Failure
+from ottla.cli.moments import duration_ms
+
+if TYPE_CHECKING:
+    from ottla.client.tokens import DelegationToken
+
+COLUMNS = (Column("TOKEN"), Column("OWNER"), Column("RENEWERS"), Column("ISSUED"), Column("EXPIRES"), Column("ENDS"))
+
+hmac_argument = click.argument("hmac_text", metavar="HMAC")
+
+
+@click.group(cls=ClusterGroup, invoke_without_command=True)
+@click.pass_context
+def tokens(context: click.Context) -> None:
+    """Create, list, renew and end delegation tokens, on any cluster.
+
+    Whoever has a token's HMAC can log in as its owner, with SCRAM: the token is the name, the HMAC the password, and
+    the JAAS line has tokenauth=true. A client must itself have logged in, and not with a token.
+    """
+    help_alone(context)
+
+
+@tokens.command("create")
+@click.option("--owner", metavar="USER", help="Whose token it is; yours, if it is not given.")
+@click.option("--renewer", "renewers", multiple=True, metavar="USER", help="Who else can renew it; can be repeated.")
+@click.option(
+    "--lifetime", metavar="TIME", help="How long it can be renewed at most: 12h, 7d. The cluster's limit else."
+)
+@json_option
+@target_options
+def create(target: Target, owner: str | None, renewers: tuple[str, ...], lifetime: str | None, as_json: bool) -> None:
+    """Create a token, and print it with its HMAC."""
+    from ottla.client.tokens import create_token
+
+    max_ms = -1 if lifetime is None else duration_ms(lifetime)
+    made = on_cluster(
+        target, lambda client: create_token(client, owner=owner, renewers=renewers, max_lifetime_ms=max_ms)
+    )
+    if as_json:
+        print_json(_json(made))
+        return
+    print_table(COLUMNS, [_row(made)])
+    click.echo(f"HMAC: {made.password}")
+
+
+@tokens.command("list")
+@click.option("--owner", "owners", multiple=True, metavar="USER", help="Only tokens of this owner; can be repeated.")
+@json_option
+@target_options
+def list_tokens(target: Target, owners: tuple[str, ...], as_json: bool) -> None:
+    """List the tokens that you can see. HMACs are in the JSON only."""
+    from ottla.client.tokens import describe_tokens
+
+    found = on_cluster(target, lambda client: describe_tokens(client, owners or None))
+    found.sort(key=lambda token: (token.owner, token.issued_at_ms))
+    if as_json:
+        print_json({"rows": [_json(each) for each in found]})
+    else:
+        print_table(COLUMNS, map(_row, found))
+
+
+@tokens.command("renew")
+@hmac_argument
+@click.option("--for", "period", metavar="TIME", help="For how long from now. The cluster's default else.")
+@target_options
+def renew(target: Target, hmac_text: str, period: str | None) -> None:
+    """Let a token live on."""
+    from ottla.client.tokens import renew_token
+
+    hmac, period_ms = _hmac(hmac_text), -1 if period is None else duration_ms(period)
+    expires_ms = on_cluster(target, lambda client: renew_token(client, hmac, period_ms))
+    click.echo(f"it expires at {_moment(expires_ms)}")
+
+
+@tokens.command("expire")
+@hmac_argument
+@click.option("--after", "period", metavar="TIME", help="After this time, instead of at once.")
+@target_options
+def expire(target: Target, hmac_text: str, period: str | None) -> None:
+    """End a token."""
+    from ottla.client.tokens import expire_token
+
+    hmac, after_ms = _hmac(hmac_text), -1 if period is None else duration_ms(period)
+    expires_ms = on_cluster(target, lambda client: expire_token(client, hmac, after_ms))
+    click.echo(f"it expires at {_moment(expires_ms)}" if period else "it has ended")
+
+
+def _hmac(text: str) -> bytes:
+    try:
+        return b64decode(text, validate=True)
+    except Base64Error:
+        raise Failure(
+            "the HMAC is not base64", "`ottla tokens create` prints it, and `ottla tokens list --json`"
+        ) from None
+
+
+def _moment(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def _row(token: DelegationToken) -> tuple[object, ...]:
+    moments = (_moment(each) for each in (token.issued_at_ms, token.expires_at_ms, token.ends_at_ms))
+    return (token.token_id, token.owner, token.renewers, *moments)
+
+
+def _json(token: DelegationToken) -> dict[str, Any]:
+    return {
+        "token": token.token_id,
+        "hmac": token.password,
+        "owner": token.owner,
+        "requester": token.requester,
+        "renewers": list(token.renewers),
+        "issuedAtMs": token.issued_at_ms,
+        "expiresAtMs": token.expires_at_ms,
+        "endsAtMs": token.ends_at_ms,
+    }

@@ -1,0 +1,1 @@
+"""The core: who may do what."""

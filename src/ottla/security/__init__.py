@@ -1,0 +1,1 @@
+"""TLS and SASL for both ends, clients and brokers: key stores, contexts, conversations, names of users."""

@@ -1,0 +1,47 @@
+"""TLS and logins between the nodes of a cluster under test. Clients come in by a listener without either."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from ottla.client.properties import settings_of
+from ottla.client.settings import Changes
+from ottla.testing.certificates import CertificateAuthority
+from ottla.wire.properties import read_properties
+
+__all__ = ["client_of_controllers", "node_settings"]
+
+PROTOCOLS: Final = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_PREFIX: Final = "listener.name.controller."
+_JAAS: Final = (
+    "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    'username="node" password="node-secret" user_node="node-secret";'
+)
+
+
+def node_settings(protocol: str, directory: Path) -> dict[str, str]:
+    """What all nodes are set to, so that they speak to each other in a secured way."""
+    if protocol.upper() not in PROTOCOLS:
+        raise ValueError(f"security={protocol!r}; it can be plaintext, {', '.join(PROTOCOLS).lower()}")
+    authority = CertificateAuthority(directory / "certificates")
+    return {
+        "listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,CONTROLLER:{protocol.upper()}",
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        f"{_PREFIX}sasl.enabled.mechanisms": "PLAIN",
+        f"{_PREFIX}plain.sasl.jaas.config": _JAAS,
+        f"{_PREFIX}ssl.client.auth": "required",
+        f"{_PREFIX}ssl.keystore.type": "PEM",
+        f"{_PREFIX}ssl.keystore.location": str(authority.issue("node").pem),
+        f"{_PREFIX}ssl.truststore.type": "PEM",
+        f"{_PREFIX}ssl.truststore.location": str(authority.file),
+    }
+
+
+def client_of_controllers(properties: Path) -> Changes:
+    """What a client needs to speak to the controllers of a cluster, from the properties of one of its nodes."""
+    settings = read_properties(properties.read_text(encoding="utf-8"))
+    protocols = dict(each.split(":") for each in settings.get("listener.security.protocol.map", "").split(",") if each)
+    own = {name.removeprefix(_PREFIX): text for name, text in settings.items() if name.startswith(_PREFIX)}
+    login = {"sasl.mechanism": "PLAIN", "sasl.jaas.config": own.get("plain.sasl.jaas.config", "")}
+    return settings_of({"security.protocol": protocols.get("CONTROLLER", "PLAINTEXT"), **own, **login})

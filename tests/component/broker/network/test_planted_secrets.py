@@ -1,0 +1,55 @@
+"""Secrets that were planted in settings and logins show up nowhere."""
+
+from __future__ import annotations
+
+import logging
+import urllib.request
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from ottla.client import configs
+from ottla.client.blocking import BlockingClient
+from ottla.client.configs import Resource, ResourceType
+from ottla.client.errors import ClientError
+from ottla.client.properties import settings_of
+from ottla.client.tokens import create_token
+from ottla.testing import broker
+from ottla.testing.ports import PortReservation
+from ottla.testing.security import USERS
+
+SECRET = "planted-secret"
+
+
+def free_port() -> int:
+    reserved = PortReservation()
+    try:
+        return reserved.port
+    finally:
+        reserved.close()
+
+
+def test_no_secret_is_in_any_output(caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.DEBUG)
+    port = free_port()
+    settings: dict[str, Any] = {
+        "delegation.token.secret.key": f"{SECRET}-key",
+        "ssl.key.password": f"{SECRET}-store",
+        "ottla.metrics.port": port,
+    }
+    with broker(security="sasl_ssl", **settings) as made:
+        login = settings_of(made.security.client_properties())
+        with BlockingClient(made.bootstrap_servers, **login) as client:
+            shown = client.call(configs.describe, Resource(ResourceType.BROKER, "1"))
+            token = client.call(create_token)
+        for mechanism in ("PLAIN", "SCRAM-SHA-256"):
+            wrong = settings_of(made.security.client_properties(password=f"{SECRET}-guess", mechanism=mechanism))
+            with suppress(ClientError), BlockingClient(made.bootstrap_servers, **wrong):
+                pass
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as page:
+            metrics = page.read().decode()
+    output = f"{caplog.text}\n{shown!r}\n{metrics}"
+    for secret in (SECRET, token.password, *USERS.values()):
+        assert secret not in output
+    assert "failed-login" in output
