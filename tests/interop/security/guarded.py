@@ -177,7 +177,7 @@ def settings(
         "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
         "inter.broker.listener.name": "PLAINTEXT",
         "delegation.token.secret.key": TOKEN_KEY,
-        **store("keystore", authority.issue("broker").pem),
+        **store("keystore", authority.issue("broker", hosts=("127.0.0.1",)).pem),
         **store("truststore", authority.file),
         "listener.name.mutual.ssl.client.auth": "required",
         "listener.name.mutual.ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/U",

@@ -9,7 +9,7 @@ import pytest
 
 from tests.interop.apache import ApacheKafka, tool
 from tests.interop.process import ProgramFailed
-from tests.interop.security.guarded import MECHANISMS, Guarded, guarded_node
+from tests.interop.security.guarded import ALLOWED_URLS, MECHANISMS, Guarded, guarded_node
 
 CONFIGS = "kafka.admin.ConfigCommand"
 TOKENS = "org.apache.kafka.tools.DelegationTokenCommand"
@@ -42,7 +42,8 @@ def test_kafka_delegation_tokens(guarded: Guarded, tmp_path: Path):
     to = ("--bootstrap-server", guarded.sasl, "--command-config", admin)
     made = tool(TOKENS, *to, "--create", "--max-life-time-period", "3600000", "--renewer-principal", "User:bob")
     token_id, secret = re.findall(r"^(\S+)\s+(\S+==?)\s+User:alice", made, re.MULTILINE)[0]
-    assert token_id in tool(TOKENS, *to, "--describe")
+    describe = ("--describe", "--owner-principal", "User:alice")
+    assert token_id in tool(TOKENS, *to, *describe)
     for mechanism in MECHANISMS[1:3]:
         login = {"user": token_id, "password": secret, "more": " tokenauth=true"}
         path = config_file(guarded, tmp_path, "SASL", mechanism, **login)
@@ -52,7 +53,7 @@ def test_kafka_delegation_tokens(guarded: Guarded, tmp_path: Path):
             tool(TOKENS, *where, "--create", "--max-life-time-period", "-1")
     tool(TOKENS, *to, "--renew", "--renew-time-period", "-1", "--hmac", secret)
     tool(TOKENS, *to, "--expire", "--expiry-time-period", "-1", "--hmac", secret)
-    assert token_id not in tool(TOKENS, *to, "--describe")
+    assert token_id not in tool(TOKENS, *to, *describe)
 
 
 def test_apache_kafka_lets_in_whom_ottla_knows_and_back(apache_jars: Path, tmp_path: Path):
@@ -73,7 +74,8 @@ def test_apache_kafka_lets_in_whom_ottla_knows_and_back(apache_jars: Path, tmp_p
         made = tool(TOKENS, *to, "--create", "--max-life-time-period", "3600000")
         token_id, secret = re.findall(r"^(\S+)\s+(\S+==?)\s+User:alice", made, re.MULTILINE)[0]
         guarded.node.stop()
-        apache = ApacheKafka(tmp_path / "apache", data_dir=guarded.node.data_dir)
+        allowed = {ALLOWED_URLS: f"file://{guarded.tokens.keys}"}
+        apache = ApacheKafka(tmp_path / "apache", data_dir=guarded.node.data_dir, java_properties=allowed)
         apache.settings = guarded.node.settings
         apache._ports = guarded.node._ports
 
