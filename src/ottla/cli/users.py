@@ -20,8 +20,9 @@ from ottla.cli.cluster import (
 )
 from ottla.cli.confirm import confirm, yes_option
 from ottla.cli.failure import Failure
+from ottla.wire.access import SCRAM_MECHANISMS
 
-MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+MECHANISMS = tuple(SCRAM_MECHANISMS)
 COLUMNS = (Column("USER"), Column("MECHANISM"), Column("ITERATIONS", is_number=True))
 
 mechanism_option = click.option(

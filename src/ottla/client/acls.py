@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import IntEnum
 from typing import NamedTuple
 
 from ottla.client.client import Client, always
 from ottla.client.errors import check
-from ottla.wire.access import Operation, ResourceType
+from ottla.wire.access import Operation, PatternType, Permission, ResourceType
 from ottla.wire.types.create_acls import CreateAclsRequest, CreateAclsResponse
 from ottla.wire.types.delete_acls import DeleteAclsRequest, DeleteAclsResponse
 from ottla.wire.types.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 
 __all__ = ["Acl", "AclFilter", "Operation", "PatternType", "Permission", "ResourceType", "add", "describe", "remove"]
-
-
-class PatternType(IntEnum):
-    ANY = 1
-    MATCH = 2
-    LITERAL = 3
-    PREFIXED = 4
-
-
-class Permission(IntEnum):
-    ANY = 1
-    DENY = 2
-    ALLOW = 3
 
 
 class Acl(NamedTuple):

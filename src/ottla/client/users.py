@@ -15,6 +15,7 @@ from ottla.client.client import Client, always
 from ottla.client.errors import check
 from ottla.security.errors import SecuritySettingError
 from ottla.security.scram_messages import HASHES
+from ottla.wire.access import SCRAM_MECHANISMS
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -27,7 +28,7 @@ from ottla.wire.types.describe_user_scram_credentials import (
 
 __all__ = ["ITERATIONS_DEFAULT", "MECHANISMS", "ScramUser", "delete_users", "describe_users", "set_users"]
 
-MECHANISMS: Final = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
+MECHANISMS: Final = SCRAM_MECHANISMS
 ITERATIONS_DEFAULT: Final = 8192
 _SALT_BYTES: Final = 24
 

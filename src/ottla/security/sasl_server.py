@@ -19,7 +19,6 @@ from ottla.security.errors import LoginRefused
 from ottla.security.scram_messages import HASHES, attributes, decoded, encoded, sign, unescaped_name, xor
 
 __all__ = [
-    "ANONYMOUS",
     "Conversation",
     "Login",
     "Mechanism",
@@ -33,7 +32,6 @@ __all__ = [
     "derived_credential",
 ]
 
-ANONYMOUS: Final = "User:ANONYMOUS"
 TOKEN_MAX_CHARS: Final = 65_536
 """No token of a real issuer is as long."""
 _ITERATIONS: Final = 4096

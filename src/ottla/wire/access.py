@@ -1,8 +1,12 @@
-"""Operations and resource types of authorization, with Kafka's numbers."""
+"""What authentication and authorization share on the wire: names, and Kafka's numbers for them."""
 
 from enum import IntEnum
 from typing import Final
 
+ANONYMOUS: Final = "User:ANONYMOUS"
+"""The principal of a client that has not logged in."""
+SCRAM_MECHANISMS: Final = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
+"""SCRAM mechanisms and their numbers in requests and records."""
 CLUSTER_NAME: Final = "kafka-cluster"
 """The name of the one resource of type CLUSTER."""
 
@@ -37,3 +41,20 @@ class ResourceType(IntEnum):
     TRANSACTIONAL_ID = 5
     DELEGATION_TOKEN = 6
     USER = 7
+
+
+class PatternType(IntEnum):
+    """What the resource name of an access control list stands for."""
+
+    ANY = 1
+    MATCH = 2
+    LITERAL = 3
+    PREFIXED = 4
+
+
+class Permission(IntEnum):
+    """Whether an access control list allows or denies."""
+
+    ANY = 1
+    DENY = 2
+    ALLOW = 3

@@ -17,11 +17,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.core.metadata import controller
-from ottla.core.metadata.context import ANONYMOUS, Authorize, Context, KRaftUpgrade, Result, allow_all, unlimited
+from ottla.core.metadata.context import Authorize, Context, KRaftUpgrade, Result, allow_all, unlimited
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.records import build_batches
 from ottla.core.metadata.topic_image import RECOVERING
 from ottla.log.errors import StorageError
+from ottla.wire.access import ANONYMOUS
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from ottla.wire.types.cluster_metadata import PartitionChangeRecord

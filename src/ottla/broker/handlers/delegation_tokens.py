@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.network.request import Answer, Request
-from ottla.core.metadata.context import ANONYMOUS
 from ottla.core.metadata.delegation_tokens import described_tokens
+from ottla.wire.access import ANONYMOUS
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.create_delegation_token import CreateDelegationTokenResponse
 from ottla.wire.types.describe_delegation_token import DescribeDelegationTokenRequest, DescribeDelegationTokenResponse

@@ -33,9 +33,10 @@ from ottla.broker.network.request import AfterWrite, Answer, Close, CloseCause, 
 from ottla.broker.network.sasl import SaslLogin, SaslState
 from ottla.broker.network.send_queue import Part, SendQueue
 from ottla.security.errors import LoginRefused
-from ottla.security.sasl_server import ANONYMOUS, Login
+from ottla.security.sasl_server import Login
 from ottla.security.tls_socket import TlsSocket
 from ottla.wire import WireError, frames
+from ottla.wire.access import ANONYMOUS
 from ottla.wire.errors import ErrorCode
 from ottla.wire.frames import SIZE_BYTES
 

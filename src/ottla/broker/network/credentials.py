@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from ottla.security.errors import SecuritySettingError
 from ottla.security.sasl_server import ScramCredential, TokenLogin, derived_credential
 from ottla.security.scram_messages import HASHES
+from ottla.wire.access import SCRAM_MECHANISMS
 
 if TYPE_CHECKING:
     from ottla.broker.loop.clock import Clock
@@ -22,7 +23,6 @@ __all__ = ["NodeCredentials"]
 
 log = logging.getLogger(__name__)
 
-_MECHANISMS: Final = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
 KEYS_MAX_BYTES: Final = 1 << 20
 FETCH_SECONDS: Final = 10.0
 UNKNOWN_KEY_PAUSE_MS: Final = 10_000
@@ -93,7 +93,7 @@ class NodeCredentials:
     # --- SCRAM
 
     def scram_credential(self, mechanism: str, user: str) -> ScramCredential | None:
-        record = self._image.scram.get((_MECHANISMS[mechanism], user))
+        record = self._image.scram.get((SCRAM_MECHANISMS[mechanism], user))
         if record is None:
             return None
         return ScramCredential(record.salt, record.stored_key, record.server_key, record.iterations)

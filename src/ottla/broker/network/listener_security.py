@@ -18,7 +18,6 @@ from ottla.security.errors import SecuritySettingError
 from ottla.security.jaas import JaasEntry, read_jaas
 from ottla.security.principals import distinguished_name, mapping_rules, subject_of
 from ottla.security.sasl_server import (
-    ANONYMOUS,
     Mechanism,
     OAuthBearerServer,
     PlainServer,
@@ -28,6 +27,7 @@ from ottla.security.sasl_server import (
 )
 from ottla.security.scram_messages import HASHES
 from ottla.security.tls import server_tls
+from ottla.wire.access import ANONYMOUS
 
 __all__ = ["Credentials", "ListenerSecurity", "ListenerSettings", "listener_security"]
 

@@ -12,28 +12,14 @@ those of the principal: a check looks at few rules, however many there are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from enum import IntEnum
 from typing import Final, NamedTuple
 
-from ottla.wire.access import Operation, ResourceType
+from ottla.wire.access import Operation, PatternType, Permission, ResourceType
 
-__all__ = ["Acl", "AclFilter", "Acls", "Decision", "PatternType", "Permission"]
+__all__ = ["Acl", "AclFilter", "Acls", "Decision"]
 
 ANYBODY: Final = "User:*"
 WILDCARD: Final = "*"
-
-
-class PatternType(IntEnum):
-    ANY = 1
-    MATCH = 2
-    LITERAL = 3
-    PREFIXED = 4
-
-
-class Permission(IntEnum):
-    ANY = 1
-    DENY = 2
-    ALLOW = 3
 
 
 _IMPLIED_BY: Final = {

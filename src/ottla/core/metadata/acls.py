@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from ottla.core.access.acls import Acl, AclFilter, PatternType, Permission
+from ottla.core.access.acls import Acl, AclFilter
 from ottla.core.metadata.checks import check_cluster_access, check_size
 from ottla.core.metadata.context import Context, ControllerState, Result
 from ottla.core.metadata.fault import Reject
-from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
+from ottla.wire.access import CLUSTER_NAME, Operation, PatternType, Permission, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import Versioned
 from ottla.wire.types.cluster_metadata import AccessControlEntryRecord, RemoveAccessControlEntryRecord

@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 
 from ottla.core.metadata.features import SUPPORTED
-from ottla.wire.access import Operation, ResourceType
+from ottla.wire.access import ANONYMOUS, Operation, ResourceType
 from ottla.wire.keyed import Versioned
 
 if TYPE_CHECKING:
     from ottla.core.metadata.delegation_tokens import TokenSecrets
     from ottla.core.metadata.image import MetadataImage
     from ottla.core.metadata.sessions import BrokerSessions
-
-ANONYMOUS: Final = "User:ANONYMOUS"
-"""The principal of a client that has not logged in."""
 
 Authorize = Callable[[Operation, ResourceType, str], bool]
 

@@ -16,7 +16,7 @@ from ottla.core.metadata import features
 from ottla.core.metadata.checks import check_cluster_access, check_size
 from ottla.core.metadata.context import Context, ControllerState, Result
 from ottla.core.metadata.image import MetadataImage
-from ottla.wire.access import Operation
+from ottla.wire.access import SCRAM_MECHANISMS, Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import Versioned
 from ottla.wire.reject import Reject
@@ -33,7 +33,7 @@ from ottla.wire.types.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult,
 )
 
-MECHANISMS: Final[Mapping[str, int]] = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
+MECHANISMS: Final[Mapping[str, int]] = SCRAM_MECHANISMS
 ITERATIONS_MIN: Final = 4096
 ITERATIONS_MAX: Final = 16384
 _HASHES: Final = {1: "sha256", 2: "sha512"}

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.core.access.acls import Acl, AclFilter, Acls, PatternType, Permission
-from ottla.wire.access import Operation, ResourceType
+from ottla.core.access.acls import Acl, AclFilter, Acls
+from ottla.wire.access import Operation, PatternType, Permission, ResourceType
 
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
 ALLOW, DENY = Permission.ALLOW, Permission.DENY
