@@ -56,11 +56,6 @@ class TlsSocket:
         """The other end's certificate in DER, if it has shown one."""
         return self._tls.getpeercert(binary_form=True)
 
-    @property
-    def cipher(self) -> str:
-        found = self._tls.cipher()
-        return f"{found[1]} {found[0]}" if found else "none"
-
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def recv(self, size: int) -> bytes:
@@ -97,7 +92,7 @@ class TlsSocket:
         except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
             self._has_ended = True
         if self._outgoing.pending:
-            self._flush()
+            self.flush()
         return size
 
     @property
@@ -109,17 +104,17 @@ class TlsSocket:
         try:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
-            self._flush()
+            self.flush()
             return
         except ssl.SSLError:
             with suppress(OSError):
-                self._flush()  # the alert that says why
+                self.flush()  # the alert that says why
             raise
         self.is_ready = True
         if self._early:
             early, self._early = self._early, bytearray()
             self._encrypt(memoryview(early))
-        self._flush()
+        self.flush()
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
@@ -129,11 +124,11 @@ class TlsSocket:
             self._early += data
             self._shake_hands()
             return len(data)
-        self._flush()
+        self.flush()
         if self.has_unsent:
             raise BlockingIOError
         size = self._encrypt(memoryview(data)[:PIECE_BYTES])
-        self._flush()
+        self.flush()
         return size
 
     def _encrypt(self, data: memoryview) -> int:
@@ -142,8 +137,8 @@ class TlsSocket:
             at += self._tls.write(data[at:])
         return at
 
-    def _flush(self) -> None:
-        """Send what is encrypted, as far as the socket takes it."""
+    def flush(self) -> None:
+        """Send what is encrypted, as far as the socket takes it. Raises OSError if the other end is gone."""
         while self._unsent or self._outgoing.pending:
             if not self._unsent:
                 self._unsent = memoryview(self._outgoing.read())
@@ -152,10 +147,6 @@ class TlsSocket:
             except (BlockingIOError, InterruptedError):
                 return
             self._unsent = self._unsent[sent:]
-
-    def flush(self) -> None:
-        """Send what could not be sent before. Raises OSError if the other end is gone."""
-        self._flush()
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
@@ -167,5 +158,5 @@ class TlsSocket:
             if self.is_ready and not self._has_ended:
                 self._tls.unwrap()
         with suppress(OSError):
-            self._flush()
+            self.flush()
         self._sock.close()

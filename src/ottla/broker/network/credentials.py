@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import urllib.request
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -182,5 +181,7 @@ def _read(url: str) -> Mapping[str | None, Any]:
             raise SecuritySettingError(f"sasl.oauthbearer.jwks.endpoint.url: {error}") from None
     if not url.startswith(("https://", "http://")):
         raise SecuritySettingError(f"sasl.oauthbearer.jwks.endpoint.url is {url}; it begins with https:// or file://")
+    import urllib.request  # most nodes never need it, and it costs time at each start
+
     with urllib.request.urlopen(url, timeout=FETCH_SECONDS) as answer:  # noqa: S310, RUF100  (the scheme was checked)
         return read_keys(answer.read(KEYS_MAX_BYTES))

@@ -32,11 +32,9 @@ class LoginFailures:
         """`per_minute` failures shut nobody out; 0 is no limit."""
         self._per_minute = per_minute or 1 << 62
         self._addresses: dict[str, _Address] = {}
-        self.total = 0
 
     def add(self, host: str, now_ms: int) -> None:
         """A login from this address has failed."""
-        self.total += 1
         address = self._addresses.pop(host, None)
         if address is None or now_ms - max(address.since_ms, address.shut_until_ms) >= _MINUTE_MS:
             address = _Address(now_ms)

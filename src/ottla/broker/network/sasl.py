@@ -83,10 +83,6 @@ class SaslLogin:
         self._shaken_at_ms: int | None = None
         self.state = SaslState.NEW
 
-    @property
-    def mechanism(self) -> str:
-        return self._mechanism
-
     # --- what may come ------------------------------------------------------------------------------------------------
 
     def takes(self, request: Request) -> bool:
