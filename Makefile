@@ -77,16 +77,17 @@ format: setup ## let ruff mend what it can
 	@$(BIN)/ruff format .
 
 # tests/interop/parts.py says what is in them.
-INTEROP_PARTS := interop-clients interop-groups interop-spark
+INTEROP_PARTS := interop-clients interop-groups interop-spark interop-pipeline
 
 .PHONY: interop
-interop: setup ## real clients and Apache Kafka's own tools, in three parts (needs Java 17 and Maven)
+interop: setup ## real clients and Apache Kafka's own tools, in four parts (needs Java 17 and Maven)
 	@$(BIN)/python tools/in_turn.py $(INTEROP_PARTS)
 
 .PHONY: $(INTEROP_PARTS)
 interop-clients: ## the first part of it: single clients, tools, files, pages
 interop-groups: ## the second: groups of all kinds, transactions, Kafka Streams
-interop-spark: ## the third: PySpark and the pipeline
+interop-spark: ## the third: PySpark's sources and sinks
+interop-pipeline: ## the fourth: the pipeline's tables, streams and reports
 $(INTEROP_PARTS): interop-%: setup
 	@$(BIN)/python -m tests.interop.jars
 	@$(BIN)/pytest -m interop -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --durations=10 \
@@ -113,7 +114,7 @@ spark-next: setup $(NEXT)/.ready ## all tests of Spark once more, interop includ
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile tests/unit/spark tests/component/spark; \
 	$(BIN)/python -m tests.interop.jars; \
 	$(BIN)/pytest -m interop -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --durations=10 \
-		$$($(BIN)/python -m tests.interop.parts spark)
+		$$($(BIN)/python -m tests.interop.parts spark) $$($(BIN)/python -m tests.interop.parts pipeline)
 
 .PHONY: nightly
 nightly: setup ## everything: check, tests, each part of interop, and Spark's newest; goes on after a failure and sums up

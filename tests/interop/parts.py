@@ -1,4 +1,4 @@
-"""The tests beside the original in three parts; `python -m tests.interop.parts NAME` prints the paths of one.
+"""The tests beside the original in four parts; `python -m tests.interop.parts NAME` prints the paths of one.
 
 A path is a folder or a file below tests/; each test belongs to one part. What takes long comes first, so that nothing
 long is left for one process at the end.
@@ -45,10 +45,8 @@ PARTS = {
         "interop/streams",
         "interop/transactions",
     ),
-    "spark": (
-        "interop/spark",
-        "interop/pipeline",
-    ),
+    "spark": ("interop/spark",),
+    "pipeline": ("interop/pipeline",),
 }
 
 
