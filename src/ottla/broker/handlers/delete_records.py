@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.network.request import Request
-from ottla.broker.replicas.lookup import check_access, topic_name
+from ottla.broker.replicas.lookup import permitted_topic
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.topic_names import INTERNAL_TOPICS
 from ottla.log.errors import LogError, OffsetOutOfRangeError
@@ -57,8 +57,7 @@ def refuse(request: Request, code: int, message: str | None) -> DeleteRecordsRes
 
 def _answer(node: Records, request: Request, topic: str, index: int, offset: int) -> _Partition:
     try:
-        check_access(node, request, Operation.DELETE, topic)
-        topic_name(node.image, topic, b"", by_id=False)
+        permitted_topic(node, request, Operation.DELETE, topic)
         return _Partition(index, _delete(node, topic, index, offset))
     except (Reject, LogError) as error:
         return _Partition(index, _NO_WATERMARK, error.code)

@@ -1,16 +1,17 @@
 """DescribeCluster (60): the nodes of the cluster, with their addresses for the request's listener.
 
 Versions 0 to 2: from 1 on a client requests brokers (1) or controllers (2), and gets MISMATCHED_ENDPOINT_TYPE on a
-listener of the other kind; from 2 on it can request fenced brokers.
+listener of the other kind; from 2 on it can request fenced brokers. Everybody may see the brokers; who asks for the
+controllers needs the right to alter the cluster.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.network.authorization import NOT_ASKED, cluster_operations
+from ottla.broker.network.authorization import NOT_ASKED, check_cluster, cluster_operations
 from ottla.broker.network.request import Request
-from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
+from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.describe_cluster import (
     DescribeClusterResponse,
@@ -33,6 +34,8 @@ _Entry = DescribeClusterResponseDescribeClusterBroker
 def handle(node: Cluster, request: Request) -> DescribeClusterResponse:
     listener = request.connection.peer.listener
     is_controller = listener in node.config["controller.listener.names"]
+    if is_controller:
+        check_cluster(node, request, Operation.ALTER)
     code, message = _judge(request, _CONTROLLERS if is_controller else _BROKERS)
     if code:
         return refuse(request, code, message)
@@ -89,6 +92,4 @@ def _controllers(node: Cluster, listener: str) -> list[_Entry]:
 def _operations(node: Cluster, request: Request) -> int:
     if not request.body.include_cluster_authorized_operations:
         return NOT_ASKED
-    if not node.authorize(request, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
-        return 0
     return cluster_operations(node, request)

@@ -46,7 +46,15 @@ def handle(node: Cluster, request: Request) -> DescribeTopicPartitionsResponse:
         start = body.cursor.partition_index if body.cursor is not None and name == body.cursor.topic_name else 0
         topic = node.image.topic(name)
         if topic is None:
-            topics.append(_Topic(missing_code(name), name, is_internal=name in INTERNAL_TOPICS))
+            operations = topic_operations(node, request, name)
+            topics.append(
+                _Topic(
+                    missing_code(name),
+                    name,
+                    is_internal=name in INTERNAL_TOPICS,
+                    topic_authorized_operations=operations,
+                )
+            )
             continue
         numbers = [number for number in sorted(topic.partitions) if number >= start]
         topics.append(_described(node, request, topic, numbers[:limit]))

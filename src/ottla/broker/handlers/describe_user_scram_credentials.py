@@ -27,4 +27,8 @@ def handle(node: Cluster, request: Request) -> DescribeUserScramCredentialsRespo
 
 
 def refuse(request: Request, code: int, message: str | None) -> DescribeUserScramCredentialsResponse:
-    return DescribeUserScramCredentialsResponse(error_code=code, error_message=message)
+    kind = DescribeUserScramCredentialsResponse
+    results = tuple(
+        kind.DescribeUserScramCredentialsResult(user.name, code, message) for user in request.body.users or ()
+    )
+    return kind(error_code=code, error_message=message, results=results)

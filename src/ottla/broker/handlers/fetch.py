@@ -21,13 +21,13 @@ from ottla.broker.loop.delayed_operations import DelayedOperation
 from ottla.broker.network.request import Answer, DelayedResponse, Request
 from ottla.broker.network.send_queue import FileSpan
 from ottla.broker.replicas.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSession, WantedPartition
-from ottla.broker.replicas.lookup import check_access, endpoints_of, leader_of, led_replica, topic_name
+from ottla.broker.replicas.lookup import endpoints_of, leader_of, led_replica, permitted_topic, topic_name
 from ottla.broker.replicas.replicas import Replica, log_end_key
 from ottla.core.metadata.fault import Reject
 from ottla.log.errors import LogError, OffsetOutOfRangeError
 from ottla.log.names import TopicPartition
 from ottla.log.read import FetchRegion, Isolation
-from ottla.wire.access import Operation
+from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.fetch import (
     FetchRequest,
@@ -87,6 +87,7 @@ class _Fetch:
         self.is_incremental = False
         self.session: FetchSession | None = None
         replica_id = body.replica_state.replica_id if request.version >= 15 else body.replica_id
+        self.replica_id = replica_id
         self.is_follower = replica_id >= 0
         self.isolation = self._isolation(body)
         self.max_bytes = min(body.max_bytes, node.settings["fetch.max.bytes"])
@@ -157,15 +158,25 @@ class _Fetch:
     def _look(self, wanted: WantedPartition, left: int, *, is_first: bool) -> _Found:
         name = None
         try:
-            name = topic_name(self.node.image, wanted.topic_name, wanted.topic_id, by_id=self.uses_ids)
-            check_access(self.node, self.request, Operation.READ, name)
+            name = self._permitted_topic(wanted)
             replica = led_replica(self.node.replicas, name, wanted.partition, wanted.current_leader_epoch)
             return self._read_one(replica, wanted, left, is_first=is_first)
         except (Reject, LogError) as error:
             return _Found(wanted, name, error.code)
 
+    def _permitted_topic(self, wanted: WantedPartition) -> str:
+        """Clients need a right to the topic, replicas one to the cluster."""
+        topic_id = wanted.topic_id if self.uses_ids else None
+        if not self.is_follower:
+            return permitted_topic(self.node, self.request, Operation.READ, wanted.topic_name, topic_id)
+        if not self.node.authorize(self.request, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+            raise Reject(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        return topic_name(self.node.image, wanted.topic_name, wanted.topic_id, by_id=self.uses_ids)
+
     def _read_one(self, replica: Replica, wanted: WantedPartition, left: int, *, is_first: bool) -> _Found:
         name = replica.topic_partition.topic
+        if self.is_follower and self.replica_id not in replica.replicas:
+            raise Reject(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"Node {self.replica_id} has no replica of it.")
         if self.uses_ids and replica.topic_id != wanted.topic_id:
             raise Reject(ErrorCode.INCONSISTENT_TOPIC_ID)
         if not replica.has_log:  # nothing was ever written: do not create empty files
@@ -320,6 +331,8 @@ class _Fetch:
         )
 
     def _aborted(self, one: _Found) -> tuple[FetchResponseAbortedTransaction, ...] | None:
+        if one.topic_name is None:
+            return ()
         if self.isolation is not Isolation.TXN_COMMITTED or one.error_code:
             return None
         aborted = one.region.aborted_transactions if one.region is not None else ()

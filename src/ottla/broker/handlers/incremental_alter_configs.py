@@ -65,7 +65,8 @@ def _alter_loggers(node: Configs, request: Request, resource: _Resource, count: 
     try:
         check_single(count)
         check_steps(steps)
-        check_cluster(node, request, Operation.ALTER_CONFIGS)
+        is_controller = request.connection.peer.listener in node.controller_listeners
+        check_cluster(node, request, Operation.CLUSTER_ACTION if is_controller else Operation.ALTER_CONFIGS)
         check_own_loggers(node, resource.resource_name)
         node.loggers.check(changes)
     except Reject as reject:

@@ -11,7 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.network.request import Request
-from ottla.broker.replicas.lookup import check_access, led_replica, topic_name
+from ottla.broker.replicas.lookup import led_replica, permitted_topic
 from ottla.broker.replicas.replicas import Replica
 from ottla.core.metadata.fault import Reject
 from ottla.log.errors import LogError
@@ -87,8 +87,7 @@ def _answer(
     if is_repeated:
         return _Partition(index, ErrorCode.INVALID_REQUEST)
     try:
-        check_access(node, request, Operation.DESCRIBE, topic)
-        topic_name(node.image, topic, b"", by_id=False)
+        permitted_topic(node, request, Operation.DESCRIBE, topic)
         _check_timestamp(asked.timestamp, request.version)
         replica = led_replica(node.replicas, topic, index, asked.current_leader_epoch)
         found = _find(replica, asked.timestamp, request.body)

@@ -106,8 +106,11 @@ def _by_name(node: Cluster, request: Request, name: str, failures: Mapping[str, 
     topic = node.image.topic(name)
     if topic is not None:
         return _described(node, request, topic)
+    if _creates(node, request) and not _may_create(node, request, name):
+        return _Topic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, is_internal=name in INTERNAL_TOPICS)
     code = failures.get(name) or missing_code(name)
-    return _Topic(code, name, is_internal=name in INTERNAL_TOPICS)
+    operations = _topic_operations(node, request, name)
+    return _Topic(code, name, is_internal=name in INTERNAL_TOPICS, topic_authorized_operations=operations)
 
 
 def missing_code(name: str) -> ErrorCode:
@@ -125,12 +128,14 @@ def _described(node: Cluster, request: Request, topic: TopicImage) -> _Topic:
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=tuple(_partition(node, request, topic.partitions[number]) for number in sorted(topic.partitions)),
-        topic_authorized_operations=(
-            topic_operations(node, request, topic.name)
-            if request.body.include_topic_authorized_operations
-            else NOT_ASKED
-        ),
+        topic_authorized_operations=_topic_operations(node, request, topic.name),
     )
+
+
+def _topic_operations(node: Cluster, request: Request, name: str) -> int:
+    if not request.body.include_topic_authorized_operations:
+        return NOT_ASKED
+    return topic_operations(node, request, name)
 
 
 def _partition(node: Cluster, request: Request, partition: PartitionImage) -> _Partition:
@@ -180,7 +185,7 @@ def _may_see(node: Cluster, request: Request, name: str) -> bool:
 
 def _creatable(node: Cluster, request: Request, names: Iterable[str]) -> list[str]:
     """The missing topics that may be created."""
-    if not request.body.allow_auto_topic_creation or not node.settings["auto.create.topics.enable"]:
+    if not _creates(node, request):
         return []
     return [
         name
@@ -191,6 +196,11 @@ def _creatable(node: Cluster, request: Request, names: Iterable[str]) -> list[st
         and _may_see(node, request, name)
         and _may_create(node, request, name)
     ]
+
+
+def _creates(node: Cluster, request: Request) -> bool:
+    """Whether missing topics are created."""
+    return bool(request.body.allow_auto_topic_creation and node.settings["auto.create.topics.enable"])
 
 
 def _may_create(node: Cluster, request: Request, name: str) -> bool:

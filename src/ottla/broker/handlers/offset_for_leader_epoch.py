@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.network.request import Request
-from ottla.broker.replicas.lookup import check_access, led_replica, topic_name
+from ottla.broker.replicas.lookup import led_replica, permitted_topic, topic_name
 from ottla.core.metadata.fault import Reject
+from ottla.core.metadata.uuids import NO_ID
 from ottla.log.errors import LogError
-from ottla.wire.access import Operation
+from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequestOffsetForLeaderPartition,
@@ -53,8 +54,10 @@ def _answer(
     node: Records, request: Request, topic: str, asked: OffsetForLeaderEpochRequestOffsetForLeaderPartition
 ) -> _Partition:
     try:
-        check_access(node, request, Operation.DESCRIBE, topic)
-        topic_name(node.image, topic, b"", by_id=False)
+        if node.authorize(request, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+            topic_name(node.image, topic, NO_ID, by_id=False)
+        else:
+            permitted_topic(node, request, Operation.DESCRIBE, topic)
         replica = led_replica(node.replicas, topic, asked.partition, asked.current_leader_epoch)
         if replica.has_log:
             log = replica.log

@@ -19,7 +19,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.loop.delayed_operations import DelayedOperation
 from ottla.broker.network.request import AfterWrite, Answer, Close, CloseCause, DelayedResponse, Request
-from ottla.broker.replicas.lookup import check_access, check_isr, endpoints_of, has_enough_isr, leader_of, topic_name
+from ottla.broker.replicas.lookup import (
+    check_isr,
+    endpoints_of,
+    has_enough_isr,
+    leader_of,
+    permitted_topic,
+    topic_name,
+)
 from ottla.broker.replicas.replicas import Replica
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.topic_names import INTERNAL_TOPICS
@@ -102,8 +109,8 @@ class _Produce:
 
     def _stage(self, topic: ProduceRequestTopicProduceData, partition: ProduceRequestPartitionProduceData) -> None:
         node, request = self.node, self.request
-        name = topic_name(node.image, topic.name, topic.topic_id, by_id=request.version >= _IDS_FROM)
-        check_access(node, request, Operation.WRITE, name)
+        topic_id = topic.topic_id if request.version >= _IDS_FROM else None
+        name = permitted_topic(node, request, Operation.WRITE, topic.name, topic_id)
         records = partition.records
         _check_records(records, request.version)
         if self.acks not in _ACKS:

@@ -7,18 +7,22 @@ from 6 on topics are named by id. The offsets are visible once the transaction i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.coordinators.internal_topics import GROUPS
 from ottla.broker.network.request import Answer, DelayedResponse, Request
 from ottla.broker.transactions.verification import verify_offsets
+from ottla.core.coordinator.contract import Context
 from ottla.core.coordinator.partitioner import partition_for
 from ottla.core.groups.offsets.requests import TransactionalCommit
+from ottla.core.groups.offsets.targets import Target, target_by_id, target_by_name
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.txn_offset_commit import (
     TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponseTxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTxnOffsetCommitResponseTopic,
@@ -33,20 +37,34 @@ VERSIONS: Final = (0, 6)
 _LOADING_KNOWN_FROM: Final = 2
 """Clients of older versions may fail on COORDINATOR_LOAD_IN_PROGRESS."""
 
+_IDS_FROM: Final = 6
+
 _Topic = TxnOffsetCommitResponseTxnOffsetCommitResponseTopic
 _Partition = TxnOffsetCommitResponseTxnOffsetCommitResponsePartition
+_Targets = Sequence[tuple[TxnOffsetCommitRequestTxnOffsetCommitRequestTopic, Target | None]]
 
 
 def handle(node: Transactions, request: Request) -> Answer:
     code = _judge(node, request)
     if code:
         return refuse(request, code, None)
+    targets = _targets(node, request)
+    if all(target.error_of(each.partition_index) for topic, target in targets for each in topic.partitions):
+        return _answer(request, targets, ErrorCode.NONE)
     later = DelayedResponse()
     if node.groups.partition_count:
-        _verify(node, request, later)
+        _verify(node, request, targets, later)
     else:
-        node.internal_topics.ensure(GROUPS, lambda code: _verify_created(node, request, later, code))
+        node.internal_topics.ensure(GROUPS, lambda code: _verify_created(node, request, targets, later, code))
     return later
+
+
+def _targets(node: Transactions, request: Request) -> _Targets:
+    """What each topic's partitions are refused with, whatever the coordinators say."""
+    context = Context(0, 0, node.groups.world, authorize=partial(node.authorize, request))
+    if request.version >= _IDS_FROM:
+        return [(each, target_by_id(each.topic_id, Operation.READ, context)) for each in request.body.topics]
+    return [(each, target_by_name(each.name, Operation.READ, context)) for each in request.body.topics]
 
 
 def _judge(node: Transactions, request: Request) -> ErrorCode:
@@ -58,21 +76,23 @@ def _judge(node: Transactions, request: Request) -> ErrorCode:
     return ErrorCode.NONE if body.group_id else ErrorCode.INVALID_GROUP_ID
 
 
-def _verify_created(node: Transactions, request: Request, later: DelayedResponse, code: ErrorCode) -> None:
+def _verify_created(
+    node: Transactions, request: Request, targets: _Targets, later: DelayedResponse, code: ErrorCode
+) -> None:
     if code or not node.groups.partition_count:
-        later.complete(refuse(request, ErrorCode.COORDINATOR_NOT_AVAILABLE, None))
+        later.complete(_answer(request, targets, ErrorCode.COORDINATOR_NOT_AVAILABLE))
     else:
-        _verify(node, request, later)
+        _verify(node, request, targets, later)
 
 
-def _verify(node: Transactions, request: Request, later: DelayedResponse) -> None:
+def _verify(node: Transactions, request: Request, targets: _Targets, later: DelayedResponse) -> None:
     """Ask the transaction's coordinator first, then the group's: a marker in between makes the append fail."""
     body: TxnOffsetCommitRequest = request.body
     guard = node.groups.verification_guard(body.group_id, body.producer_id)
 
     def verified(code: ErrorCode) -> None:
         if code:
-            later.complete(refuse(request, code, None))
+            later.complete(_answer(request, targets, code))
             return
         commit = TransactionalCommit(body, guard)
         node.groups.ask(request, body.group_id, commit, later.complete, refuse=partial(refuse, request))
@@ -82,14 +102,23 @@ def _verify(node: Transactions, request: Request, later: DelayedResponse) -> Non
 
 
 def refuse(request: Request, code: int, message: str | None) -> TxnOffsetCommitResponse:
-    body: TxnOffsetCommitRequest = request.body
+    return _answer(request, [(topic, None) for topic in request.body.topics], code)
+
+
+def _answer(request: Request, targets: _Targets, code: int) -> TxnOffsetCommitResponse:
+    """One error for all partitions but those that have another one of their own."""
     if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and request.version < _LOADING_KNOWN_FROM:
         code = ErrorCode.COORDINATOR_NOT_AVAILABLE
     return TxnOffsetCommitResponse(
         topics=tuple(
             _Topic(
-                topic.name, topic.topic_id, tuple(_Partition(each.partition_index, code) for each in topic.partitions)
+                topic.name,
+                topic.topic_id,
+                tuple(
+                    _Partition(each.partition_index, (target and target.error_of(each.partition_index)) or code)
+                    for each in topic.partitions
+                ),
             )
-            for topic in body.topics
+            for topic, target in targets
         )
     )

@@ -57,6 +57,9 @@ def group_operations(node: Access, request: Request, group_id: str) -> int:
 
 
 def cluster_operations(node: Access, request: Request) -> int:
+    """None of them is shown to those who may not describe the cluster."""
+    if not node.authorize(request, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
+        return 0
     return _bits(node, request, ResourceType.CLUSTER, CLUSTER_NAME, _CLUSTER)
 
 

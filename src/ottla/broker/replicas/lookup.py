@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ottla.broker.config.settings import Settings
 from ottla.broker.network.authorization import Access
@@ -32,6 +32,13 @@ class Endpoint(NamedTuple):
     rack: str | None
 
 
+class _Topics(Access, Protocol):
+    """What there is, and who may have to do with it."""
+
+    @property
+    def image(self) -> MetadataImage: ...
+
+
 def topic_name(image: MetadataImage, name: str, topic_id: bytes, *, by_id: bool) -> str:
     """The name of a topic that was given by name or by id; Reject if there is none."""
     topic = image.topic_by_id(topic_id) if by_id and topic_id != NO_ID else None
@@ -47,6 +54,21 @@ def topic_name(image: MetadataImage, name: str, topic_id: bytes, *, by_id: bool)
 def check_access(node: Access, request: Request, operation: Operation, topic: str) -> None:
     if not node.authorize(request, operation, ResourceType.TOPIC, topic):
         raise Reject(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+
+def permitted_topic(
+    node: _Topics, request: Request, operation: Operation, name: str, topic_id: bytes | None = None
+) -> str:
+    """The name of a topic, given by name or by id, to which the client may do something; Reject if there is none.
+
+    Who has no right to a name is not told whether there is a topic of that name. An unknown id everybody is told of.
+    """
+    if topic_id is not None:
+        name = topic_name(node.image, "", topic_id, by_id=True)
+        check_access(node, request, operation, name)
+        return name
+    check_access(node, request, operation, name)
+    return topic_name(node.image, name, NO_ID, by_id=False)
 
 
 def led_replica(replicas: Replicas, topic: str, partition: int, current_leader_epoch: int = NO_EPOCH) -> Replica:

@@ -48,7 +48,6 @@ from ottla.wire.types.alter_configs import AlterConfigsRequest, AlterConfigsResp
 from ottla.wire.types.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from ottla.wire.types.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
 )
 from ottla.wire.types.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from ottla.wire.types.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
@@ -66,7 +65,6 @@ from ottla.wire.types.expire_delegation_token import ExpireDelegationTokenReques
 from ottla.wire.types.incremental_alter_configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 from ottla.wire.types.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
 )
 from ottla.wire.types.renew_delegation_token import RenewDelegationTokenRequest
 from ottla.wire.types.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
@@ -248,10 +246,7 @@ _HANDLERS: Final[dict[type, tuple[_Handler, _Refusal]]] = {
     CreateTopicsRequest: (topics.create_topics, _refuse_create_topics),
     DeleteTopicsRequest: (topics.delete_topics, _refuse_delete_topics),
     CreatePartitionsRequest: (partitions.create_partitions, _refuse_create_partitions),
-    ListPartitionReassignmentsRequest: (
-        reassignments.list_reassignments,
-        _refuse_with(ListPartitionReassignmentsResponse),
-    ),
+    ListPartitionReassignmentsRequest: (reassignments.list_reassignments, reassignments.refuse_list),
     IncrementalAlterConfigsRequest: (
         configs.incremental_alter_configs,
         _refuse_incremental,
@@ -289,10 +284,7 @@ _HANDLERS: Final[dict[type, tuple[_Handler, _Refusal]]] = {
     UnregisterBrokerRequest: (brokers.unregister_broker, _refuse_with(UnregisterBrokerResponse)),
     UnregisterControllerRequest: (brokers.unregister_controller, _refuse_with(UnregisterControllerResponse)),
     ElectLeadersRequest: (leaders.elect_leaders, leaders.refuse_elect_leaders),
-    AlterPartitionReassignmentsRequest: (
-        reassignments.alter_reassignments,
-        _refuse_with(AlterPartitionReassignmentsResponse),
-    ),
+    AlterPartitionReassignmentsRequest: (reassignments.alter_reassignments, reassignments.refuse_alter),
 }
 
 REQUESTS: Final = frozenset(_HANDLERS)

@@ -52,6 +52,19 @@ def alter_reassignments(
     return Result(tuple(records), reply)
 
 
+def refuse_alter(request: AlterPartitionReassignmentsRequest, reject: Reject) -> AlterPartitionReassignmentsResponse:
+    kind = AlterPartitionReassignmentsResponse
+    entry = kind.ReassignablePartitionResponse
+    responses = tuple(
+        kind.ReassignableTopicResponse(
+            topic.name,
+            tuple(entry(each.partition_index, reject.code, reject.message) for each in topic.partitions),
+        )
+        for topic in request.topics
+    )
+    return kind(error_code=reject.code, error_message=reject.message, responses=responses)
+
+
 def _alter(
     state: ControllerState,
     name: str,
@@ -171,3 +184,14 @@ def list_reassignments(state: ControllerState, request: ListPartitionReassignmen
             )
             topics.append(kind.OngoingTopicReassignment(name, partitions))
     return Result((), kind(error_message=None, topics=tuple(topics)))
+
+
+def refuse_list(request: ListPartitionReassignmentsRequest, reject: Reject) -> ListPartitionReassignmentsResponse:
+    kind = ListPartitionReassignmentsResponse
+    topics = tuple(
+        kind.OngoingTopicReassignment(
+            topic.name, tuple(kind.OngoingPartitionReassignment(each) for each in topic.partition_indexes)
+        )
+        for topic in request.topics or ()
+    )
+    return kind(error_code=reject.code, error_message=reject.message, topics=topics)

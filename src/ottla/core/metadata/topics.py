@@ -221,7 +221,10 @@ def delete_topics(state: ControllerState, request: DeleteTopicsRequest, context:
             charge(context, len(topic.partitions))
             check_size(len(records) + 1)
         except Reject as reject:
-            results.append(_Deleted(*asked, reject.code, reject.message))
+            name, topic_id = asked
+            if reject.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                name = _shown_name(state, asked, context)
+            results.append(_Deleted(name, topic_id, reject.code, reject.message))
         else:
             records.append(Versioned(RemoveTopicRecord(topic.topic_id), 0))
             results.append(_Deleted(topic.name, topic.topic_id))
@@ -237,6 +240,15 @@ def asked_topics(request: DeleteTopicsRequest) -> list[_Asked]:
 def _find(state: ControllerState, asked: _Asked) -> TopicImage | None:
     name, topic_id = asked
     return state.image.topic_by_id(topic_id) if name is None else state.image.topic(name)
+
+
+def _shown_name(state: ControllerState, asked: _Asked, context: Context) -> str | None:
+    """The name of a topic that somebody may not delete: as asked for, or that of its id for those who may see it."""
+    name, topic_id = asked
+    topic = state.image.topic_by_id(topic_id)
+    if name is None and topic is not None and context.authorize(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+        return topic.name
+    return name
 
 
 def _deletable(state: ControllerState, asked: _Asked, count: int, context: Context) -> TopicImage:
