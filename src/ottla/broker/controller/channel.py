@@ -2,7 +2,8 @@
 
 A reply is given out when this node has seen what the request has changed: whoever asked finds it in the image. A
 request that no controller takes, or whose controller is gone before its records are committed, is sent again, until its
-time is up. A client's request goes to another node in an envelope; the node's own requests go as they are.
+time is up or its client is gone. A client's request goes to another node in an envelope; the node's own requests go as
+they are.
 """
 
 from __future__ import annotations
@@ -55,6 +56,11 @@ class _Attempt:
         self.done = done
         self.client = client
         self.until = until
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether its client is gone. He may have asked another node since, and for something else after that."""
+        return self.client is not None and self.client.connection.is_closed
 
 
 class ControllerChannel:
@@ -118,7 +124,7 @@ class ControllerChannel:
         waiting, self._waiting = self._waiting, {}
         for attempt, timer in waiting.items():
             timer.cancel()
-            self._submit(attempt)
+            self._send_again(attempt)
 
     def close(self) -> None:
         """Drop what waits."""
@@ -197,7 +203,10 @@ class ControllerChannel:
 
     def _try_again(self, attempt: _Attempt) -> None:
         del self._waiting[attempt]
-        if self._loop.time() < attempt.until:
+        self._send_again(attempt)
+
+    def _send_again(self, attempt: _Attempt) -> None:
+        if self._loop.time() < attempt.until and not attempt.is_abandoned:
             self._submit(attempt)
         else:
             attempt.done(refuse(attempt.request, _NO_CONTROLLER))

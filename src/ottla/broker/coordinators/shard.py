@@ -375,7 +375,8 @@ class Shard:
             offset = self.writer.stage(batch, None)
             assert offset == self._batch_offset, f"the batch of offset {self._batch_offset} was put at {offset}"
         except Exception as error:  # its records have been replayed
-            log.exception("a batch that was replayed cannot be written")
+            if getattr(error, "code", None) != ErrorCode.KAFKA_STORAGE_ERROR:  # a disk that fails is told of by others
+                log.exception("a batch that was replayed cannot be written")
             self._edge.lost(self, error)
             raise Reject(ErrorCode.NOT_COORDINATOR) from error
 

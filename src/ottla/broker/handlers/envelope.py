@@ -35,10 +35,15 @@ class ForwardedConnection:
     sasl = None
 
     def __init__(self, broker: ClientConnection, sender: Sender) -> None:
+        self._broker = broker
         self.peer = Peer(sender.host, 0, broker.peer.listener)
         self.principal = sender.principal
         self.is_token_login = sender.is_token_login
         self.client_id = ""
+
+    @property
+    def is_closed(self) -> bool:
+        return self._broker.is_closed
 
     def mute(self, pause_ms: int) -> None:
         """The broker does that, when it finds the pause in the answer."""

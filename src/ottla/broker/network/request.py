@@ -80,6 +80,8 @@ class ClientConnection(Protocol):
     client_software: tuple[str, str] | None
     """Name and version, as ApiVersions told them."""
 
+    @property
+    def is_closed(self) -> bool: ...
     def __hash__(self) -> int: ...
     def mute(self, pause_ms: int) -> None:
         """Take no further request for a while."""

@@ -323,7 +323,7 @@ def test_who_asked_for_the_outcome_hears_of_a_time_out(bench: Bench) -> None:
     assert len(bench.core.settlements) == 1
 
 
-def test_a_batch_that_cannot_be_written_loses_the_shard(bench: Bench) -> None:
+def test_a_batch_that_cannot_be_written_loses_the_shard(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
     bench.ask(1, "put", "a", 5)
     bench.ask(2, "park")
     bench.writer.refusal = ErrorCode.KAFKA_STORAGE_ERROR
@@ -331,6 +331,7 @@ def test_a_batch_that_cannot_be_written_loses_the_shard(bench: Bench) -> None:
     assert len(bench.edge.losses) == 1
     assert bench.take() == [(1, ErrorCode.NOT_COORDINATOR), (2, ErrorCode.NOT_COORDINATOR)]
     assert bench.writer.replayed().numbers == {}, "which is why it must be loaded again"
+    assert caplog.records == [], "the disk has failed, not the coordinator"
 
 
 def test_a_batch_that_is_lost_in_the_middle_of_a_result_is_answered_once(bench: Bench) -> None:
