@@ -198,6 +198,8 @@ class RaftLog:
 
     def append(self, batches: Sequence[bytes]) -> int:
         """Append batches of the leader; returns the new end. They are synced soon. StorageError if the disk fails."""
+        if not self.quorum.is_leader:
+            raise RuntimeError(f"node {self.quorum.node.voter_id} does not lead epoch {self.quorum.epoch}")
         try:
             for batch in batches:
                 self._append(batch, Origin.RAFT_LEADER)

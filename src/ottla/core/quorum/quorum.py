@@ -301,6 +301,9 @@ class Quorum:
         is_storing, told = self._storing is not None, self._told_leader
         if not is_storing:
             self._told_leader = LeaderChanged(self.leader_id, self.epoch)
+        elif told.leader_id == self.node.voter_id and not self.is_leader:
+            # It must not append anything more, whatever the disk takes its time for.
+            self._told_leader = LeaderChanged(NOBODY, self.epoch)
         return Actions(
             tuple(self._writes),
             tuple(self._messages),

@@ -82,6 +82,8 @@ class Replica:
         self.replies: dict[Any, Any] = {}
         self.writes: list[Any] = []
         self.high_watermarks: list[int] = []
+        self.leaders: list[tuple[int, int]] = []
+        """Leaders and epochs, as they were told."""
         self.draft = b""
         self.defers_stores = False
         self.defers_syncs = False
@@ -100,6 +102,8 @@ class Replica:
         actions = self.quorum.step(event, self.now_ms, 1_000_000 + self.now_ms)
         self.sent += [each for each in actions.messages if isinstance(each, Send)]
         self.replies.update({each.token: each.response for each in actions.messages if not isinstance(each, Send)})
+        if actions.leader is not None:
+            self.leaders.append((actions.leader.leader_id, actions.leader.epoch))
         if actions.high_watermark is not None:
             self.high_watermarks.append(actions.high_watermark)
         for write in actions.writes:

@@ -6,7 +6,7 @@ import pytest
 
 from ottla.core.quorum.events import NotAnswered, StateNotStored, StateStored
 from ottla.core.quorum.states import Prospective, State
-from ottla.core.quorum.stored import StoredState
+from ottla.core.quorum.stored import NOBODY, StoredState
 from ottla.wire import decode, encode
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.begin_quorum_epoch import BeginQuorumEpochRequest
@@ -192,6 +192,17 @@ def test_no_vote_leaves_before_it_is_stored():
     assert replica.ask(vote(candidate_id=2)) is None
     replica.step(StateStored())
     assert [partition_of(each).vote_granted for each in replica.replies.values()] == [True, False]
+
+
+def test_a_leader_is_told_to_resign_before_its_vote_is_stored():
+    """Whatever it appended meanwhile would have the next leader's epoch, and another content."""
+    replica = leader()
+    replica.defers_stores = True
+    assert replica.ask(vote(epoch=EPOCH + 1)) is None
+    assert replica.leaders[-1] == (NOBODY, EPOCH + 1)
+    told = len(replica.leaders)
+    replica.step(StateStored())
+    assert len(replica.leaders) == told
 
 
 def test_a_vote_that_could_not_be_stored_is_not_given():
