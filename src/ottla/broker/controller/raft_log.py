@@ -289,7 +289,7 @@ class RaftLog:
         try:
             for write in actions.writes:
                 self._write(write)
-        except StorageError as error:
+        except (StorageError, OSError) as error:  # of the log, or of a snapshot that is downloaded
             self._not_written(error)
             return
         if actions.leader is not None:
@@ -452,9 +452,13 @@ class RaftLog:
                 self._fail(f"a snapshot of the metadata cannot be used: {failures[0]}")
                 return
             ((image, control, timestamp_ms),) = found
-            self.snapshots.take_download(identity)
-            self.partition.truncate_fully(identity.end_offset, self._clock.wall_ms())
-            self.snapshots.remove_below(identity.end_offset)
+            try:
+                self.snapshots.take_download(identity)
+                self.partition.truncate_fully(identity.end_offset, self._clock.wall_ms())
+                self.snapshots.remove_below(identity.end_offset)
+            except (StorageError, OSError) as error:
+                self._not_written(error)
+                return
             self.bytes_since_snapshot = 0
             self.counts.replaced(timestamp_ms)
             assert self._listener is not None
@@ -498,7 +502,7 @@ class RaftLog:
         if self._sync is not None:
             self._sync.finish()
 
-    def _not_written(self, error: StorageError) -> None:
+    def _not_written(self, error: StorageError | OSError) -> None:
         self._step(AppendFailed())
         self._fail(f"the metadata log cannot be written: {error}")
 
