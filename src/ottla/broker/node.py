@@ -53,7 +53,7 @@ from ottla.broker.loop.offload import Offload
 from ottla.broker.loop.preload import Preload
 from ottla.broker.loop.purgatory import Purgatory
 from ottla.broker.loop.randomness import Randomness
-from ottla.broker.network.acl_authorizer import acl_authorizer
+from ottla.broker.network.acl_authorizer import AclAuthorizer, make_authorizer
 from ottla.broker.network.closed_connections import ClosedConnections
 from ottla.broker.network.connection import Connection, ConnectionLimits
 from ottla.broker.network.credentials import NodeCredentials
@@ -63,12 +63,13 @@ from ottla.broker.network.handshake_turns import HandshakeTurns
 from ottla.broker.network.listener import ConnectionCount, Listener, ListenerLimits, address_limits, bind
 from ottla.broker.network.listener_security import ListenerSettings
 from ottla.broker.network.login_failures import LoginFailures
+from ottla.broker.network.logins import Logins, Tell
 from ottla.broker.network.memory_pool import MemoryPool
 from ottla.broker.network.node_security import NodeSecurity, web_security
 from ottla.broker.network.quotas.charges import Meter
 from ottla.broker.network.quotas.quotas import Quotas
 from ottla.broker.network.quotas.rates import Windows
-from ottla.broker.network.request import DelayedResponse, Request
+from ottla.broker.network.request import DelayedResponse, Peer, Request
 from ottla.broker.network.sockets import Bind, Sockets, open_web_server
 from ottla.broker.peers.peer_connection import Address, Dial, PeerConnection, PeerEvent, dial, no_login
 from ottla.broker.peers.peer_security import PeerSecurity, probing_dial
@@ -80,6 +81,8 @@ from ottla.broker.replicas.partition_loader import PartitionLoader
 from ottla.broker.replicas.replicas import Replicas, log_end_key
 from ottla.broker.replicas.storage import NodeStorage, lock_directories, release
 from ottla.broker.replicas.unit_of_work import UnitOfWork
+from ottla.broker.telemetry.audit_events import AuditEvents
+from ottla.broker.telemetry.audit_log import open_audit_log
 from ottla.broker.telemetry.loggers import Loggers
 from ottla.broker.telemetry.metrics import Metrics, Sample
 from ottla.core.metadata.config_rules import Rules
@@ -166,8 +169,8 @@ class Node:
         self._pages = pages
         self._dial = dial
         self._on_fatal = on_fatal
-        self._acls = acl_authorizer(config) if authorizer is None else None
-        self._authorizer = self._acls or authorizer
+        self._authorizer = authorizer or make_authorizer(config)
+        self._acls = self._authorizer if isinstance(self._authorizer, AclAuthorizer) else None
         self._share: ShareNode | None = None
         self._telemetry: Telemetry | None = None
 
@@ -266,15 +269,20 @@ class Node:
         self.quotas = Quotas(_windows(config, "quota"), _windows(config, "controller.quota"))
         self._started_at = clock.wall_ms() / 1000
         self.metrics = Metrics(clock, self._samples)
+        is_guarded = self._authorizer is not None or self.security.is_guarded
+        self._audit_log = open_audit_log(config, disk, self.offload, clock.wall_ms, is_guarded=is_guarded)
+        tell: Tell = self._audit_log.add if self._audit_log is not None else lambda event, fields: None
+        self._audit_events = AuditEvents(tell) if is_guarded else None
+        watching = [each for each in (self.metrics, self._audit_events) if each is not None]
         self.dispatch = dispatch(
-            self, load_api, (self.metrics, *observers), is_unstable=config["unstable.api.versions.enable"]
+            self, load_api, (*watching, *observers), is_unstable=config["unstable.api.versions.enable"]
         )
         self.loggers = Loggers(self._log_requests)
         self._request_log: Observer | None = None
         limit_bytes = config["queued.max.request.bytes"]
         self.memory_pool = MemoryPool(limit_bytes) if limit_bytes > 0 else MemoryPool()
         self.closed_connections = ClosedConnections()
-        self.login_failures = LoginFailures(config["ottla.login.failures.per.minute"])
+        self.logins = Logins(LoginFailures(config["ottla.login.failures.per.minute"]), self.monotonic_ms, tell)
         self.handshake_turns = HandshakeTurns(self.loop, clock.precise_ns)
         self.listeners = self._make_listeners(sockets)
         self._drained: asyncio.Future[None] | None = None
@@ -509,15 +517,20 @@ class Node:
 
             self._pages.inspect.find = inspect_page(self)
 
+    def access_view(self) -> dict[str, object]:
+        """Failed logins and refused requests, for the inspect listener."""
+        refused = [] if self._audit_events is None else self._audit_events.view()
+        return {"node": self.node_id, "failedLogins": self.logins.view(), "refusedRequests": refused}
+
     def _check_web_user(self, host: str, user: str, password: str) -> bool:
         """Whether a user of the listener that secures the pages has given his password."""
-        now_ms = self.monotonic_ms()
-        if self.login_failures.is_shut_out(host, now_ms):
+        listener = self.config["ottla.web.security.listener.name"].upper()
+        peer = Peer(host, 0, listener)
+        if self.logins.is_shut_out(peer):
             return False
-        security = self.security.by_listener[self.config["ottla.web.security.listener.name"].upper()]
-        if accepts_password(security.mechanisms, user, password):
+        if accepts_password(self.security.by_listener[listener].mechanisms, user, password):
             return True
-        self.login_failures.add(host, now_ms)
+        self.logins.failed(peer, "HTTP", "a wrong user or password for a page", user)
         return False
 
     def _plan_chores(self) -> None:
@@ -670,6 +683,9 @@ class Node:
         yield from samples.quota_samples(self.quotas, self.listeners, self.monotonic_ms())
         if self.descriptions is not None:
             yield from samples.description_samples(self.descriptions)
+        yield from self.logins.samples()
+        if self._audit_events is not None:
+            yield from self._audit_events.samples()
         yield from samples.connection_samples(self.listeners, self.closed_connections, len(self.purgatory))
         yield from samples.process_samples(self._started_at)
 
@@ -839,6 +855,8 @@ class Node:
             listener.close()
         self._end_background()
         self.offload.finish_all()
+        if self._audit_log is not None:
+            self._audit_log.close()
         if self.storage.metadata.is_offline:
             self.storage.release(remove=False)  # nothing more can be noted: the next start recovers
             return

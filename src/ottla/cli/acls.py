@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -36,6 +37,14 @@ RESOURCES = {
     "delegation-token": ResourceType.DELEGATION_TOKEN,
     "user": ResourceType.USER,
 }
+OPERATOR = (
+    ("--cluster", ("describe", "describe-configs")),
+    ("--topic '*'", ("describe", "describe-configs")),
+    ("--topic __share_group_state", ("read",)),
+    ("--group '*'", ("describe", "describe-configs")),
+    ("--transactional-id '*'", ("describe",)),
+)
+"""The rights of somebody who looks after a cluster."""
 OPERATIONS = {each.name.lower().replace("_", "-"): each for each in Operation if each is not Operation.ANY}
 
 
@@ -166,6 +175,18 @@ def remove_acls(
         return await remove(client, filters)
 
     print_table(COLUMNS, map(_row, on_cluster(target, work)))
+
+
+@acls.command("console")
+@click.option("--principal", metavar="USER", default="operator", show_default=True, help="Who is to have the rights.")
+def console(principal: str) -> None:
+    """Print the rights that it takes to see everything and to change nothing: `ottla health`, `observe`, the console.
+
+    They are printed as commands. Reading the records of topics takes --operation read on them in addition.
+    """
+    for resource, operations in OPERATOR:
+        words = [f"--operation {each}" for each in operations]
+        click.echo(f"ottla acls add {resource} --principal {shlex.quote(principal)} {' '.join(words)}")
 
 
 def _resource(chosen: Mapping[str, str | bool | None]) -> tuple[ResourceType, str] | None:

@@ -13,10 +13,11 @@ from urllib.request import ProxyHandler, build_opener
 from ottla.client.client import Client
 from ottla.client.configs import Resource, ResourceType, try_describe
 
-__all__ = ["inspect_addresses", "read_page", "share_url", "share_windows"]
+__all__ = ["access_url", "inspect_addresses", "read_json", "read_page", "share_url", "share_windows"]
 
 LISTENER_SETTING: Final = "ottla.inspect.listeners"
 PATH: Final = "/inspect/v1/share/"
+ACCESS_PATH: Final = "/inspect/v1/access"
 TIMEOUT_S: Final = 10.0
 PAGE_MAX_BYTES: Final = 64 * 1024 * 1024
 
@@ -35,8 +36,17 @@ def share_url(address: str, group_id: str) -> str:
     return f"{address.rstrip('/')}{PATH}{quote(group_id, safe='')}"
 
 
+def access_url(address: str) -> str:
+    return f"{address.rstrip('/')}{ACCESS_PATH}"
+
+
 async def share_windows(url: str) -> Mapping[str, Any]:
     """What a broker holds in flight of a share group. OSError if the page cannot be read."""
+    return await read_json(url)
+
+
+async def read_json(url: str) -> Mapping[str, Any]:
+    """The object on a page. OSError if it cannot be read."""
     try:
         found: Mapping[str, Any] = json.loads(await read_page(url))
     except ValueError as error:

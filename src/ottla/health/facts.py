@@ -25,6 +25,7 @@ __all__ = [
     "LoginFailures",
     "Partition",
     "Quorum",
+    "Refusals",
     "Replica",
     "ShareMetrics",
     "ShareOffsets",
@@ -292,6 +293,16 @@ class LoginFailures(Fact, frozen=True, kw_only=True, omit_defaults=True):
     failed: int
 
 
+class Refusals(Fact, frozen=True, kw_only=True, omit_defaults=True):
+    """How often requests of a principal were refused for want of rights since this ottla broker started."""
+
+    kind: ClassVar[str] = "refusals"
+    node: int
+    principal: str
+    api: str
+    refused: int
+
+
 class Coverage(Fact, frozen=True, kw_only=True, omit_defaults=True):
     """Whether something is visible in this cluster, and if not, why not."""
 
@@ -320,7 +331,7 @@ class Gone(Fact, frozen=True, kw_only=True, omit_defaults=True):
 
 _CLASSES: Final[tuple[type[Fact], ...]] = (
     Group, Lag, ShareOffsets, ShareState, ShareMetrics, ShareWindow, Quorum, Cluster,
-    Topic, Configs, LogDir, Transaction, LoginFailures, Coverage, Failed, Gone,
+    Topic, Configs, LogDir, Transaction, LoginFailures, Refusals, Coverage, Failed, Gone,
 )  # fmt: skip
 FACTS: Final[dict[str, type[Fact]]] = {each.kind: each for each in _CLASSES}
 """Kind of a sample -> the class of its body."""

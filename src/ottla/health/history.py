@@ -25,6 +25,7 @@ from ottla.health.facts import (
     LogDir,
     LoginFailures,
     Quorum,
+    Refusals,
     ShareMetrics,
     ShareOffsets,
     ShareState,
@@ -83,7 +84,8 @@ class History:
         self.disks: LruDict[tuple[int, str], DiskHistory] = LruDict(bounds.others)
         self.transactions: LruDict[tuple[str, int], TransactionHistory] = LruDict(bounds.others)
         self.logins: LruDict[tuple[str, str], LoginHistory] = LruDict(bounds.others)
-        self._logins_counted: LruDict[tuple[str, str, int], list[int]] = LruDict(bounds.others)
+        self.refusals: LruDict[str, LoginHistory] = LruDict(bounds.others)
+        self._counted: LruDict[tuple[str, str, str, int], list[int]] = LruDict(bounds.others)
         self.replica_counts: Counter[int] = Counter()
         self._topic_names: LruDict[str, str] = LruDict(bounds.topics)
 
@@ -137,11 +139,21 @@ class History:
 
     @_take.register
     def _(self, fact: LoginFailures) -> None:
-        counted = self._logins_counted.touch((fact.user, fact.address, fact.node), lambda: [fact.failed])
-        new = fact.failed - counted[0] if fact.failed >= counted[0] else fact.failed
-        counted[0] = fact.failed
+        new = self._gained((fact.kind, fact.user, fact.address, fact.node), fact.failed)
         self.logins.touch(("user", fact.user), LoginHistory).take(self.now_ms, new, fact.address)
         self.logins.touch(("address", fact.address), LoginHistory).take(self.now_ms, new, fact.user)
+
+    @_take.register
+    def _(self, fact: Refusals) -> None:
+        new = self._gained((fact.kind, fact.principal, fact.api, fact.node), fact.refused)
+        self.refusals.touch(fact.principal, LoginHistory).take(self.now_ms, new, fact.api)
+
+    def _gained(self, key: tuple[str, str, str, int], count: int) -> int:
+        """What a count of a node has grown by; a node that has started anew begins with nothing."""
+        counted = self._counted.touch(key, lambda: [count])
+        new = count - counted[0] if count >= counted[0] else count
+        counted[0] = count
+        return new
 
     @_take.register
     def _(self, fact: Topic) -> None:

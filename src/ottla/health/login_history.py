@@ -13,7 +13,7 @@ SPACING_MS: Final = 5_000
 
 
 class LoginHistory:
-    """The failed logins of one user, by address; or those from one address, by user."""
+    """Failed logins of one user, by address; or those from one address, by user; or one's refused requests, by API."""
 
     def __init__(self) -> None:
         self.at_ms = 0

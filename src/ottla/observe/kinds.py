@@ -20,6 +20,7 @@ INTERVALS_S: Final[dict[str, float]] = {
     "transactions": 60,
     "share_metrics": 5,
     "share_window": 5,
+    "access": 5,
 }
 """The default interval of each kind, in seconds."""
 
@@ -34,6 +35,7 @@ AFTER: Final[dict[str, frozenset[str]]] = {
     "log_dirs": frozenset({"cluster"}),
     "transactions": frozenset({"topic"}),
     "share_window": frozenset({"group"}),
+    "access": frozenset({"cluster"}),
 }
 """The kinds that a kind waits for: its probe needs, for example, to know which groups and topics exist."""
 

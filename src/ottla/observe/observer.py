@@ -42,7 +42,7 @@ FLUSH_S: Final = 5.0
 """How long writing the last samples may take when the observer is stopped."""
 ALWAYS_ASK: Final = frozenset({"cluster", "quorum", "group"})
 """Kinds whose probes always send a request, so their results show whether the cluster answers."""
-REPORT_OWN_COVERAGE: Final = frozenset({"share_state", "share_metrics", "share_window"})
+REPORT_OWN_COVERAGE: Final = frozenset({"share_state", "share_metrics", "share_window", "access"})
 """Kinds whose probes report themselves what is not visible."""
 
 

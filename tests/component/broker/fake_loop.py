@@ -9,6 +9,7 @@ from ottla.broker.network.closed_connections import ClosedConnections
 from ottla.broker.network.connection import Connection
 from ottla.broker.network.handshake_turns import HandshakeTurns
 from ottla.broker.network.login_failures import LoginFailures
+from ottla.broker.network.logins import Logins
 
 
 class Timer:
@@ -63,7 +64,7 @@ class FakeOwner:
         self.writes = 0
         self.closed: list[Connection] = []
         self.closed_connections = ClosedConnections()
-        self.login_failures = LoginFailures()
+        self.logins = Logins(LoginFailures(), self.monotonic_ms, lambda event, fields: None)
         self.handshake_turns = HandshakeTurns(FakeLoop(), lambda: 0)
 
     def monotonic_ms(self) -> int:

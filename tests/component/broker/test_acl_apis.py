@@ -13,6 +13,7 @@ from ottla.client.blocking import BlockingClient
 from ottla.client.errors import ClientError, ResponseError
 from ottla.client.properties import settings_of
 from ottla.client.topics import NewTopic
+from ottla.security.authorizer import Action, Authorizer
 from ottla.testing import Broker, BrokerError, broker
 
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -93,9 +94,33 @@ def test_rules_stay_after_a_restart():
             as_user(made, "bob", topics.create, NewTopic("others"))
 
 
+class NoDeletions(Authorizer):
+    """What a user may write himself."""
+
+    def authorize(self, action: Action) -> bool:
+        if action.resource_name == "broken":
+            raise RuntimeError("it does not know what to do")
+        return action.operation is not Operation.DELETE or action.principal == "User:admin"
+
+
+def test_a_class_of_ones_own_decides(caplog: pytest.LogCaptureFixture):
+    with broker(security="sasl_plaintext", **{"authorizer.class.name": f"{__name__}.NoDeletions"}) as made:
+        as_user(made, "bob", topics.create, NewTopic("orders"))
+        with pytest.raises(ResponseError, match="TOPIC_AUTHORIZATION_FAILED"):
+            as_user(made, "bob", topics.delete, "orders")
+        as_user(made, "admin", topics.delete, "orders")
+        with pytest.raises(ResponseError, match="SECURITY_DISABLED"):
+            as_user(made, "admin", acls.describe)
+
+
 @pytest.mark.parametrize(
     ("settings", "text"),
-    [({"authorizer.class.name": "com.example.Mine"}, "com.example.Mine"), ({"super.users": "admin"}, "User:name")],
+    [
+        ({"authorizer.class.name": "org.apache.kafka.Other"}, "a class in Python"),
+        ({"authorizer.class.name": "com.example.Mine"}, "com.example cannot be imported"),
+        ({"authorizer.class.name": f"{__name__}.allow"}, "is not derived from Authorizer"),
+        ({"super.users": "admin"}, "User:name"),
+    ],
 )
 def test_wrong_settings_are_told(settings: dict[str, str], text: str):
     with pytest.raises(BrokerError, match=text), broker(**(AUTHORIZER | settings)):

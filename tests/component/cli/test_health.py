@@ -126,7 +126,7 @@ def test_json_has_the_findings_as_others_read_them(tmp_path: Path, capsys: Captu
     assert {
         "rule": "auth-failures",
         "needs": ["login_failures"],
-        "why": "needs an ottla broker that counts failed logins",
+        "why": "needs the inspect listener of an ottla broker",
     } in told["unseen"]
 
 
@@ -193,7 +193,7 @@ def test_a_healthy_broker(servers: str, capsys: Capture):
     out = capsys.readouterr().out
     assert "· notice single-voter: 1 voter (node 1) tolerates no failure at all" in out
     assert "offline-partitions" in out
-    assert "auth-failures: needs an ottla broker that counts failed logins" in out
+    assert "auth-failures, refused-requests: needs an ottla broker with --inspect-port" in out
 
 
 def test_once_tells_at_once_what_is_wrong_and_writes_nothing(servers: str, capsys: Capture):

@@ -27,6 +27,7 @@ from ottla.health.facts import (
     GroupMember,
     LogDir,
     LoginFailures,
+    Refusals,
     ShareMetrics,
     ShareOffsets,
     ShareState,
@@ -270,6 +271,11 @@ def failed_logins() -> Told:
         yield second, LoginFailures(node=1, user="eve", address="10.0.0.9", failed=10 * second)
 
 
+def refused_requests() -> Told:
+    for second in range(0, 60, 10):
+        yield second, Refusals(node=1, principal="User:eve", api="Produce", refused=10 * second)
+
+
 def open_listener() -> Told:
     yield 0, Configs(resource="broker", name="1", values={"listeners": "PLAINTEXT://:9092"})
 
@@ -463,6 +469,7 @@ CASES: Final[dict[str, list[Case]]] = {
         ),
     ],
     "auth-failures": [Case(failed_logins, ())],
+    "refused-requests": [Case(refused_requests, ())],
     "open-listener": [Case(open_listener, ())],
     "observer-stale": [
         Case(during(0, 1, votes(1)), (("samples into the topic ottla.observations",),), more="--for 1s")

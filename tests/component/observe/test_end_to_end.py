@@ -62,8 +62,9 @@ def facts(samples: list[Sample], kind: type[Any]) -> list[Any]:
 def test_every_kind_is_sampled_or_said_to_be_hidden(samples: list[Sample]):
     seen = {each.kind for each in samples}
     hidden = {each.entity for each in samples if each.kind == "coverage" and each.body and not each.body["visible"]}
-    assert set(INTERVALS_S) - seen == {"share_state", "share_metrics", "share_window"}
-    assert hidden == {"share_metrics", "share_window"}  # nobody wrote share state meanwhile
+    assert set(INTERVALS_S) - seen == {"share_state", "share_metrics", "share_window", "access"}
+    nobody_tells = {"share_metrics", "share_window", "login_failures", "refusals"}
+    assert hidden == nobody_tells  # and nobody wrote share state meanwhile
     assert [each for each in samples if each.error] == []
 
 
@@ -119,7 +120,7 @@ def test_the_rules_find_nothing_wrong(samples: list[Sample]):
         assert fact is not None
         engine.take(each.ts, fact)
     assert engine.findings() == []
-    assert {each.rule for each in engine.unseen()} == {"lock-expiries", "auth-failures"}
+    assert {each.rule for each in engine.unseen()} == {"lock-expiries", "auth-failures", "refused-requests"}
 
 
 def test_files_hold_the_same(servers: str, tmp_path: Path):

@@ -73,4 +73,4 @@ def test_the_rules_name_the_poison_record_and_the_rejected_one(observed: Observe
     found = {each.rule: each for each in engine.findings()}
     assert set(found) == {"poison-records", "rejected-records"}
     assert f"{TOPIC}-0 {POISON}" in found["poison-records"].sentence
-    assert {each.rule for each in engine.unseen()} == {"auth-failures"}
+    assert list(engine.unseen()) == []

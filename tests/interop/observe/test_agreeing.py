@@ -151,5 +151,5 @@ def test_transactions(broker: Node, watched: Watched):
 def test_the_rules_find_nothing_wrong(kind: str, watched: Watched):
     engine = watched.judged("single-voter")
     assert engine.findings() == []
-    unseen = {"lock-expiries", "auth-failures"} | (FROM_4_4 if kind == APACHE else set())
+    unseen = {"lock-expiries", "auth-failures", "refused-requests"} | (FROM_4_4 if kind == APACHE else set())
     assert {each.rule for each in engine.unseen()} == unseen

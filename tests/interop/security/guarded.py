@@ -6,10 +6,11 @@ import json
 import ssl
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ottla.testing.certificates import CertificateAuthority, Issued
@@ -143,8 +144,8 @@ def _number(value: int) -> str:
 
 
 @contextmanager
-def guarded_node(kind: str, folder: Path) -> Iterator[Guarded]:
-    """A running node of a kind."""
+def guarded_node(kind: str, folder: Path, more: Mapping[str, str] = MappingProxyType({})) -> Iterator[Guarded]:
+    """A running node of a kind, with more settings."""
     authority = CertificateAuthority(folder / "certificates")
     tokens = Tokens(folder)
     credentials = [f"SCRAM-SHA-{bits}=[name={USER},password={scram_password()}]" for bits in (256, 512)]
@@ -156,7 +157,7 @@ def guarded_node(kind: str, folder: Path) -> Iterator[Guarded]:
     else:
         node = OttlaServe(folder / "node", format_arguments=("--standalone", *added))
     ports = dict(zip(DOORS, free_ports(len(DOORS)), strict=True))
-    node.settings |= settings(node, ports, authority, tokens)
+    node.settings |= settings(node, ports, authority, tokens) | dict(more)
     if kind == "ottla":
         node.settings["ottla.login.failures.per.minute"] = "0"
     doors = {name: f"127.0.0.1:{port}" for name, port in ports.items()}

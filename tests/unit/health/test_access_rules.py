@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.health import Engine, Severity
-from ottla.health.facts import Configs, Coverage, Gone, LoginFailures, Transaction, TransactionPartition
+from ottla.health.facts import Configs, Coverage, Gone, LoginFailures, Refusals, Transaction, TransactionPartition
 from tests.unit.health.story import START_MS, Case, Story, always, check
 
 HELD = (TransactionPartition(topic="orders", partition=2, first_offset=4133),)
@@ -105,10 +105,27 @@ def test_many_users_from_one_address() -> None:
     assert finding.sentence == "20 failed logins for u0, u1, u2, u3 from 10.0.0.9"
 
 
+def refusals(count: int, api: str = "Produce") -> Refusals:
+    return Refusals(node=1, principal="User:ana", api=api, refused=count)
+
+
+def test_refused_requests_of_one_principal() -> None:
+    story = Story().at(0, refusals(0)).at(0, refusals(0, "Fetch")).at(30, refusals(19))
+    assert not story.open("refused-requests")
+    story.at(40, refusals(1, "Fetch"))
+
+    [finding] = story.open("refused-requests")
+    assert finding.sentence == "20 requests of User:ana were refused: Fetch, Produce"
+    assert finding.severity is Severity.NOTICE
+    story.during(50, 140, 10, always(refusals(19)))
+    assert story.resolved("refused-requests")
+
+
 def test_no_broker_that_counts_logins_no_rule() -> None:
     unseen = {each.rule: each.why for each in Engine().unseen()}
 
-    assert unseen["auth-failures"] == "needs an ottla broker that counts failed logins"
+    assert unseen["auth-failures"] == "needs the inspect listener of an ottla broker"
+    assert unseen["refused-requests"] == "needs the inspect listener of an ottla broker"
 
 
 TICK = Coverage(what="topic", visible=True)

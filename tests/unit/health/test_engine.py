@@ -58,14 +58,15 @@ SPECIFIED = [
     "lock-expiries",
     "hanging-transaction",
     "auth-failures",
+    "refused-requests",
     "open-listener",
     "observer-stale",
 ]
 
 
-def test_there_are_45_rules_each_with_its_condition_and_why_it_matters() -> None:
+def test_there_are_46_rules_each_with_its_condition_and_why_it_matters() -> None:
     assert list(RULES) == SPECIFIED
-    assert len(RULES) == 45
+    assert len(RULES) == 46
     assert all(each.condition and each.why for each in RULES.values())
 
 

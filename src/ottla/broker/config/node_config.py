@@ -177,6 +177,8 @@ class NodeConfig:
                 raise ConfigError(f"controller.listener.names has {name}, which listeners does not")
             if not self.is_controller and name in names:
                 raise ConfigError(f"listeners has {name}, but a node that is only a broker has none for controllers")
+        for name in set(self["early.start.listeners"] or ()) - names:
+            raise ConfigError(f"early.start.listeners has {name}, which listeners does not")
         for_clients = names - set(for_controllers)
         if self.is_broker and not for_clients:
             raise ConfigError("listeners has none for clients: all of them are in controller.listener.names")

@@ -25,9 +25,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from typing import Any, Final
 
+from ottla.broker.config.plugins import PluginError, told
 from ottla.broker.coordinators.edge import Perform
 from ottla.broker.descriptions.call_order import CallOrder
-from ottla.broker.descriptions.plugin_loader import SETTING, PluginError, load_plugin, told
+from ottla.broker.descriptions.plugin_loader import SETTING, load_plugin
 from ottla.broker.descriptions.ports import DescriptionPorts, PluginCallPorts
 from ottla.broker.descriptions.topic_table import ReplicaTable
 from ottla.broker.loop.delayed_operations import DelayedOperation

@@ -52,6 +52,12 @@ def alter_resources(
         return answer_here(resource)
 
     resources = request.body.resources
+    request.former_configs = {
+        (each.resource_type, each.resource_name, config.name): former.get(config.name)
+        for each in resources
+        for former in [node.image.configs(each.resource_type, each.resource_name)]
+        for config in each.configs
+    }
     verdicts = [verdict_of(each) for each in resources]
     others = tuple(each for each, verdict in zip(resources, verdicts, strict=True) if verdict is None)
     if len(others) == len(resources):

@@ -41,7 +41,8 @@ _IDS_FROM: Final = 6
 
 _Topic = TxnOffsetCommitResponseTxnOffsetCommitResponseTopic
 _Partition = TxnOffsetCommitResponseTxnOffsetCommitResponsePartition
-_Targets = Sequence[tuple[TxnOffsetCommitRequestTxnOffsetCommitRequestTopic, Target | None]]
+_Asked = TxnOffsetCommitRequestTxnOffsetCommitRequestTopic
+_Targets = Sequence[tuple[_Asked, Target | None]]
 
 
 def handle(node: Transactions, request: Request) -> Answer:
@@ -59,7 +60,7 @@ def handle(node: Transactions, request: Request) -> Answer:
     return later
 
 
-def _targets(node: Transactions, request: Request) -> _Targets:
+def _targets(node: Transactions, request: Request) -> list[tuple[_Asked, Target]]:
     """What each topic's partitions are refused with, whatever the coordinators say."""
     context = Context(0, 0, node.groups.world, authorize=partial(node.authorize, request))
     if request.version >= _IDS_FROM:

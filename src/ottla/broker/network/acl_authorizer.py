@@ -1,34 +1,38 @@
-"""Decides by the access control lists in the metadata log, as Kafka's StandardAuthorizer does."""
+"""Who decides what a principal may do: access control lists in the metadata log, or a class that the settings name."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.config.node_config import ConfigError, NodeConfig
+from ottla.broker.network.request import Denial
 from ottla.core.access.acls import Acls
 from ottla.core.metadata.acls import acl_of
 
 if TYPE_CHECKING:
+    from ottla.broker.network.plugin_authorizer import PluginAuthorizer
     from ottla.broker.network.request import Request
     from ottla.wire.access import Operation, ResourceType
     from ottla.wire.types.cluster_metadata import AccessControlEntryRecord
 
-__all__ = ["AclAuthorizer", "acl_authorizer"]
+__all__ = ["AclAuthorizer", "make_authorizer"]
 
-log = logging.getLogger(__name__)
-
+_SETTING: Final = "authorizer.class.name"
 STANDARD: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
-def acl_authorizer(config: NodeConfig) -> AclAuthorizer | None:
-    """What `authorizer.class.name` asks for; None if it asks for nothing. Raises ConfigError."""
-    name = config["authorizer.class.name"]
+def make_authorizer(config: NodeConfig) -> AclAuthorizer | PluginAuthorizer | None:
+    """What `authorizer.class.name` asks for; None if it asks for nothing. Raises ConfigError and PluginError."""
+    name = config[_SETTING]
     if not name:
         return None
+    if name.startswith("org.apache.kafka.") and name != STANDARD:
+        raise ConfigError(f"{_SETTING} is {name}, which cannot run here; there is {STANDARD}, or a class in Python")
     if name != STANDARD:
-        raise ConfigError(f"authorizer.class.name is {name}, which cannot run here; there is {STANDARD}")
+        from ottla.broker.network.plugin_authorizer import PluginAuthorizer
+
+        return PluginAuthorizer(_SETTING, name, config)
     super_users = [each.strip() for each in config["super.users"].split(";") if each.strip()]
     for each in super_users:
         if ":" not in each:
@@ -37,6 +41,8 @@ def acl_authorizer(config: NodeConfig) -> AclAuthorizer | None:
 
 
 class AclAuthorizer:
+    """Decides as Kafka's StandardAuthorizer does."""
+
     def __init__(self, acls: Acls) -> None:
         self._acls = acls
 
@@ -44,16 +50,8 @@ class AclAuthorizer:
         host = request.connection.peer.host
         decision = self._acls.decide(request.principal, host, operation, resource_type, name)
         if not decision.is_allowed:
-            log.debug(
-                "%s from %s may not %s %s:%r (API %d): %s",
-                request.principal,
-                host,
-                operation.name,
-                resource_type.name,
-                name,
-                request.api_key,
-                decision.acl or "no rule allows it",
-            )
+            rule = "no rule allows it" if decision.acl is None else str(decision.acl)
+            request.deny(Denial(operation, resource_type, name, rule))
         return decision.is_allowed
 
     def allows_any(self, request: Request, operation: Operation, resource_type: ResourceType) -> bool:

@@ -27,7 +27,7 @@ from ottla.broker.network.closed_connections import ClosedConnections
 from ottla.broker.network.dispatch import Api, Dispatch
 from ottla.broker.network.handshake_turns import HandshakeTurns
 from ottla.broker.network.listener_security import PLAINTEXT, ListenerSecurity
-from ottla.broker.network.login_failures import LoginFailures
+from ottla.broker.network.logins import CERTIFICATE, Logins
 from ottla.broker.network.memory_pool import MemoryPool
 from ottla.broker.network.request import AfterWrite, Answer, Close, CloseCause, DelayedResponse, Peer, Request
 from ottla.broker.network.sasl import SaslLogin, SaslState
@@ -77,7 +77,7 @@ class Owner(Protocol):
     """What a connection needs of its node: the clock, the end of a turn, and a call when it is closed."""
 
     closed_connections: ClosedConnections
-    login_failures: LoginFailures
+    logins: Logins
     handshake_turns: HandshakeTurns
 
     def monotonic_ms(self) -> int: ...
@@ -232,8 +232,11 @@ class Connection:
             try:
                 self.principal = self._security.principal_of(self._tls.peer_certificate)
             except (LoginRefused, ValueError) as error:
-                self._count_failed_login()
+                self._owner.logins.failed(self.peer, CERTIFICATE, str(error))
                 self.close(Close(f"its certificate: {error}", CloseCause.FAILED_LOGIN))
+                return
+            if self.principal != ANONYMOUS:
+                self._owner.logins.succeeded(self.peer, CERTIFICATE, self.principal)
 
     def _read(self) -> None:
         try:
@@ -243,8 +246,9 @@ class Connection:
                 self._watch_writing(self._has_unsent)
             return
         except ssl.SSLError as error:
-            self._count_failed_login()
-            self.close(Close(f"TLS: {(error.reason or str(error)).replace('_', ' ').lower()}", CloseCause.TLS))
+            reason = f"TLS: {(error.reason or str(error)).replace('_', ' ').lower()}"
+            self._owner.logins.failed(self.peer, CERTIFICATE, reason)
+            self.close(Close(reason, CloseCause.TLS))
             return
         except OSError as error:
             self.close(f"reading failed: {error}")
@@ -498,9 +502,10 @@ class Connection:
     def monotonic_ms(self) -> int:
         return self._owner.monotonic_ms()
 
-    def logged_in(self, login: Login) -> None:
+    def logged_in(self, login: Login, mechanism: str, *, is_renewal: bool) -> None:
         """Somebody has logged in, or renewed the session."""
         self.principal = f"User:{login.user}"
+        self._owner.logins.succeeded(self.peer, mechanism, self.principal, is_renewal=is_renewal)
         self.is_token_login = login.is_token
         self._frame_max_bytes = self._limits.frame_max_bytes
 
@@ -508,7 +513,7 @@ class Connection:
         self, refused: LoginRefused, mechanism: str, later: DelayedResponse | None = None, answer: object = None
     ) -> None:
         """Answer a failed login after a while, and close the connection. Nothing more is read."""
-        self._count_failed_login()
+        self._owner.logins.failed(self.peer, mechanism, refused.reason, refused.user)
         self._has_failed_login = True
         user = "" if refused.user is None else f" of {refused.user[:_USER_CHARS_MAX]!r}"
         reason = Close(
@@ -524,9 +529,6 @@ class Connection:
             self.drain()
 
         self._loop.call_later(self._security.failure_delay_ms / 1000, end)
-
-    def _count_failed_login(self) -> None:
-        self._owner.login_failures.add(self.peer.host, self._owner.monotonic_ms())
 
     def _log_in(self, sasl: SaslLogin, frame: bytes) -> bool:
         """Take one frame of a login, of which nothing is measured or staged; False if the login is over."""

@@ -216,7 +216,7 @@ class Listener:
     def _admit(self, sock: socket.socket, peer: Peer) -> None:
         if self._is_too_fast(sock, peer):
             return
-        if self._owner.login_failures.is_shut_out(peer.host, self._owner.monotonic_ms()):
+        if self._owner.logins.is_shut_out(peer):
             self._refuse(peer, "too many logins from its address have failed", CloseCause.SHUT_OUT)
             sock.close()
             return

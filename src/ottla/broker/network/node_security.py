@@ -74,6 +74,11 @@ class NodeSecurity:
                     listener.host or "all addresses",
                 )
 
+    @property
+    def is_guarded(self) -> bool:
+        """Whether any listener has TLS or wants a login."""
+        return any(each.mechanisms or each.tls is not None for each in self.by_listener.values())
+
     def follow(self) -> bool:
         """Take over changed settings and files; whether there were any."""
         settings = self._of_security()

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 if TYPE_CHECKING:
     from ottla.broker.network.quotas.charges import Charge
     from ottla.broker.network.sasl import SaslLogin
+    from ottla.wire.access import Operation, ResourceType
 
 __all__ = ["AfterWrite", "Answer", "ClientConnection", "Close", "CloseCause", "DelayedResponse", "Peer", "Request"]
 
@@ -89,10 +90,35 @@ class ClientConnection(Protocol):
     def close(self, reason: str | Close) -> None: ...
 
 
+class Denial(NamedTuple):
+    """Something that somebody may not do."""
+
+    operation: Operation
+    resource_type: ResourceType
+    resource_name: str
+    rule: str
+    """The rule that denies it, or that there is none."""
+
+
 class Request:
     """What a handler needs to know about a request."""
 
-    __slots__ = ("api_key", "body", "charge", "client_id", "connection", "correlation_id", "received_at_ms", "version")
+    __slots__ = (
+        "api_key",
+        "body",
+        "charge",
+        "client_id",
+        "connection",
+        "correlation_id",
+        "denials",
+        "former_configs",
+        "received_at_ms",
+        "version",
+    )
+    denials: list[Denial]
+    """What its principal may not do, of all that was asked on its behalf. Not set unless there is something."""
+    former_configs: dict[tuple[int, str, str], str | None]
+    """Type and name of a resource, and key -> what the request changes. Not set by other requests."""
 
     def __init__(
         self,
@@ -118,6 +144,13 @@ class Request:
     @property
     def principal(self) -> str:
         return self.connection.principal
+
+    def deny(self, denial: Denial) -> None:
+        """Note something that the principal may not do."""
+        try:
+            self.denials.append(denial)
+        except AttributeError:
+            self.denials = [denial]
 
 
 class Encoded:

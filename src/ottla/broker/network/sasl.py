@@ -51,7 +51,7 @@ class Connection(Protocol):
     """What is needed of the connection."""
 
     def monotonic_ms(self) -> int: ...
-    def logged_in(self, login: Login) -> None:
+    def logged_in(self, login: Login, mechanism: str, *, is_renewal: bool) -> None:
         """Somebody has logged in, or renewed the session."""
 
     def login_failed(
@@ -171,6 +171,7 @@ class SaslLogin:
         if self._user is not None and login.user != self._user:
             reason = "it renews its session as another user"
             raise LoginRefused(reason, "Cannot change principals during re-authentication", user=login.user)
+        is_renewal = self._user is not None
         self._user = login.user
         self._expires_at_ms = None
         limits = [self._security.max_reauth_ms.get(self._mechanism, 0)]
@@ -179,7 +180,7 @@ class SaslLogin:
         if any(limits):
             self._expires_at_ms = self._connection.monotonic_ms() + min(each for each in limits if each)
         self.state = SaslState.LOGGED_IN
-        self._connection.logged_in(login)
+        self._connection.logged_in(login, self._mechanism, is_renewal=is_renewal)
 
     def _lifetime_ms(self) -> int:
         if self.state is not SaslState.LOGGED_IN or self._expires_at_ms is None:

@@ -1,6 +1,7 @@
 """The inspect listener: state of a node that Kafka's protocol cannot tell, as JSON over HTTP.
 
     /inspect/v1/share/{group}    the records of a share group that are in flight on this node
+    /inspect/v1/access           failed logins by user and address, refused requests by principal and API
     /inspect/v1/client-metrics   the clients that push their metrics, what they are asked for and what they have sent
 
 It is off unless `ottla.inspect.listeners` names an address. That must be a loopback address, since whoever can connect
@@ -28,6 +29,7 @@ __all__ = ["SETTING", "InspectPorts", "inspect_address", "inspect_page"]
 SETTING: Final = "ottla.inspect.listeners"
 _ADDRESS: Final = re.compile(r"https?://(\[[0-9A-Fa-f:]+\]|[^:/\[\]]+):(\d{1,5})/?")
 _SHARE: Final = re.compile(r"/inspect/v1/share/([^/]+)")
+_ACCESS: Final = "/inspect/v1/access"
 _CLIENT_METRICS: Final = "/inspect/v1/client-metrics"
 _PORT_MAX: Final = 65_535
 
@@ -45,6 +47,7 @@ class InspectPorts(Protocol):
     def share(self) -> ShareNode: ...
     @property
     def telemetry(self) -> Telemetry: ...
+    def access_view(self) -> dict[str, object]: ...
 
 
 def inspect_address(text: str, *, is_secured: bool = False) -> tuple[str, int]:
@@ -73,6 +76,8 @@ def inspect_page(node: InspectPorts) -> Find:
 def _view(node: InspectPorts, path: str) -> dict[str, object] | None:
     if path == _CLIENT_METRICS:
         return node.telemetry.view()
+    if path == _ACCESS:
+        return node.access_view()
     matched = _SHARE.fullmatch(path)
     if matched is None:
         return None

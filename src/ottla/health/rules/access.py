@@ -104,6 +104,28 @@ def auth_failures(ctx: RuleContext) -> Iterator[Match]:
 
 
 @rule(
+    "refused-requests", Severity.NOTICE, Tier.OTTLA, on=["refusals"], scope=["principal"], needs=["refusals"],
+    condition="20 or more requests of a principal in a minute are refused for want of rights",
+    why="A program lacks a right that it needs, or somebody tries what is open to him.",
+    limits={"per_minute": 20},
+)  # fmt: skip
+def refused_requests(ctx: RuleContext) -> Iterator[Match]:
+    (principal,) = ctx.scope
+    seen = ctx.history.refusals.get(principal)
+    count = seen.gained(ctx.now_ms, MINUTE_MS) if seen else 0
+    if seen is None or count < ctx.limits["per_minute"]:
+        return
+    apis = seen.others(ctx.now_ms, MINUTE_MS)
+    yield Match(
+        subject=Subject("user", principal),
+        sentence=f"{number(count)} requests of {principal} were refused: {join(apis)}",
+        evidence={"refused": count, "principal": principal, "apis": apis},
+        next=[NextStep("audit.jsonl of the node says which right is missing; give it, or stop the program",
+                       href=href("security", "acls"))],
+    )  # fmt: skip
+
+
+@rule(
     "open-listener", Severity.NOTICE, Tier.ADMIN, on=["configs"], scope=[], needs=["configs"],
     condition="a listener beyond loopback has neither SASL nor ssl.client.auth=required",
     why="Everybody who can reach it can read, write and delete.",

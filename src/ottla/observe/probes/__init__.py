@@ -8,6 +8,7 @@ from typing import Final
 
 from ottla.observe.memory import ProbeContext
 from ottla.observe.probe_result import ProbeResult
+from ottla.observe.probes.access import probe_access
 from ottla.observe.probes.brokers import probe_cluster, probe_configs, probe_log_dirs, probe_quorum
 from ottla.observe.probes.groups import probe_groups
 from ottla.observe.probes.offsets import probe_lag, probe_share_offsets
@@ -33,4 +34,5 @@ PROBES: Final[dict[str, Probe]] = {
     "transactions": probe_transactions,
     "share_metrics": probe_share_metrics,
     "share_window": probe_share_windows,
+    "access": probe_access,
 }

@@ -29,7 +29,7 @@ AREAS: Final = (
         "more nodes.",
         "offline-partitions internal-topic-offline under-min-isr under-replicated node-unreachable broker-fenced "
         "log-dir-offline disk-filling features-not-finalised hanging-transaction auth-failures "
-        "open-listener",
+        "refused-requests open-listener",
         without_rows="ok",
     ),
     _area(

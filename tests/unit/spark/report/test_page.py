@@ -157,10 +157,10 @@ def test_a_healthy_cluster_reads_well(documents: dict[str, Tag]):
     assert document.named("h1")[0].text == "Nothing is wrong that ottla can see."
     told = by_id(document, "findings").text
     assert "4 groups (1 classic, 1 consumer, 1 share, 1 streams)" in told
-    assert "2 of 45 checks could not be made here" in by_id(document, "headline").text
+    assert "2 of 46 checks could not be made here" in by_id(document, "headline").text
     unseen = by_id(document, "unseen").text
     assert "auth-failures" in unseen
-    assert "needs an ottla broker that counts failed logins" in unseen
+    assert "needs the inspect listener of an ottla broker" in unseen
 
 
 def test_nothing_to_look_at_says_so(documents: dict[str, Tag]):
