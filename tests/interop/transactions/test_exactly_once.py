@@ -34,6 +34,8 @@ CLIENT_CRASHES_MAX = 25
 """On a busy machine, clients that crash for ever come to no end."""
 BROKER_CRASHES = {APACHE: 1}
 """Apache Kafka takes much longer to come back."""
+LOST_MARKERS = "these partitions are likely deleted already and hence can be skipped"
+"""Said by an Apache Kafka that came back while it was ending a transaction. Nobody gets past that transaction."""
 
 
 class Flow:
@@ -143,6 +145,8 @@ def test_exactly_once(client: str, kind: str, txn_version: int, boot: Callable[.
                 crashes_left -= 1
                 node.kill()
                 node.start()
+                if kind == APACHE and LOST_MARKERS in node.log:
+                    pytest.skip("Apache Kafka: the markers of a transaction are lost, as docs/differences.md says")
     assert not crashes_left
     for partition in range(PARTITIONS):
         assert found[partition] == list(range(partition, RECORDS, PARTITIONS)), f"partition {partition}"
