@@ -14,7 +14,7 @@ import pytest
 
 from tests.interop import process
 from tests.interop.credentials import PASSWORD, USER, scram_password
-from tests.interop.jars import classpath
+from tests.interop.jars import APACHE_KAFKA, classpath
 from tests.interop.programs import JARS, compiled
 from tests.interop.security.guarded import ALLOWED_URLS, DOORS, MECHANISMS, SESSION_MS, Guarded, store
 
@@ -28,10 +28,11 @@ PASSWORDS = {"PLAIN": PASSWORD, "SCRAM-SHA-256": scram_password(), "SCRAM-SHA-51
 class JavaLogins:
     """Runs one program for many logins: a JVM takes longer to start than all of them."""
 
-    def __init__(self, guarded: Guarded, folder: Path, release: str) -> None:
+    def __init__(self, guarded: Guarded, folder: Path, release: str, jars: str | None = None) -> None:
+        """`jars` are others than those that come with the clients of a release."""
         self._guarded = guarded
         self._folder = folder
-        self._release = release
+        self._classpath = classpath(jars or JARS[release], compiled(release))
         self._files: list[Path] = []
 
     def add(self, name: str, properties: dict[str, str]) -> None:
@@ -40,13 +41,12 @@ class JavaLogins:
         self._files.append(path)
 
     def run(self) -> dict[str, str]:
-        path = classpath(JARS[self._release], compiled(self._release))
         options = {
             "org.slf4j.simpleLogger.defaultLogLevel": "off",
             ALLOWED_URLS: ",".join(f"file://{each}" for each in self._guarded.tokens.folder.glob("*.jwt")),
         }
         command = process.java(
-            path, "interop.Login", *map(str, self._files), options=process.QUICK_START, properties=options
+            self._classpath, "interop.Login", *map(str, self._files), options=process.QUICK_START, properties=options
         )
         lines = process.run(command, timeout_s=240).splitlines()
         return dict(line.split(" ", 1) for line in lines if " " in line)
@@ -62,7 +62,7 @@ def test_java(guarded: Guarded, tmp_path: Path, release: str, clients_4_4_jars: 
         expected[name] = outcome
 
     for door in SASL_DOORS:
-        for mechanism in MECHANISMS[:3]:  # its OAUTHBEARER needs a library that its jars do not bring along
+        for mechanism in MECHANISMS[:3]:
             add(f"{door}-{mechanism}", "ok", guarded.properties(door, mechanism))
     for mechanism in MECHANISMS[:3]:
         wrong = {"wrong": {"password": "wrong"}, "unknown": {"user": "nobody", "password": "x"}}
@@ -74,6 +74,23 @@ def test_java(guarded: Guarded, tmp_path: Path, release: str, clients_4_4_jars: 
     add("wrong-ca", "SslAuthenticationException", guarded.properties("TLS") | store("truststore", stranger.file))
     add("expired", "SslAuthenticationException", guarded.properties("EXPIRED"))
     assert logins.run() == expected
+
+
+def test_java_with_tokens(guarded: Guarded, tmp_path: Path):
+    """The client reads tokens with a library that its own jars do not bring along; a broker's do."""
+    logins = JavaLogins(guarded, tmp_path, "4.3.1", APACHE_KAFKA)
+    tokens = {
+        "right": guarded.tokens.make(),
+        "forged": guarded.tokens.make(is_forged=True),
+        "for-others": guarded.tokens.make(aud="others"),
+        "of-others": guarded.tokens.make(iss="https://other.example"),
+    }
+    for name, token in tokens.items():
+        path = guarded.tokens.file(f"java-{name}", token)
+        for door in SASL_DOORS:
+            logins.add(f"{door}-{name}", guarded.properties(door, "OAUTHBEARER", token_file=str(path)))
+    expected = {name: "ok" if name == "right" else "SaslAuthenticationException" for name in tokens}
+    assert logins.run() == {f"{door}-{name}": outcome for name, outcome in expected.items() for door in SASL_DOORS}
 
 
 def test_java_logs_in_anew_in_band(guarded: Guarded, tmp_path: Path):
