@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.config.node_config import ConfigError, NodeConfig
 from ottla.broker.network.request import Denial
-from ottla.core.access.acls import Acls
-from ottla.core.metadata.acls import acl_of
+from ottla.core.access.acls import Acl, Acls
 
 if TYPE_CHECKING:
     from ottla.broker.network.plugin_authorizer import PluginAuthorizer
@@ -66,4 +65,4 @@ class AclAuthorizer:
             if record is None:
                 self._acls.remove(acl_id)
             else:
-                self._acls.add(acl_id, acl_of(record))
+                self._acls.add(acl_id, Acl.of(record))

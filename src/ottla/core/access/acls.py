@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from ottla.wire.access import Operation, PatternType, Permission, ResourceType
+from ottla.wire.types.cluster_metadata import AccessControlEntryRecord
 
 __all__ = ["Acl", "AclFilter", "Acls", "Decision"]
 
@@ -41,6 +42,19 @@ class Acl(NamedTuple):
     host: str
     operation: int
     permission: int
+
+    @classmethod
+    def of(cls, record: AccessControlEntryRecord) -> Acl:
+        """The rule in a record."""
+        return cls(
+            record.resource_type,
+            record.resource_name,
+            record.pattern_type,
+            record.principal,
+            record.host,
+            record.operation,
+            record.permission_type,
+        )
 
     def __str__(self) -> str:
         kind, pattern = ResourceType(self.resource_type).name.title(), PatternType(self.pattern_type).name

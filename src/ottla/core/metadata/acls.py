@@ -30,7 +30,7 @@ from ottla.wire.types.create_acls import CreateAclsRequest, CreateAclsRequestAcl
 from ottla.wire.types.delete_acls import DeleteAclsRequest, DeleteAclsRequestDeleteAclsFilter, DeleteAclsResponse
 from ottla.wire.types.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 
-__all__ = ["acl_of", "create_acls", "delete_acls", "described_acls", "refuse_create", "refuse_delete"]
+__all__ = ["create_acls", "delete_acls", "described_acls", "refuse_create", "refuse_delete"]
 
 _TYPES: Final = frozenset(ResourceType) - {ResourceType.ANY}
 _OPERATIONS: Final = frozenset(Operation) - {Operation.ANY}
@@ -42,24 +42,12 @@ _FilterResult = DeleteAclsResponse.DeleteAclsFilterResult
 _Filter = DeleteAclsRequestDeleteAclsFilter | DescribeAclsRequest
 
 
-def acl_of(record: AccessControlEntryRecord) -> Acl:
-    return Acl(
-        record.resource_type,
-        record.resource_name,
-        record.pattern_type,
-        record.principal,
-        record.host,
-        record.operation,
-        record.permission_type,
-    )
-
-
 # --- changing
 
 
 def create_acls(state: ControllerState, request: CreateAclsRequest, context: Context) -> Result:
     check_cluster_access(context, Operation.ALTER)
-    known = {acl_of(record) for record in state.image.acls.values()}
+    known, added = state.image.acl_rules, set[Acl]()
     records: list[Versioned] = []
     results = []
     for entry in request.creations:
@@ -69,8 +57,8 @@ def create_acls(state: ControllerState, request: CreateAclsRequest, context: Con
             results.append(_Result(reject.code, reject.message))
             continue
         results.append(_Result(ErrorCode.NONE, None))
-        if acl not in known:
-            known.add(acl)
+        if acl not in known and acl not in added:
+            added.add(acl)
             records.append(Versioned(AccessControlEntryRecord(context.new_uuid(), *acl), 0))
     check_size(len(records))
     return Result(tuple(records), CreateAclsResponse(results=tuple(results)))
@@ -154,7 +142,7 @@ def described_acls(acls: Iterable[AccessControlEntryRecord], request: DescribeAc
 
 
 def _all(records: Iterable[AccessControlEntryRecord]) -> Iterable[tuple[bytes, Acl]]:
-    return ((record.id, acl_of(record)) for record in records)
+    return ((record.id, Acl.of(record)) for record in records)
 
 
 def _filter(entry: _Filter) -> AclFilter:

@@ -14,6 +14,7 @@ registered and began its controlled shutdown (from a snapshot: its last offset, 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from itertools import count
@@ -22,6 +23,7 @@ from typing import Any, Final
 
 import msgspec
 
+from ottla.core.access.acls import Acl
 from ottla.core.metadata import features as feature_levels
 from ottla.core.metadata.cluster_image import (
     FENCE,
@@ -79,6 +81,7 @@ class MetadataImage:
         "_configs",
         "_generation",
         "_pending",
+        "acl_rules",
         "acls",
         "brokers",
         "changes",
@@ -106,6 +109,8 @@ class MetadataImage:
         self.features: dict[str, int] = {}
         self.quotas: dict[QuotaEntity, dict[str, float]] = {}
         self.acls: dict[bytes, log.AccessControlEntryRecord] = {}
+        self.acl_rules: Counter[Acl] = Counter()
+        """What the records of ACLs say, to find out quickly whether a rule is there."""
         self.scram: dict[tuple[int, str], log.UserScramCredentialRecord] = {}
         self.tokens: dict[str, log.DelegationTokenRecord] = {}
         self.led_counts: dict[int, int] = {}
@@ -447,13 +452,25 @@ class MetadataImage:
         self.next_producer_id = record.next_producer_id
 
     def _acl(self, record: log.AccessControlEntryRecord, offset: int) -> None:
+        former = self.acls.get(record.id)
+        if former is not None:
+            self._forget_rule(former)
         self.acls[record.id] = record
+        self.acl_rules[Acl.of(record)] += 1
         self.changes.acls.add(record.id)
 
     def _remove_acl(self, record: log.RemoveAccessControlEntryRecord, offset: int) -> None:
-        if self.acls.pop(record.id, None) is None:
+        former = self.acls.pop(record.id, None)
+        if former is None:
             raise MetadataFault(f"there is no ACL with the id {record.id.hex()}")
+        self._forget_rule(former)
         self.changes.acls.add(record.id)
+
+    def _forget_rule(self, record: log.AccessControlEntryRecord) -> None:
+        rule = Acl.of(record)
+        self.acl_rules[rule] -= 1
+        if not self.acl_rules[rule]:
+            del self.acl_rules[rule]
 
     def _scram(self, record: log.UserScramCredentialRecord, offset: int) -> None:
         self.scram[record.mechanism, record.name] = record

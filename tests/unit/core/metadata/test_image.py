@@ -204,13 +204,14 @@ def test_acls_users_tokens_and_producer_ids():
         log.RegisterControllerRecord(1, uuid(2)),
     )
     assert list(image.acls) == [uuid(1)]
+    assert list(image.acl_rules.values()) == [1]
     assert list(image.scram) == [(1, "alice")]
     assert list(image.tokens) == ["token"]
     assert (image.next_producer_id, list(image.controllers)) == (1000, [1])
     image.replay(log.RemoveAccessControlEntryRecord(uuid(1)), 5, 1)
     image.replay(log.RemoveUserScramCredentialRecord("alice", 1), 6, 1)
     image.replay(log.RemoveDelegationTokenRecord("token"), 7, 1)
-    assert (image.acls, image.scram, image.tokens) == ({}, {}, {})
+    assert (image.acls, image.acl_rules, image.scram, image.tokens) == ({}, {}, {}, {})
 
 
 def test_what_4_x_no_longer_uses_is_read_and_left():
