@@ -39,6 +39,8 @@ Buffer = bytes | bytearray | memoryview
 
 # Linux takes 1,024 pieces in one call.
 PIECES_MAX: Final = 1024
+_FILE_MODE: Final = 0o600
+"""Records, users and settings are nobody's business but the broker's."""
 _BINARY: Final = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -188,7 +190,7 @@ class OsDisk:
 
     def open(self, path: str, *, create: bool = False) -> OsFile:
         flags = os.O_RDWR | _BINARY | (os.O_CREAT if create else 0)
-        descriptor = os.open(path, flags, 0o644)
+        descriptor = os.open(path, flags, _FILE_MODE)
         return OsFile(descriptor) if self._durable else _UnsyncedFile(descriptor)
 
     def list_directory(self, path: str) -> list[DiskEntry]:

@@ -29,7 +29,7 @@ class DirectoryLock:
         self._path = os.path.realpath(os.path.join(directory, LOCK_FILE))
         if self._path in _held:
             raise LockedError(f"{directory} is in use by this process already")
-        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             _lock(self._descriptor)
         except OSError:

@@ -254,6 +254,13 @@ def test_a_cluster_with_other_controllers_is_not_formatted_on_the_side(tmp_path:
     assert tree(tmp_path) == {}
 
 
+def test_files_are_for_the_user_of_the_node_alone(tmp_path: Path):
+    with running_node(tmp_path) as running:
+        running.client.produce(running.client.topic(), batch(b"one"))
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {path.name: path.stat().st_mode & 0o077 for path in files} == dict.fromkeys([each.name for each in files], 0)
+
+
 def test_directories_of_two_clusters(tmp_path: Path):
     one, two = tmp_path / "one", tmp_path / "two"
     start_and_stop(one)
