@@ -4,7 +4,8 @@
 
 Both brokers run with the same settings: a listener for each security protocol, RSA-free certificates (P-256), SCRAM
 with 4096 iterations. A login is one connection: opened, negotiated, logged in and closed by ottla's own client, one at
-a time. Produce and fetch are librdkafka's, with TLS 1.3, beside the same load without TLS.
+a time. Produce and fetch are librdkafka's, with TLS 1.3, beside the same load without TLS. Rules are those of
+StandardAuthorizer, for many users and topics; the measured client needs two of them, and is no super user.
 """
 
 import argparse
@@ -21,8 +22,13 @@ from benchmarks.broker import loads, raw
 from benchmarks.broker.brokers import resident_bytes, under_load
 from benchmarks.rounds import Figures
 from benchmarks.runner import Size
+from ottla.client import acls, topics
+from ottla.client.acls import Operation
 from ottla.client.blocking import BlockingClient
+from ottla.client.metadata import TopicPartition
+from ottla.client.offsets import LATEST, list_offsets
 from ottla.client.properties import settings_of
+from tests.interop.credentials import PASSWORD, USER
 from tests.interop.security.guarded import MECHANISMS, Guarded, guarded_node
 
 PACKAGES = ("confluent-kafka", "cryptography", "msgspec")
@@ -34,13 +40,20 @@ BATCH_BYTES = 128 * 1024
 class Scale(NamedTuple):
     logins: int
     load_bytes: int
+    rules: tuple[int, int]
+    requests: int
 
 
 SCALES = {
-    Size.FULL: Scale(300, 200 * MEGABYTE),
-    Size.QUICK: Scale(50, 40 * MEGABYTE),
-    Size.SMOKE: Scale(2, MEGABYTE // 4),
+    Size.FULL: Scale(300, 200 * MEGABYTE, (10_000, 100_000), 5_000),
+    Size.QUICK: Scale(50, 40 * MEGABYTE, (1_000, 10_000), 1_000),
+    Size.SMOKE: Scale(2, MEGABYTE // 4, (20, 40), 5),
 }
+AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+RULES_AT_ONCE = 500
 
 
 class GuardedBroker:
@@ -58,7 +71,7 @@ class GuardedBroker:
 
     def exec(self) -> None:
         kind = "ottla" if self.name == "ottla" else "apache"
-        self.guarded = self._stack.enter_context(guarded_node(kind, self._directory))
+        self.guarded = self._stack.enter_context(guarded_node(kind, self._directory, AUTHORIZER))
         self.port = int(self.guarded.plain.rpartition(":")[2])
         self.pid = self.guarded.node.pid or 0
 
@@ -123,9 +136,51 @@ def measure_load(broker: GuardedBroker, options: argparse.Namespace) -> Figures:
     yield "after the load: memory", resident_bytes(broker.pid)
 
 
+def measure_rules(broker: GuardedBroker, options: argparse.Namespace) -> Figures:
+    """A client whose rights are among many rules: what it writes, and what one small request takes."""
+    scale: Scale = options.scale
+    topic, records = "ruled", scale.load_bytes // VALUE_BYTES
+    login = broker.guarded.properties("SASL", "PLAIN")
+    own = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+    own |= {"sasl.username": USER, "sasl.password": PASSWORD}
+    with BlockingClient(broker.guarded.plain) as admin:
+        admin.call(topics.create, topics.NewTopic(topic))
+        admin.call(acls.add, [_rule(topic, f"User:{USER}", each) for each in (Operation.WRITE, Operation.DESCRIBE)])
+        there = 0
+        for wanted in scale.rules:
+            for first in range(there, wanted, RULES_AT_ONCE):
+                numbers = range(first, min(first + RULES_AT_ONCE, wanted))
+                admin.call(acls.add, [_rule(f"topic-{n}", f"User:user-{n % 1000}", Operation.READ) for n in numbers])
+            there = wanted
+            port = int(broker.guarded.sasl.rpartition(":")[2])
+            produce = partial(loads.produce, port, topic, records, VALUE_BYTES, BATCH_BYTES, own)
+            seconds, cpu = under_load(broker, produce)
+            yield f"produce, {wanted:,} rules", seconds / records
+            yield f"produce, {wanted:,} rules: broker's processor time", cpu / records
+            seconds, cpu = under_load(broker, partial(_requests, broker.guarded.sasl, login, topic, scale.requests))
+            yield f"request, {wanted:,} rules", seconds / scale.requests
+            yield f"request, {wanted:,} rules: broker's processor time", cpu / scale.requests
+
+
+def _rule(topic: str, principal: str, operation: Operation) -> acls.Acl:
+    literal, allow = acls.PatternType.LITERAL, acls.Permission.ALLOW
+    return acls.Acl(acls.ResourceType.TOPIC, topic, literal, principal, "*", operation, allow)
+
+
+def _requests(address: str, login: Mapping[str, str], topic: str, count: int) -> float:
+    wanted = {TopicPartition(topic, 0): LATEST}
+    with BlockingClient(address, **settings_of(login)) as client:
+        client.call(list_offsets, wanted)
+        started = time.perf_counter()
+        for _ in range(count):
+            client.call(list_offsets, wanted)
+        return time.perf_counter() - started
+
+
 PARTS: dict[str, Callable[[GuardedBroker, argparse.Namespace], Figures]] = {
     "logins": measure_logins,
     "load": measure_load,
+    "rules": measure_rules,
 }
 
 
