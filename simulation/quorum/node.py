@@ -89,6 +89,8 @@ class QuorumNode:
         self.stored: bytes = b""
         """quorum-state on disk."""
         self.quorum: Quorum | None = None
+        self.is_active = False
+        """Whether its controller was told that it leads, and not yet that it does not."""
         self.life = 0
         self.wall_offset_ms = WALL_START_MS
         self.is_disk_full = False
@@ -161,6 +163,7 @@ class QuorumNode:
     def crash(self, *, power_loss: bool) -> None:
         """The process is killed, or the machine loses its power."""
         self.quorum = None
+        self.is_active = False
         if self._storing is not None and self._world.random.random() < 0.5:
             self.stored = self._storing
         if power_loss:
@@ -191,6 +194,8 @@ class QuorumNode:
             return
         for write in actions.writes:
             self._write(write)
+        if actions.leader is not None:
+            self.is_active = actions.leader.leader_id == self.node_id
         world.stepped(self, event, actions)
         for message in actions.messages:
             if isinstance(message, Send):

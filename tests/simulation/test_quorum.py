@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from ottla.core.quorum import fetch, follower, leader, vote, voter_changes
+from ottla.core.quorum.events import Actions
 from ottla.core.quorum.quorum import Quorum
 from ottla.core.quorum.replica_progress import ReplicaProgress
 from ottla.core.quorum.states import Leader, QuorumState, Resigned
@@ -152,6 +153,19 @@ def test_an_old_leader_writes_on_in_its_epoch() -> None:
         "one leader",
         "converges",
     )
+
+
+def test_a_leader_writes_until_its_vote_for_another_is_stored() -> None:
+    class Late(Quorum):
+        def _actions(self) -> Actions:
+            told = self._told_leader
+            actions = super()._actions()
+            if self._storing is None:
+                return actions
+            self._told_leader = told
+            return msgspec.structs.replace(actions, leader=None)
+
+    assert violated(Late) in ("committed stays", "leader has all", "majority", "works", "converges")
 
 
 def test_uncommitted_records_are_applied(monkeypatch: pytest.MonkeyPatch) -> None:
