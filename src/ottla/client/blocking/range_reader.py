@@ -179,11 +179,17 @@ class _Reader:
 
     def _broker(self) -> Broker:
         leader = self.client.leader(self.at, self.deadline)
-        topic = self.client.metadata.topics[self.at.topic]
-        if self.options.topic_id not in (None, topic.topic_id):
-            reason = "there is another topic of this name now"
-            raise ResponseError(leader.peer, "Metadata", ErrorCode.INCONSISTENT_TOPIC_ID, f"topic {topic.name}", reason)
+        if not self._is_same_topic:  # what the client remembers may be an old one
+            self.client.metadata.expire(self.at.topic)
+            leader = self.client.leader(self.at, self.deadline)
+        if not self._is_same_topic:
+            reason, about = "there is another topic of this name now", f"topic {self.at.topic}"
+            raise ResponseError(leader.peer, "Metadata", ErrorCode.INCONSISTENT_TOPIC_ID, about, reason)
         return self.client.metadata.brokers.get(self.replica, leader)
+
+    @property
+    def _is_same_topic(self) -> bool:
+        return self.options.topic_id in (None, self.client.metadata.topics[self.at.topic].topic_id)
 
     def _send_ahead(self) -> None:
         if self.connection is not None:  # else we are about to go to another replica

@@ -130,6 +130,17 @@ def test_aborted_transactions_come_with_the_chunk():
         assert asked.isolation_level == 1
 
 
+def test_a_topic_that_was_made_anew_since_the_client_heard_of_it_is_read():
+    wanted = QUICK._replace(topic_id=topic_id("orders"))
+    with threaded(serving(Logs(orders=[batch(0, 1)]))) as there, there.client() as client:
+        list(read_range(client, ORDERS, 0, 2, QUICK))
+        known = client.metadata.topics["orders"]
+        client.metadata.topics["orders"] = known._replace(topic_id=b"before-16-bytes.")
+        assert offsets(list(read_range(client, ORDERS, 0, 2, wanted))) == [0, 1]
+        with pytest.raises(ResponseError, match="another topic of this name"):
+            list(read_range(client, ORDERS, 0, 2, QUICK._replace(topic_id=b"after--16-bytes.")))
+
+
 @pytest.mark.parametrize("failure", [DROP, "not leader", "storage"])
 def test_what_passes_is_tried_again(failure: str):
     logs = Logs(orders=[batch(0, 1)])
