@@ -93,6 +93,14 @@ def java_login(
     return {"sasl.jaas.config": JAAS.format(module=module, user=user, password=word, more=more)}
 
 
+def config_file(guarded: Guarded, folder: Path, door: str, mechanism: str, **login: str) -> str:
+    """A file with the settings of a Java client."""
+    path = folder / f"{door}-{mechanism}-{len(list(folder.iterdir()))}.properties"
+    properties = guarded.properties(door, mechanism, **login)
+    path.write_text("".join(f"{name}={text}\n" for name, text in properties.items()))
+    return str(path)
+
+
 class Tokens:
     """An issuer of tokens: its keys in a file, and tokens with whatever is wished."""
 

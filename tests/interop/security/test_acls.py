@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop.apache import ApacheKafka, tool
-from tests.interop.security.guarded import ALLOWED_URLS, Guarded, guarded_node
-from tests.interop.security.test_tools import config_file
+from tests.interop.security.guarded import ALLOWED_URLS, Guarded, config_file, guarded_node
 
 ACLS = "org.apache.kafka.tools.AclCommand"
 TOPICS = "org.apache.kafka.tools.TopicCommand"

@@ -9,17 +9,10 @@ import pytest
 
 from tests.interop.apache import ApacheKafka, tool
 from tests.interop.process import ProgramFailed
-from tests.interop.security.guarded import ALLOWED_URLS, MECHANISMS, Guarded, guarded_node
+from tests.interop.security.guarded import ALLOWED_URLS, MECHANISMS, Guarded, config_file, guarded_node
 
 CONFIGS = "kafka.admin.ConfigCommand"
 TOKENS = "org.apache.kafka.tools.DelegationTokenCommand"
-
-
-def config_file(guarded: Guarded, folder: Path, door: str, mechanism: str, **login: str) -> str:
-    path = folder / f"{door}-{mechanism}-{len(list(folder.iterdir()))}.properties"
-    properties = guarded.properties(door, mechanism, **login)
-    path.write_text("".join(f"{name}={text}\n" for name, text in properties.items()))
-    return str(path)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS[1:3])

@@ -65,6 +65,7 @@ class SaslLogin:
         "_connection",
         "_conversation",
         "_expires_at_ms",
+        "_lifetime_ms",
         "_mechanism",
         "_security",
         "_shaken_at_ms",
@@ -80,6 +81,8 @@ class SaslLogin:
         self._user: str | None = None
         self._expires_at_ms: int | None = None
         """On the clock of timers."""
+        self._lifetime_ms = 0
+        """Of the session; 0 if it does not end."""
         self._shaken_at_ms: int | None = None
         self.state = SaslState.NEW
 
@@ -144,7 +147,8 @@ class SaslLogin:
             failure = SaslAuthenticateResponse(ErrorCode.SASL_AUTHENTICATION_FAILED, message)
             self._connection.login_failed(refused, self._mechanism, later, failure)
             return later
-        return SaslAuthenticateResponse(auth_bytes=answer, session_lifetime_ms=self._lifetime_ms())
+        lifetime_ms = self._lifetime_ms if self.state is SaslState.LOGGED_IN else 0
+        return SaslAuthenticateResponse(auth_bytes=answer, session_lifetime_ms=lifetime_ms)
 
     def bare_token(self, data: bytes) -> bytes | None:
         """Go on with the login of an old client, which gets bare bytes; None if it gets nothing more."""
@@ -177,12 +181,8 @@ class SaslLogin:
         limits = [self._security.max_reauth_ms.get(self._mechanism, 0)]
         if login.expires_at_ms is not None:
             limits.append(max(login.expires_at_ms - self._security.wall_ms(), 1))
-        if any(limits):
-            self._expires_at_ms = self._connection.monotonic_ms() + min(each for each in limits if each)
+        self._lifetime_ms = min((each for each in limits if each), default=0)
+        if self._lifetime_ms:
+            self._expires_at_ms = self._connection.monotonic_ms() + self._lifetime_ms
         self.state = SaslState.LOGGED_IN
         self._connection.logged_in(login, self._mechanism, is_renewal=is_renewal)
-
-    def _lifetime_ms(self) -> int:
-        if self.state is not SaslState.LOGGED_IN or self._expires_at_ms is None:
-            return 0
-        return max(self._expires_at_ms - self._connection.monotonic_ms(), 0)
