@@ -33,6 +33,9 @@ The last two are a stranger and an owner who name a topic that does not exist.""
 WITHOUT_TOPIC: Final = ("lost", "finder")
 PASSWORD: Final = "secret"
 BROKER_ID: Final = 1
+GROUP_KINDS: Final = ("consumer", "share", "streams")
+LONG_MS: Final = "600000"
+"""Members stay until all have asked."""
 BATCH: Final = 100
 """How many rules or topics are made with one request."""
 
@@ -159,6 +162,7 @@ def settings(cases: Iterable[Case]) -> dict[str, str]:
         "share.coordinator.state.topic.num.partitions": "1",
         "transaction.state.log.num.partitions": "1",
         "delegation.token.secret.key": "the secret key of all tokens",
+        **{f"group.{kind}.{most}session.timeout.ms": LONG_MS for kind in GROUP_KINDS for most in ("", "max.")},
     }
 
 

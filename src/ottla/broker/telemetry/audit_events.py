@@ -132,16 +132,7 @@ def _acls_added(request: Request, answer: Any) -> Iterator[_Event]:  # noqa: ANN
 def _acls_removed(request: Request, answer: Any) -> Iterator[_Event]:  # noqa: ANN401
     for result in answer.filter_results:
         for each in result.matching_acls:
-            rule = Acl(
-                each.resource_type,
-                each.resource_name,
-                each.pattern_type,
-                each.principal,
-                each.host,
-                each.operation,
-                each.permission_type,
-            )
-            yield "acl.removed", {"rule": str(rule)}
+            yield "acl.removed", {"rule": str(Acl.of(each))}
 
 
 def _users_changed(request: Request, answer: Any) -> Iterator[_Event]:  # noqa: ANN401
