@@ -147,8 +147,7 @@ class SaslLogin:
             failure = SaslAuthenticateResponse(ErrorCode.SASL_AUTHENTICATION_FAILED, message)
             self._connection.login_failed(refused, self._mechanism, later, failure)
             return later
-        lifetime_ms = self._lifetime_ms if self.state is SaslState.LOGGED_IN else 0
-        return SaslAuthenticateResponse(auth_bytes=answer, session_lifetime_ms=lifetime_ms)
+        return SaslAuthenticateResponse(auth_bytes=answer, session_lifetime_ms=self._told_lifetime_ms())
 
     def bare_token(self, data: bytes) -> bytes | None:
         """Go on with the login of an old client, which gets bare bytes; None if it gets nothing more."""
@@ -186,3 +185,6 @@ class SaslLogin:
             self._expires_at_ms = self._connection.monotonic_ms() + self._lifetime_ms
         self.state = SaslState.LOGGED_IN
         self._connection.logged_in(login, self._mechanism, is_renewal=is_renewal)
+
+    def _told_lifetime_ms(self) -> int:
+        return self._lifetime_ms if self.state is SaslState.LOGGED_IN else 0
