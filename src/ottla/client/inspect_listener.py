@@ -13,7 +13,7 @@ from urllib.request import ProxyHandler, build_opener
 from ottla.client.client import Client
 from ottla.client.configs import Resource, ResourceType, try_describe
 
-__all__ = ["access_url", "inspect_addresses", "read_json", "read_page", "share_url", "share_windows"]
+__all__ = ["access_url", "inspect_addresses", "read_json", "read_page", "share_url"]
 
 LISTENER_SETTING: Final = "ottla.inspect.listeners"
 PATH: Final = "/inspect/v1/share/"
@@ -38,11 +38,6 @@ def share_url(address: str, group_id: str) -> str:
 
 def access_url(address: str) -> str:
     return f"{address.rstrip('/')}{ACCESS_PATH}"
-
-
-async def share_windows(url: str) -> Mapping[str, Any]:
-    """What a broker holds in flight of a share group. OSError if the page cannot be read."""
-    return await read_json(url)
 
 
 async def read_json(url: str) -> Mapping[str, Any]:

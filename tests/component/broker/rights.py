@@ -32,7 +32,6 @@ ASKERS: Final = ("stranger", "describer", "owner", "denied", "admin", "lost", "f
 The last two are a stranger and an owner who name a topic that does not exist."""
 WITHOUT_TOPIC: Final = ("lost", "finder")
 PASSWORD: Final = "secret"
-BROKER_ID: Final = 1
 GROUP_KINDS: Final = ("consumer", "share", "streams")
 LONG_MS: Final = "600000"
 """Members stay until all have asked."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.network.request import Request
-from ottla.broker.replicas.lookup import led_replica, permitted_topic, topic_name
+from ottla.broker.replicas.lookup import led_replica, topic_name
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.uuids import NO_ID
 from ottla.log.errors import LogError
@@ -50,14 +50,20 @@ def refuse(request: Request, code: int, message: str | None) -> OffsetForLeaderE
     )
 
 
+def _check_access(node: Records, request: Request, topic: str) -> None:
+    """Clients have a right to the topic, replicas one to the cluster."""
+    if node.authorize(request, Operation.DESCRIBE, ResourceType.TOPIC, topic):
+        return
+    if not node.authorize(request, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+        raise Reject(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+
 def _answer(
     node: Records, request: Request, topic: str, asked: OffsetForLeaderEpochRequestOffsetForLeaderPartition
 ) -> _Partition:
     try:
-        if node.authorize(request, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
-            topic_name(node.image, topic, NO_ID, by_id=False)
-        else:
-            permitted_topic(node, request, Operation.DESCRIBE, topic)
+        _check_access(node, request, topic)
+        topic_name(node.image, topic, NO_ID, by_id=False)
         replica = led_replica(node.replicas, topic, asked.partition, asked.current_leader_epoch)
         if replica.has_log:
             log = replica.log

@@ -117,16 +117,7 @@ def _has_refusal(value: object) -> bool:
 def _acls_added(request: Request, answer: Any) -> Iterator[_Event]:  # noqa: ANN401 - the response of the API
     for entry, result in zip(request.body.creations, answer.results, strict=False):
         if not result.error_code:
-            rule = Acl(
-                entry.resource_type,
-                entry.resource_name,
-                entry.resource_pattern_type,
-                entry.principal,
-                entry.host,
-                entry.operation,
-                entry.permission_type,
-            )
-            yield "acl.added", {"rule": str(rule)}
+            yield "acl.added", {"rule": str(Acl.wanted(entry))}
 
 
 def _acls_removed(request: Request, answer: Any) -> Iterator[_Event]:  # noqa: ANN401

@@ -31,13 +31,13 @@ async def windows(client: Client, group_id: str, standings: Iterable[Standing]) 
 
 
 async def _live(client: Client, group_id: str) -> list[Window]:
-    from ottla.client.inspect_listener import inspect_addresses, share_url, share_windows
+    from ottla.client.inspect_listener import inspect_addresses, read_json, share_url
 
     found: list[Window] = []
     for address in await inspect_addresses(client):
         url = share_url(address, group_id)
         try:
-            found += live_windows(await share_windows(url))
+            found += live_windows(await read_json(url))
         except OSError as error:
             click.echo(f"ottla: {url} cannot be read: {error}", err=True)
     return found

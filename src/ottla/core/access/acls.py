@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from ottla.wire.access import Operation, PatternType, Permission, ResourceType
 from ottla.wire.types.cluster_metadata import AccessControlEntryRecord
+from ottla.wire.types.create_acls import CreateAclsRequestAclCreation
 
 __all__ = ["Acl", "AclFilter", "Acls", "Decision"]
 
@@ -54,6 +55,19 @@ class Acl(NamedTuple):
             record.host,
             record.operation,
             record.permission_type,
+        )
+
+    @classmethod
+    def wanted(cls, entry: CreateAclsRequestAclCreation) -> Acl:
+        """The rule that an entry of CreateAcls asks for."""
+        return cls(
+            entry.resource_type,
+            entry.resource_name,
+            entry.resource_pattern_type,
+            entry.principal,
+            entry.host,
+            entry.operation,
+            entry.permission_type,
         )
 
     def __str__(self) -> str:

@@ -82,15 +82,7 @@ def _new_acl(entry: CreateAclsRequestAclCreation) -> Acl:
     kind, colon, name = entry.principal.partition(":")
     if not (kind and colon and name):
         raise Reject(ErrorCode.INVALID_REQUEST, f"The principal {entry.principal!r} is not written type:name.")
-    return Acl(
-        entry.resource_type,
-        entry.resource_name,
-        entry.resource_pattern_type,
-        entry.principal,
-        entry.host,
-        entry.operation,
-        entry.permission_type,
-    )
+    return Acl.wanted(entry)
 
 
 def delete_acls(state: ControllerState, request: DeleteAclsRequest, context: Context) -> Result:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from ottla.client.inspect_listener import inspect_addresses, read_page, share_url, share_windows
+from ottla.client.inspect_listener import inspect_addresses, read_json, read_page, share_url
 from ottla.health.facts import Coverage, ShareMetrics, ShareWindow
 from ottla.observe.memory import ProbeContext
 from ottla.observe.probe_result import ProbeResult, not_visible, probe_error, probe_result
@@ -91,7 +91,7 @@ async def probe_share_windows(ctx: ProbeContext) -> list[ProbeResult]:
     for address in addresses:
         for group in groups:
             try:
-                answer = await share_windows(share_url(address, group))
+                answer = await read_json(share_url(address, group))
             except OSError as error:
                 results.append(probe_error("share_window", group, f"{type(error).__name__}: {error}"))
             else:
