@@ -44,3 +44,10 @@ def pytest_configure(config: pytest.Config) -> None:
         channel._loop.call_later(delay_s, submit, channel, attempt)
 
     ControllerChannel._submit = submit_later  # type: ignore[method-assign]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--controller-delay"):
+        left_out = [item for item in items if item.get_closest_marker("prompt")]
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)

@@ -83,7 +83,7 @@ from ottla.broker.replicas.storage import NodeStorage, lock_directories, release
 from ottla.broker.replicas.unit_of_work import UnitOfWork
 from ottla.broker.telemetry.audit_events import AuditEvents
 from ottla.broker.telemetry.audit_log import open_audit_log
-from ottla.broker.telemetry.loggers import Loggers
+from ottla.broker.telemetry.loggers import AUDIT, REQUESTS, Loggers
 from ottla.broker.telemetry.metrics import Metrics, Sample
 from ottla.core.metadata.config_rules import Rules
 from ottla.core.metadata.delegation_tokens import TokenSecrets
@@ -277,8 +277,9 @@ class Node:
         self.dispatch = dispatch(
             self, load_api, (*watching, *observers), is_unstable=config["unstable.api.versions.enable"]
         )
-        self.loggers = Loggers(self._log_requests)
+        self.loggers = Loggers({REQUESTS: self._log_requests, AUDIT: self._tell_allowed})
         self._request_log: Observer | None = None
+        self._tells_allowed = False
         limit_bytes = config["queued.max.request.bytes"]
         self.memory_pool = MemoryPool(limit_bytes) if limit_bytes > 0 else MemoryPool()
         self.closed_connections = ClosedConnections()
@@ -537,6 +538,7 @@ class Node:
         """Add the periodic chores; `housekeeping` has the table."""
         add, logs, metadata = self.housekeeping.add, self.log_chores, self.metadata_chores
         first_ms = self.settings["log.initial.task.delay.ms"]
+        metadata.begin()
         add(self._period("broker.heartbeat.interval.ms"), metadata.heartbeat)
         add(metadata.fencing_period_ms, metadata.fence)
         add(self._period("log.flush.offset.checkpoint.interval.ms"), logs.write_recovery_points, first_ms)
@@ -599,7 +601,12 @@ class Node:
         self, request: Request, operation: Operation, resource_type: ResourceType, resource_name: str
     ) -> bool:
         """Whether the request's principal may do something. Without an authorizer everybody may."""
-        return self._authorizer is None or self._authorizer(request, operation, resource_type, resource_name)
+        if self._authorizer is None:
+            return True
+        is_allowed = self._authorizer(request, operation, resource_type, resource_name)
+        if is_allowed and self._tells_allowed and self._audit_events is not None:
+            self._audit_events.allowed(request, operation, resource_type, resource_name)
+        return is_allowed
 
     def authorize_any(self, request: Request, operation: Operation, resource_type: ResourceType) -> bool:
         """Whether there is any resource of a type to which the request's principal may do something."""
@@ -651,6 +658,10 @@ class Node:
         elif not is_wanted and self._request_log is not None:
             self.dispatch.observers.remove(self._request_log)
             self._request_log = None
+
+    def _tell_allowed(self, is_wanted: bool) -> None:
+        """Switch the lines of the audit log about what was allowed on or off."""
+        self._tells_allowed = is_wanted
 
     def fail(self, reason: str) -> None:
         """Stop the node: its metadata cannot be written."""

@@ -19,7 +19,7 @@ from ottla.broker.node import Node, StartError
 from ottla.broker.peers.peer_connection import Dial, dial
 from ottla.broker.replicas.storage import StorageProblem
 from ottla.broker.telemetry.log_deduplication import DeduplicationFilter
-from ottla.broker.telemetry.loggers import REQUESTS
+from ottla.broker.telemetry.loggers import AUDIT, REQUESTS
 from ottla.core.quorum.errors import QuorumError
 from ottla.core.quorum.stored import StoredStateError
 from ottla.log.disk import Disk, OsDisk
@@ -138,8 +138,9 @@ def _say_ready(node: Node, out: TextIO, began: float) -> None:
 def _set_up_logging(verbosity: int) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)s %(name)s %(message)s", "%H:%M:%S"))
-    handler.addFilter(DeduplicationFilter(exempt=frozenset({"ottla.requests"})))
+    handler.addFilter(DeduplicationFilter(exempt=frozenset({REQUESTS})))
     root = logging.getLogger("ottla")
     root.addHandler(handler)
     root.setLevel(logging.DEBUG if verbosity > 1 else logging.INFO)
     logging.getLogger(REQUESTS).setLevel(logging.INFO if verbosity else logging.WARNING)
+    logging.getLogger(AUDIT).setLevel(logging.INFO)

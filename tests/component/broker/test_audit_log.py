@@ -106,6 +106,24 @@ def test_what_somebody_does_not_see_in_a_list_is_no_refusal(tmp_path: Path):
     assert events(path, "authz.denied") == []
 
 
+def test_what_was_allowed_is_told_if_the_logger_is_at_debug(tmp_path: Path):
+    path = tmp_path / "audit.jsonl"
+    with broker(security="sasl_plaintext", **AUTHORIZER, **{"ottla.audit.file": str(path)}) as made:
+        logger = Resource(configs.ResourceType.BROKER_LOGGER, str(made.node_id))
+        with as_user(made, "admin") as admin:
+            admin.call(topics.create, NewTopic("before"))
+            admin.call(configs.alter, logger, [Change(configs.Operation.SET, "ottla.audit", "DEBUG")])
+            admin.call(topics.create, NewTopic("orders"))
+            admin.call(configs.alter, logger, [Change(configs.Operation.DELETE, "ottla.audit", None)])
+            admin.call(topics.create, NewTopic("after"))
+        made.stop()
+    allowed = [each for each in events(path, "authz.allowed") if each["api"] == "CreateTopics"]
+    assert {(each["principal"], each["op"], each["resource"]) for each in allowed} == {
+        ("User:admin", "CREATE", "Cluster:kafka-cluster"),
+        ("User:admin", "DESCRIBE_CONFIGS", "Topic:orders"),
+    }
+
+
 def test_logins_and_refusals_are_counted():
     reserved = PortReservation()
     reserved.release()

@@ -265,10 +265,13 @@ def test_replicas_stay_in_the_directory_that_was_chosen_for_them(tmp_path: Path)
         chosen = {
             replica.topic_partition: replica.directory.properties.directory_id for replica in running.node.replicas
         }
-        known = {
-            (topic.name, each.partition_id): each.directory_of(1) for topic, each in running.node.image.partitions()
-        }
-        assert known == chosen, "the controller was told"
+
+        def known() -> dict[tuple[str, int], bytes]:
+            return {
+                (topic.name, each.partition_id): each.directory_of(1) for topic, each in running.node.image.partitions()
+            }
+
+        running.until(lambda: known() == chosen)  # the controller is told
         assert sorted(Counter(chosen.values()).values()) == [3, 3]
     names = {path.name: path.parent for path in (*one.glob(f"{topic.name}-*"), *two.glob(f"{topic.name}-*"))}
     assert len(names) == 6

@@ -11,7 +11,7 @@ from ottla.broker.config.settings import Settings
 from ottla.broker.handlers import load_api
 from ottla.broker.network.dispatch import Api
 from ottla.broker.network.request import DelayedResponse
-from ottla.broker.telemetry.loggers import Loggers
+from ottla.broker.telemetry.loggers import REQUESTS, Loggers
 from ottla.core.metadata.config_rules import Rules
 from ottla.core.metadata.controller import Controller
 from ottla.wire.reject import Reject
@@ -53,7 +53,7 @@ class SettingsNode:
         self.cluster.create("orders")
         self.denied: set[tuple[int, str]] = set()
         self.request_logging: list[bool] = []
-        self.loggers = Loggers(self.request_logging.append)
+        self.loggers = Loggers({REQUESTS: self.request_logging.append})
 
     def authorize(self, request: Any, operation: int, resource_type: int, name: str) -> bool:
         return (resource_type, name) not in self.denied

@@ -91,6 +91,7 @@ def test_a_silent_broker_is_fenced() -> None:
     run(scenario)
 
 
+@pytest.mark.prompt
 def test_a_silent_broker_is_fenced_when_its_session_ends() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         async with running(loop, VirtualDisk()) as node:

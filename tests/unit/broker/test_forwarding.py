@@ -145,7 +145,7 @@ def test_a_topic_is_created_there_and_the_client_waits_until_this_node_knows_it(
     async def scenario(loop: VirtualLoop) -> None:
         async with two_nodes(loop) as (controller, broker):
             creating = loop.create_task(Client(loop, 9192).ask(create_topic("orders"), 7))
-            await asyncio.sleep(1)
+            await asyncio.sleep(2)
             assert controller.image.topic("orders") is not None
             assert not creating.done()
             follow(broker, controller, "orders")
@@ -183,7 +183,7 @@ def test_a_missing_topic_is_created_there() -> None:
         async with two_nodes(loop) as (controller, broker):
             kind = MetadataRequest
             asking = loop.create_task(Client(loop, 9192).ask(kind((kind.MetadataRequestTopic(name="orders"),)), 12))
-            await asyncio.sleep(1)
+            await asyncio.sleep(2)
             follow(broker, controller, "orders")
             (topic,) = (await asking).topics
             assert topic.name == "orders"
@@ -234,7 +234,7 @@ def test_the_node_itself_asks_without_an_envelope() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         async with two_nodes(loop) as (controller, broker):
             asking = loop.create_task(broker.controller_channel.call(create_topic("__internal"), 7))
-            await asyncio.sleep(1)
+            await asyncio.sleep(2)
             follow(broker, controller, "__internal")
             assert [topic.error_code for topic in (await asking).topics] == [ErrorCode.NONE]
             seen = {name for name, _ in controller.metrics.requests}

@@ -55,7 +55,11 @@ class MetadataChores:
         self.snapshot_written_at_ms = node.clock.wall_ms()
         """When the last snapshot was complete; the start of the node if it has written none."""
         self.snapshot_bytes = 0
-        self._beat_at_ms: int | None = None
+        self._beat_at_ms = node.clock.monotonic_ms()
+
+    def begin(self) -> None:
+        """The node serves: from now on heartbeats are due."""
+        self._beat_at_ms = self._node.clock.monotonic_ms()
 
     def heartbeat(self) -> None:
         """Send the broker's heartbeat, and do what is due in the controller."""
@@ -72,7 +76,7 @@ class MetadataChores:
         next heartbeat knows, and excuses them.
         """
         node = self._node
-        is_late = self._beat_at_ms is None or node.clock.monotonic_ms() - self._beat_at_ms > 2 * self._beat_period_ms
+        is_late = node.clock.monotonic_ms() - self._beat_at_ms > 2 * self._beat_period_ms
         if not is_late and not node.broker_lifecycle.is_waiting:
             node.controller.run_timers()
 
@@ -94,8 +98,6 @@ class MetadataChores:
         period_ms = self._beat_period_ms
         now_ms = node.clock.monotonic_ms()
         last_ms, self._beat_at_ms = self._beat_at_ms, now_ms
-        if last_ms is None:
-            return 0
         if node.broker_lifecycle.is_waiting:
             return now_ms - last_ms  # its last heartbeat is not committed, nor is any other
         late_ms = now_ms - last_ms - period_ms

@@ -18,7 +18,7 @@ from ottla.broker.network.request import Denial, Request
 from ottla.core.access.acls import Acl
 from ottla.core.metadata.config_rules import broker_key
 from ottla.core.metadata.image import BROKER
-from ottla.wire.access import ResourceType
+from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 
 __all__ = ["AuditEvents"]
@@ -54,11 +54,16 @@ class AuditEvents:
             self.refused[api.name] += 1
             count_last(self._refused_by_principal, (request.principal, api.name))
             for said in [_denied(each) for each in _missing(denials)[:_DENIALS_MAX]] or [_BY_CONTROLLER]:
-                self._tell("authz.denied", {**_who(request, api), **said})
+                self._tell("authz.denied", {**_who(request, api.name), **said})
         find = _EVENTS.get(api.key)
         if find is not None and isinstance(answer, msgspec.Struct):
             for event, fields in find(request, answer):
-                self._tell(event, {**_who(request, api), **fields})
+                self._tell(event, {**_who(request, api.name), **fields})
+
+    def allowed(self, request: Request, operation: Operation, resource_type: ResourceType, resource_name: str) -> None:
+        api_name = type(request.body).__name__.removesuffix("Request")
+        said = {"op": operation.name, "resource": _resource(resource_type, resource_name)}
+        self._tell("authz.allowed", {**_who(request, api_name), **said})
 
     def view(self) -> list[dict[str, object]]:
         """Refused requests for the inspect listener."""
@@ -72,13 +77,13 @@ class AuditEvents:
             yield "ottla_refused_requests_total", {"request": name}, count
 
 
-def _who(request: Request, api: Api) -> dict[str, object]:
+def _who(request: Request, api_name: str) -> dict[str, object]:
     peer = request.connection.peer
     return {
         "principal": request.principal,
         "host": peer.host,
         "listener": peer.listener,
-        "api": api.name,
+        "api": api_name,
         "v": request.version,
         "client_id": request.client_id,
         "corr": request.correlation_id,
@@ -94,8 +99,12 @@ def _missing(denials: Sequence[Denial]) -> list[Denial]:
 
 
 def _denied(denial: Denial) -> dict[str, object]:
-    resource = f"{denial.resource_type.name.title()}:{denial.resource_name}"
+    resource = _resource(denial.resource_type, denial.resource_name)
     return {"op": denial.operation.name, "resource": resource, "rule": denial.rule}
+
+
+def _resource(resource_type: ResourceType, name: str) -> str:
+    return f"{resource_type.name.title()}:{name}"
 
 
 def _has_refusal(value: object) -> bool:

@@ -2,23 +2,26 @@
 
 `root` is the logger above all of ottla's; the others have the names of packages (`ottla.core.groups`) and modules. A
 logger without a level of its own has that of the next one above it. Levels are Kafka's, they are not kept over a
-restart, and the lines of single requests (`ottla.requests`) cost nothing while their level is above INFO.
+restart. Two loggers are switches, which cost nothing while they are off: `ottla.requests` at INFO for the lines of
+single requests, `ottla.audit` at DEBUG for what was allowed.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from ottla.core.metadata.configs import APPEND, DELETE, SET, SUBTRACT
 from ottla.core.metadata.fault import Reject
 from ottla.wire.errors import ErrorCode
 
-__all__ = ["LEVELS", "REQUESTS", "ROOT", "LevelStep", "Loggers"]
+__all__ = ["AUDIT", "LEVELS", "REQUESTS", "ROOT", "LevelStep", "Loggers"]
 
 ROOT: Final = "root"
 REQUESTS: Final = "ottla.requests"
+AUDIT: Final = "ottla.audit"
+_SWITCHES: Final = {REQUESTS: logging.INFO, AUDIT: logging.DEBUG}
 LEVELS: Final = {"TRACE": 5, "DEBUG": 10, "INFO": 20, "WARN": 30, "ERROR": 40, "FATAL": 50}
 _PACKAGE: Final = "ottla"
 _FAMILIES: Final = tuple(
@@ -38,15 +41,15 @@ class LevelStep(NamedTuple):
 
 
 class Loggers:
-    """The levels of this process. `on_change` is called after every change with whether requests are to be logged."""
+    """The levels of this process. `on_change` has a function for each switch: it is told after every change."""
 
-    def __init__(self, on_change: Callable[[bool], None]) -> None:
+    def __init__(self, on_change: Mapping[str, Callable[[bool], None]]) -> None:
         self._on_change = on_change
 
     def levels(self) -> dict[str, str]:
         """Every logger and the level that holds for it, by name."""
         names = {name for name in list(logging.root.manager.loggerDict) if name.startswith(f"{_PACKAGE}.")}
-        return {name: _level_text(name) for name in sorted({ROOT, REQUESTS, *_FAMILIES, *names})}
+        return {name: _level_text(name) for name in sorted({ROOT, *_SWITCHES, *_FAMILIES, *names})}
 
     def check(self, steps: Iterable[LevelStep]) -> None:
         """Reject what cannot be done."""
@@ -74,7 +77,8 @@ class Loggers:
 
     def changed(self) -> None:
         """Levels were changed."""
-        self._on_change(logging.getLogger(REQUESTS).isEnabledFor(logging.INFO))
+        for name, switch in self._on_change.items():
+            switch(logging.getLogger(name).isEnabledFor(_SWITCHES[name]))
 
 
 def _logger(name: str) -> logging.Logger:
