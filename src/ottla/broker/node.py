@@ -953,7 +953,7 @@ async def _open_pages(config: NodeConfig) -> WebServers:
             is_secured = tls is not None and has_login
             inspect = WebServer(is_local=not is_secured, has_login=has_login, tls=tls)
             opened.callback(inspect.close)
-            place = inspect_address(address, is_secured=is_secured)
+            place = inspect_address(address, has_tls=tls is not None, has_login=has_login)
             inspect_port = await open_web_server(inspect, *place, "inspect listener")
         opened.pop_all()
     return WebServers(metrics, metrics_port, inspect, inspect_port)

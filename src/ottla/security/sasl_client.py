@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from base64 import b64encode
 from collections.abc import Callable, Generator
 from typing import Final, Protocol
 
@@ -56,6 +57,10 @@ class Plain:
     def exchange(self) -> Exchange:
         yield f"\0{self.username}\0{self._password}".encode()
 
+    def http_authorization(self) -> str:
+        """The header for a web page that has the same users."""
+        return basic_authorization(self.username, self._password.encode())
+
 
 class Scram:
     """SCRAM-SHA-256 or SCRAM-SHA-512; for a delegation token name and password are its id and its secret."""
@@ -82,6 +87,10 @@ class Scram:
     def __repr__(self) -> str:
         return f"Scram({self.mechanism!r}, {self.username!r})"
 
+    def http_authorization(self) -> str:
+        """The header for a web page that has the same users: unlike SCRAM itself, it has the password."""
+        return basic_authorization(self.username, self._password)
+
     def exchange(self) -> Exchange:
         nonce = self._nonce()
         client_first = f"n={escaped_name(self.username)},r={nonce}{self._extensions}"
@@ -105,6 +114,11 @@ class Scram:
             salted = hashlib.pbkdf2_hmac(self._hash, self._password, salt, iterations)
             self._salted = ((salt, iterations), salted)
         return self._salted[1]
+
+
+def basic_authorization(username: str, password: bytes) -> str:
+    """The header of HTTP's Basic login (RFC 7617)."""
+    return f"Basic {b64encode(username.encode() + b':' + password).decode()}"
 
 
 def mechanism_named(mechanism: str, username: str, password: str, *, is_token: bool = False) -> Sasl:

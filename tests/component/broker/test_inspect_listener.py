@@ -149,6 +149,13 @@ def test_addresses_that_are_refused(tmp_path: Path, text: str, complaint: str) -
         inspect_address(text)
 
 
+@pytest.mark.parametrize(("text", "has_login"), [("http://127.0.0.1:9093", True), ("https://0.0.0.0:9093", False)])
+def test_with_tls_it_is_https_and_without_a_login_for_this_machine_alone(text: str, has_login: bool) -> None:
+    with pytest.raises(ConfigError):
+        inspect_address(text, has_tls=True, has_login=has_login)
+    assert inspect_address("https://0.0.0.0:9093", has_tls=True, has_login=True) == ("0.0.0.0", 9093)
+
+
 def test_it_is_off_unless_somebody_asks_for_it(tmp_path: Path) -> None:
     with running_node(tmp_path) as running:
         assert running.node.inspect_port is None

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["SETTING", "InspectPorts", "inspect_address", "inspect_page"]
 
 SETTING: Final = "ottla.inspect.listeners"
-_ADDRESS: Final = re.compile(r"https?://(\[[0-9A-Fa-f:]+\]|[^:/\[\]]+):(\d{1,5})/?")
+_ADDRESS: Final = re.compile(r"(https?)://(\[[0-9A-Fa-f:]+\]|[^:/\[\]]+):(\d{1,5})/?")
 _SHARE: Final = re.compile(r"/inspect/v1/share/([^/]+)")
 _ACCESS: Final = "/inspect/v1/access"
 _CLIENT_METRICS: Final = "/inspect/v1/client-metrics"
@@ -50,19 +50,19 @@ class InspectPorts(Protocol):
     def access_view(self) -> dict[str, object]: ...
 
 
-def inspect_address(text: str, *, is_secured: bool = False) -> tuple[str, int]:
+def inspect_address(text: str, *, has_tls: bool = False, has_login: bool = False) -> tuple[str, int]:
     """Host and port, from the setting. Raises ConfigError."""
     matched = _ADDRESS.fullmatch(text)
-    is_wrong = text.startswith("https:") and not is_secured
-    if matched is None or is_wrong or int(matched[2]) > _PORT_MAX:
-        raise ConfigError(f"{SETTING}: {text!r} is no address such as http://127.0.0.1:9093")
-    host = matched[1].strip("[]")
-    if not is_secured and not is_loopback(host):
+    scheme = "https" if has_tls else "http"
+    if matched is None or matched[1] != scheme or int(matched[3]) > _PORT_MAX:
+        raise ConfigError(f"{SETTING}: {text!r} is no address such as {scheme}://127.0.0.1:9093")
+    host = matched[2].strip("[]")
+    if not (has_tls and has_login) and not is_loopback(host):
         raise ConfigError(
             f"{SETTING}: {host} is not an address of this machine alone, such as 127.0.0.1; "
             f"for others set ottla.web.security.listener.name to a SASL_SSL listener"
         )
-    return host, int(matched[2])
+    return host, int(matched[3])
 
 
 def inspect_page(node: InspectPorts) -> Find:

@@ -37,7 +37,7 @@ async def _live(client: Client, group_id: str) -> list[Window]:
     for address in await inspect_addresses(client):
         url = share_url(address, group_id)
         try:
-            found += live_windows(await read_json(url))
+            found += live_windows(await read_json(client, url))
         except OSError as error:
             click.echo(f"ottla: {url} cannot be read: {error}", err=True)
     return found

@@ -22,7 +22,7 @@ async def probe_access(ctx: ProbeContext) -> list[ProbeResult]:
     results = [probe_result(kind, Coverage(what=kind, visible=True)) for kind in _KINDS]
     for address in addresses:
         try:
-            answer = await read_json(access_url(address))
+            answer = await read_json(ctx.client, access_url(address))
         except OSError as error:
             results.append(probe_error("access", address, f"{type(error).__name__}: {error}"))
         else:

@@ -36,7 +36,7 @@ async def probe_share_metrics(ctx: ProbeContext) -> list[ProbeResult]:
         return [not_visible("share_metrics", "needs the metrics of an ottla broker: --metrics URL")]
     for number, url in enumerate(ctx.metrics):
         try:
-            facts = metrics_facts(await read_page(url, TIMEOUT_S), number)
+            facts = metrics_facts(await read_page(ctx.client, url, TIMEOUT_S), number)
         except OSError as error:
             results.append(probe_error("share_metrics", url, f"{type(error).__name__}: {error}"))
             continue
@@ -91,7 +91,7 @@ async def probe_share_windows(ctx: ProbeContext) -> list[ProbeResult]:
     for address in addresses:
         for group in groups:
             try:
-                answer = await read_json(share_url(address, group))
+                answer = await read_json(ctx.client, share_url(address, group))
             except OSError as error:
                 results.append(probe_error("share_window", group, f"{type(error).__name__}: {error}"))
             else:
