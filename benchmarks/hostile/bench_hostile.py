@@ -13,19 +13,17 @@ thread of its metadata quorum takes that for a fatal fault. Any client may send 
 from __future__ import annotations
 
 import argparse
-import multiprocessing
-import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
-from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import rounds
-from benchmarks.broker.brokers import Broker, resident_bytes
+from benchmarks.broker.brokers import Broker
+from benchmarks.hostile.beside import hold_elsewhere, run_elsewhere, watched
 from benchmarks.rounds import Figures
 from benchmarks.runner import Size
 from ottla.broker.handlers import add_raft_voter
@@ -35,8 +33,6 @@ from tests.hostile.neighbour import Neighbour, neighbour
 
 PACKAGES = ("msgspec",)
 BATCH_ROOM = 1 << 20
-READY_S = 120
-FORK = multiprocessing.get_context("fork")
 
 
 class Scale(NamedTuple):
@@ -68,58 +64,9 @@ class Setup(NamedTuple):
         return "127.0.0.1", self.broker.port
 
 
-def watched(setup: Setup, name: str, attack: Callable[[], None]) -> Figures:
-    """What the honest client meets from an attack's beginning until it is served after its end."""
-    beside = setup.beside
-    began = len(beside.waits_ms)
-    attack()
-    beside.await_served(began + 1)
-    waits_s = sorted(each / 1000 for each in beside.waits_ms[began:])
-    yield f"{name}: p50", statistics.median(waits_s)
-    yield f"{name}: p99", waits_s[int(len(waits_s) * 0.99)]
-    yield f"{name}: longest", waits_s[-1]
-    yield f"memory after {name}", resident_bytes(setup.broker.pid)
-
-
-def hold(make: Callable[[], AbstractContextManager[Any]], ready: Event, end: Event) -> None:
-    """In a process of its own: behave badly until told to end."""
-    with make():
-        ready.set()
-        end.wait(READY_S)
-
-
-@contextmanager
-def elsewhere(target: Callable[..., object], *arguments: object) -> Iterator[None]:
-    """Something in a process of its own, which has to come to a good end."""
-    process = FORK.Process(target=target, args=arguments)
-    process.start()
-    try:
-        yield
-    finally:
-        process.join()
-    if process.exitcode:
-        raise RuntimeError(f"the attack failed: exit code {process.exitcode}")
-
-
-def during(setup: Setup, make: Callable[[], AbstractContextManager[Any]]) -> None:
-    ready, end = FORK.Event(), FORK.Event()
-    with elsewhere(hold, make, ready, end):
-        try:
-            if not ready.wait(READY_S):
-                raise TimeoutError("the attack does not begin")
-            time.sleep(setup.scale.seconds)
-        finally:
-            end.set()
-
-
-def shooting(setup: Setup) -> None:
-    shoot = partial(attacks.shoot, spared=add_raft_voter.API_KEY)
-    with elsewhere(shoot, setup.address, 1, setup.scale.frames):
-        pass
-
-
 def parts(setup: Setup) -> dict[str, Callable[[], Figures]]:
     address, scale, topic = setup.address, setup.scale, setup.topic
+    shoot = partial(attacks.shoot, spared=add_raft_voter.API_KEY)
     held: dict[str, Callable[[], AbstractContextManager[Any]]] = {
         f"{scale.half_open:,} half-open connections": partial(attacks.half_open, address, scale.half_open),
         f"{scale.idle:,} idle connections": partial(attacks.idle, address, scale.idle),
@@ -132,10 +79,10 @@ def parts(setup: Setup) -> dict[str, Callable[[], Figures]]:
     }
     attempts: dict[str, Callable[[], None]] = {
         "alone": lambda: time.sleep(scale.seconds),
-        f"{scale.frames:,} hostile frames": partial(shooting, setup),
-        **{name: partial(during, setup, make) for name, make in held.items()},
+        f"{scale.frames:,} hostile frames": partial(run_elsewhere, shoot, address, 1, scale.frames),
+        **{name: partial(hold_elsewhere, make, scale.seconds) for name, make in held.items()},
     }
-    return {name: partial(watched, setup, name, attack) for name, attack in attempts.items()}
+    return {name: partial(watched, setup.broker.pid, setup.beside, name, attack) for name, attack in attempts.items()}
 
 
 def measure_all(broker: Broker, _: Path, options: argparse.Namespace) -> Figures:

@@ -5,7 +5,8 @@
 Both brokers run with the same settings: a listener for each security protocol, RSA-free certificates (P-256), SCRAM
 with 4096 iterations. A login is one connection: opened, negotiated, logged in and closed by ottla's own client, one at
 a time. Produce and fetch are librdkafka's, with TLS 1.3, beside the same load without TLS. Rules are those of
-StandardAuthorizer, for many users and topics; the measured client needs two of them, and is no super user.
+StandardAuthorizer, for many users and topics; the measured client needs two of them, and is no super user. Floods of
+guesses and of half-open TLS handshakes come from other addresses and listeners than the client that is measured.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from typing import NamedTuple
 from benchmarks import rounds
 from benchmarks.broker import loads, raw
 from benchmarks.broker.brokers import resident_bytes, under_load
+from benchmarks.hostile.beside import hold_elsewhere, run_elsewhere, watched
 from benchmarks.rounds import Figures
 from benchmarks.runner import Size
 from ottla.client import acls, topics
@@ -28,6 +30,8 @@ from ottla.client.blocking import BlockingClient
 from ottla.client.metadata import TopicPartition
 from ottla.client.offsets import LATEST, list_offsets
 from ottla.client.properties import settings_of
+from tests.hostile import login_attacks
+from tests.hostile.neighbour import neighbour
 from tests.interop.credentials import PASSWORD, USER
 from tests.interop.security.guarded import MECHANISMS, Guarded, guarded_node
 
@@ -42,12 +46,15 @@ class Scale(NamedTuple):
     load_bytes: int
     rules: tuple[int, int]
     requests: int
+    guesses: int
+    half_open: int
+    seconds: float
 
 
 SCALES = {
-    Size.FULL: Scale(300, 200 * MEGABYTE, (10_000, 100_000), 5_000),
-    Size.QUICK: Scale(50, 40 * MEGABYTE, (1_000, 10_000), 1_000),
-    Size.SMOKE: Scale(2, MEGABYTE // 4, (20, 40), 5),
+    Size.FULL: Scale(300, 200 * MEGABYTE, (10_000, 100_000), 5_000, 10_000, 1_000, 10.0),
+    Size.QUICK: Scale(50, 40 * MEGABYTE, (1_000, 10_000), 1_000, 1_000, 200, 2.0),
+    Size.SMOKE: Scale(2, MEGABYTE // 4, (20, 40), 5, 60, 5, 0.2),
 }
 AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -177,10 +184,32 @@ def _requests(address: str, login: Mapping[str, str], topic: str, count: int) ->
         return time.perf_counter() - started
 
 
+def measure_floods(broker: GuardedBroker, options: argparse.Namespace) -> Figures:
+    """What an honest client of another listener waits for while others guess, talk nonsense or say nothing."""
+    scale: Scale = options.scale
+    sasl, tls = (("127.0.0.1", int(each.rpartition(":")[2])) for each in (broker.guarded.sasl, broker.guarded.tls))
+    one, many = (partial(login_attacks.guess, from_many=from_many) for from_many in (False, True))
+    half_open = partial(login_attacks.half_open_handshakes, tls, scale.half_open)
+    attacks: dict[str, Callable[[], None]] = {
+        "alone": partial(time.sleep, scale.seconds),
+        f"{scale.guesses:,} guesses from one address": partial(run_elsewhere, one, sasl, scale.guesses),
+        f"{scale.guesses:,} guesses, each from another address": partial(run_elsewhere, many, sasl, scale.guesses),
+        f"{scale.guesses:,} logins of nonsense": partial(
+            run_elsewhere, login_attacks.send_nonsense, sasl, scale.guesses
+        ),
+        f"{scale.half_open:,} half-open TLS handshakes": partial(hold_elsewhere, half_open, scale.seconds),
+    }
+    with neighbour(broker.guarded.plain) as beside:
+        time.sleep(scale.seconds)  # it does not count: what is loaded or compiled on first use
+        for name, attack in attacks.items():
+            yield from watched(broker.pid, beside, name, attack)
+
+
 PARTS: dict[str, Callable[[GuardedBroker, argparse.Namespace], Figures]] = {
     "logins": measure_logins,
     "load": measure_load,
     "rules": measure_rules,
+    "floods": measure_floods,
 }
 
 
@@ -191,7 +220,7 @@ def measure_all(broker: GuardedBroker, _: Path, options: argparse.Namespace) -> 
 
 
 def is_rate(case: str) -> bool:
-    return not case.endswith("time")
+    return case.startswith(("login", "produce", "fetch", "request")) and not case.endswith("time")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
