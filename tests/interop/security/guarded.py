@@ -32,8 +32,10 @@ DOORS = {
     "BOTH": "SASL_SSL",
     "BRIEF": "SASL_PLAINTEXT",
     "EXPIRED": "SSL",
+    "STRAYED": "SSL",
 }
-"""Listeners. The sessions of BRIEF last for two seconds; the certificate of EXPIRED has expired."""
+"""Listeners. The sessions of BRIEF last for two seconds; the certificate of EXPIRED has expired, and that of STRAYED
+belongs to another host."""
 TOKEN_KEY = "the secret key of all tokens"
 
 
@@ -180,6 +182,7 @@ def settings(
     listeners = f"PLAINTEXT://{node.bootstrap_servers},CONTROLLER://{node.controller_servers}{opened}"
     protocols = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT"} | DOORS
     expired = authority.issue("expired", valid_for=timedelta(days=-1))
+    strayed = authority.issue("strayed", hosts=("elsewhere.example",))
     found = {
         "listeners": listeners,
         "advertised.listeners": listeners,
@@ -189,8 +192,9 @@ def settings(
         **store("keystore", authority.issue("broker", hosts=("127.0.0.1",)).pem),
         **store("truststore", authority.file),
         "listener.name.mutual.ssl.client.auth": "required",
-        "listener.name.mutual.ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/U",
+        "listener.name.mutual.ssl.principal.mapping.rules": "RULE:^CN=([a-z]+)$/$1/U",
         "listener.name.expired.ssl.keystore.location": str(expired.pem),
+        "listener.name.strayed.ssl.keystore.location": str(strayed.pem),
         "listener.name.brief.connections.max.reauth.ms": str(SESSION_MS),
     }
     for name in ("sasl", "both", "brief"):

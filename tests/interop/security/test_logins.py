@@ -73,6 +73,9 @@ def test_java(guarded: Guarded, tmp_path: Path, release: str, clients_4_4_jars: 
     stranger = type(guarded.authority)(tmp_path / "stranger", "stranger")
     add("wrong-ca", "SslAuthenticationException", guarded.properties("TLS") | store("truststore", stranger.file))
     add("expired", "SslAuthenticationException", guarded.properties("EXPIRED"))
+    add("wrong-host", "SslAuthenticationException", guarded.properties("STRAYED"))
+    unmapped = guarded.authority.issue("nobody-7")
+    add("unmapped", "SslAuthenticationException", guarded.properties("MUTUAL") | store("keystore", unmapped.pem))
     assert logins.run() == expected
 
 
@@ -84,6 +87,7 @@ def test_java_with_tokens(guarded: Guarded, tmp_path: Path):
         "forged": guarded.tokens.make(is_forged=True),
         "for-others": guarded.tokens.make(aud="others"),
         "of-others": guarded.tokens.make(iss="https://other.example"),
+        "expired": expired_token(guarded),
     }
     for name, token in tokens.items():
         path = guarded.tokens.file(f"java-{name}", token)
@@ -98,6 +102,10 @@ def test_java_logs_in_anew_in_band(guarded: Guarded, tmp_path: Path):
     logins = JavaLogins(guarded, tmp_path, "4.3.1")
     logins.add(f"forever-{3 * SESSION_MS // 1000}", guarded.properties("BRIEF", "SCRAM-SHA-512"))
     assert set(logins.run().values()) == {"ok"}
+
+
+def expired_token(guarded: Guarded) -> str:
+    return guarded.tokens.make(seconds=-600, iat=int(time.time()) - 1200)
 
 
 # --- Python clients
@@ -213,10 +221,70 @@ def test_python_clients_log_in(guarded: Guarded, client: Try, mechanism: str, do
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_python_clients_are_refused(guarded: Guarded, client: Try, mechanism: str):
-    wrong = guarded.tokens.make(is_forged=True) if mechanism == "OAUTHBEARER" else "wrong"
-    assert not client(guarded, "SASL", mechanism, wrong, USER)
-    if mechanism != "OAUTHBEARER":
+    if mechanism == "OAUTHBEARER":
+        assert not client(guarded, "SASL", mechanism, guarded.tokens.make(is_forged=True), USER)
+        assert not client(guarded, "SASL", mechanism, expired_token(guarded), USER)
+    else:
+        assert not client(guarded, "SASL", mechanism, "wrong", USER)
         assert not client(guarded, "SASL", mechanism, "x", "nobody")
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_python_clients_check_certificates(guarded: Guarded, client: Try, tmp_path: Path):
+    """MUTUAL wants a certificate of the client, who has none."""
+    stranger = type(guarded.authority)(tmp_path / "stranger", "stranger")
+    assert client(guarded, "TLS", "PLAIN", "", "")
+    assert not client(guarded._replace(authority=stranger), "TLS", "PLAIN", "", "")
+    for door in ("EXPIRED", "STRAYED", "MUTUAL"):
+        assert not client(guarded, door, "PLAIN", "", ""), door
+
+
+def test_kafka_python_goes_on_when_its_session_ends(guarded: Guarded):
+    from kafka import KafkaAdminClient
+
+    client = KafkaAdminClient(
+        bootstrap_servers=guarded.doors["BRIEF"],
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism="SCRAM-SHA-256",
+        sasl_plain_username=USER,
+        sasl_plain_password=scram_password(),
+    )
+    assert_served_for_three_sessions(client.list_topics)
+    client.close()
+
+
+def test_aiokafka_goes_on_when_its_session_ends(guarded: Guarded):
+    from aiokafka.client import AIOKafkaClient
+
+    async def connected() -> AIOKafkaClient:
+        client = AIOKafkaClient(
+            bootstrap_servers=guarded.doors["BRIEF"],
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism="SCRAM-SHA-256",
+            sasl_plain_username=USER,
+            sasl_plain_password=scram_password(),
+        )
+        await client.bootstrap()
+        return client
+
+    with asyncio.Runner() as runner:
+        client = runner.run(connected())
+        assert_served_for_three_sessions(lambda: runner.run(client.force_metadata_update()))
+        runner.run(client.close())
+
+
+def assert_served_for_three_sessions(ask: Callable[[], object]) -> None:
+    """A client that cannot log in anew in band loses its connection; it must get another one by itself."""
+    outcomes: list[bool] = []
+    deadline = time.monotonic() + 3 * SESSION_MS / 1000
+    while time.monotonic() < deadline:
+        try:
+            outcomes.append(ask() is not False)
+        except Exception:  # noqa: BLE001  # the request that met the end of the session
+            outcomes.append(False)
+        time.sleep(0.1)
+    assert outcomes[-1]
+    assert outcomes.count(False) <= len(outcomes) / 5, outcomes
 
 
 def test_librdkafka_logs_in_anew_in_band(guarded: Guarded):
