@@ -10,6 +10,7 @@ import pytest
 from ottla.broker.config.node_config import NodeConfig
 from ottla.broker.controller.metadata_replay import MetadataLogError
 from ottla.broker.node import Node
+from ottla.log.disk import read_all
 from ottla.testing.disk import VirtualDisk
 from ottla.testing.virtual_loop import VirtualLoop
 from ottla.wire.errors import ErrorCode
@@ -368,6 +369,58 @@ def test_a_node_that_was_away_for_long_loads_a_snapshot() -> None:
             assert follower.image.topic("orders") is not None
             assert follower.raft.snapshots.newest == leader.raft.snapshots.newest
             assert follower.image == leader.image
+
+    run(scenario)
+
+
+def metadata_directory(number: int) -> str:
+    return f"/data{number}/__cluster_metadata-0"
+
+
+def write_file(disk: VirtualDisk, path: str, data: bytes) -> None:
+    file = disk.open(path, create=True)
+    file.write([data], 0)
+    file.sync()
+    file.close()
+
+
+def test_half_a_snapshot_is_removed_at_the_next_start() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            away = next(number for number in NODES if number not in it.leaders)
+            await it.kill(away)
+            half = f"{metadata_directory(away)}/00000000000000009000-0000000009-download.checkpoint.part"
+            write_file(it.disks[away], half, b"half of it")
+            await it.start(away)
+            assert not it.disks[away].exists(half)
+            assert it.nodes[away].raft.snapshots.newest is None
+
+    run(scenario)
+
+
+def test_a_node_that_crashed_between_a_snapshot_and_its_log_starts_with_the_snapshot() -> None:
+    """The snapshot was downloaded and has its name; the log still ends below it."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            away = next(number for number in NODES if number not in it.leaders)
+            await it.kill(away)
+            (leader,) = it.leaders
+            await it.client(leader).ask(create_topic("orders"), 7)
+            node = it.nodes[leader]
+            for _ in node.metadata_chores._write():
+                pass
+            newest = node.raft.snapshots.newest
+            assert newest is not None
+            snapshot = read_all(it.disks[leader], f"{metadata_directory(leader)}/{newest.file_name}")
+            write_file(it.disks[away], f"{metadata_directory(away)}/{newest.file_name}", snapshot)
+            await it.start(away)
+            follower = it.nodes[away]
+            assert follower.raft.partition.log_start_offset == newest.end_offset
+            assert follower.image.topic("orders") is not None
+            await it.client(leader).ask(create_topic("later"), 7)
+            await asyncio.sleep(1)
+            assert follower.image == node.image
 
     run(scenario)
 
