@@ -5,6 +5,7 @@ invariant                  says
 =========================  ===========================================================================================
 converges                  all nodes serve, follow one leader, and have all brokers unfenced, in bounded time
 metadata known             what a controller has answered is in the image of every node
+voters known               the voters are those of the last change that was answered
 image replayed             the image of a node is what the committed log makes, record by record
 snapshot replayed          so is every snapshot
 logs equal                 the logs of all nodes are the committed one
@@ -20,6 +21,7 @@ from ottla.broker.controller.metadata_replay import MetadataReplay
 from ottla.core.metadata.image import TOPIC, MetadataImage
 from ottla.core.metadata.snapshot import load_snapshot
 from ottla.wire.batch import BatchView, split_batches
+from simulation.cluster.clients.voters import voters_known
 from simulation.cluster.history import History
 from simulation.cluster.raft_invariants import Batch
 
@@ -61,6 +63,8 @@ def final_checks(world: ClusterWorld) -> Iterator[tuple[str, str]]:
             continue
         for missing in metadata_known(world.history, node.image):
             yield "metadata known", f"{machine.name}: {missing}"
+        for missing in voters_known(world.history, set(node.raft.quorum.control.voters.ids)):
+            yield "voters known", f"{machine.name}: {missing}"
         for difference in image_replayed(committed, node.image):
             yield "image replayed", f"{machine.name}: {difference}"
         for identity in node.raft.snapshots.ids:

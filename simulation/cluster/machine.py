@@ -28,7 +28,7 @@ from simulation.cluster.processes import Process, ProcessState
 if TYPE_CHECKING:
     from simulation.cluster.world import ClusterWorld
 
-__all__ = ["Machine", "broker_port", "controller_port"]
+__all__ = ["Machine", "broker_port", "controller_port", "directory_id", "host"]
 
 CLUSTER_ID: Final = "b3R0bGEtc2ltdWxhdGlvbg"
 
@@ -39,6 +39,15 @@ def broker_port(number: int) -> int:
 
 def controller_port(number: int) -> int:
     return 9003 + 10 * number
+
+
+def host(number: int) -> str:
+    return f"10.0.0.{number}"
+
+
+def directory_id(number: int) -> bytes:
+    """Of the directory with the metadata."""
+    return bytes([number] * 16)
 
 
 class MachineClock:

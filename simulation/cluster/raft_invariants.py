@@ -10,6 +10,7 @@ committed stays            what was committed at an offset once is committed the
 majority                   the high watermark of a leader is on the disks of a majority of its voters
 high watermark             never falls in a life
 applied committed          a node's image has nothing that is not committed
+one change                 the voters behind a leader's high watermark differ in one voter at most
 snapshot committed         a snapshot ends where the log is committed
 =========================  ===========================================================================================
 """
@@ -28,6 +29,7 @@ from ottla.testing.trace import Violation
 from ottla.wire.types.begin_quorum_epoch import BeginQuorumEpochRequest
 from ottla.wire.types.fetch import FetchRequest
 from ottla.wire.types.vote import VoteRequest
+from simulation.quorum.invariants import uncommitted_changes
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
@@ -81,6 +83,11 @@ class RaftInvariants:
         self._shown: dict[int, tuple[Any, ...]] = {}
 
     @property
+    def epoch(self) -> int:
+        """The highest one that had a leader."""
+        return max(self.leaders, default=0)
+
+    @property
     def committed_end_offset(self) -> int:
         return self.committed[-1].end_offset if self.committed else 0
 
@@ -115,6 +122,8 @@ class RaftInvariants:
             first = self.leaders.setdefault(quorum.epoch, machine.number)
             if first != machine.number:
                 raise Violation("one leader", f"n{first} and {machine.name} lead epoch {quorum.epoch}")
+            for changes in uncommitted_changes(quorum, self.committed_end_offset):
+                raise Violation("one change", f"{machine.name} has {changes} behind {quorum.high_watermark}")
         self._check_vote(machine, node)
         if actions.high_watermark is not None:
             self._check_high_watermark(machine, node, actions.high_watermark)

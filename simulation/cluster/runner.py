@@ -21,6 +21,7 @@ from simulation.cluster.clients.client import SimulatedClient
 from simulation.cluster.clients.groups import ClassicMember, ConsumerMember, OffsetCommitter, StreamsMember
 from simulation.cluster.clients.producers import IdempotentProducer, TransactionalProducer
 from simulation.cluster.clients.share import ShareMember, ShareWatcher
+from simulation.cluster.clients.voters import REMOVE_VOTER, VoterAdmin
 from simulation.cluster.data_checks import data_checks
 from simulation.cluster.faults import Faults
 from simulation.cluster.readings import Reader
@@ -33,6 +34,7 @@ _CALM_S: Final = 60.0
 _STEADY_S: Final = 2.0
 _LAST_S: Final = 30.0
 """How long clients may take to end what they have begun, and to read everything."""
+_HAS_VOTER_CHANGES: Final = 0.3
 _KINDS: Final[tuple[type[SimulatedClient], ...]] = (
     Admin,
     IdempotentProducer,
@@ -90,7 +92,10 @@ def make_clients(world: ClusterWorld) -> list[SimulatedClient]:
     kinds = _KINDS if len(world.brokers) > 1 else (*_KINDS, ShareMember, ShareWatcher)
     if chance.random() < 0.5:
         kinds = (Admin, *chance.sample(kinds, 3))
-    return [kind(world) for kind in kinds for _ in range(chance.randint(1, 2))]
+    clients = [kind(world) for kind in kinds for _ in range(chance.randint(1, 2))]
+    if len(world.controllers) > 2 and Random(f"voters of {world.seed}").random() < _HAS_VOTER_CHANGES:
+        clients.append(VoterAdmin(world))
+    return clients
 
 
 @cache
@@ -124,6 +129,7 @@ async def _calm_down(world: ClusterWorld) -> None:
             raise Violation("converges", "; ".join(missing))
         await asyncio.sleep(0.1)
     world.settled_ms = int((world.loop.time() - began_s) * 1000)
+    epoch = world.raft.epoch
     await asyncio.sleep(_STEADY_S)
     for client in world.clients:
         client.is_over = True
@@ -141,6 +147,8 @@ async def _calm_down(world: ClusterWorld) -> None:
         raise Violation("all is readable", reader.failure)
     for name, detail in data_checks(world.history, reader.readings):
         raise Violation(name, detail)
+    if world.raft.epoch != epoch and not world.history.of(REMOVE_VOTER):
+        raise Violation("steady epoch", f"it rises from {epoch} to {world.raft.epoch}, although nothing fails any more")
     for machine in world.machines.values():
         world.note(f"the disk of {machine.name} has {machine.disk.digest}")
     for name, error in world.lost_errors():

@@ -25,7 +25,7 @@ from ottla.testing.trace import Trace, Violation
 from ottla.wire import uuid_text
 from simulation.cluster.history import History
 from simulation.cluster.loop import ClusterLoop, has_lost_error
-from simulation.cluster.machine import Machine, broker_port, controller_port
+from simulation.cluster.machine import Machine, broker_port, controller_port, directory_id, host
 from simulation.cluster.network import NOBODY, Network
 from simulation.cluster.processes import CURRENT, Process
 from simulation.cluster.raft_invariants import RaftInvariants
@@ -109,7 +109,9 @@ class ClusterWorld:
             number: Machine(self, number, self._settings(number, roles)) for number, roles in self.shape.roles.items()
         }
         voters = [number for number, roles in self.shape.roles.items() if "controller" in roles]
-        entries = ",".join(f"{each}@{_host(each)}:{controller_port(each)}:{_directory_id(each)}" for each in voters)
+        entries = ",".join(
+            f"{each}@{host(each)}:{controller_port(each)}:{uuid_text(directory_id(each))}" for each in voters
+        )
         for machine in self.machines.values():
             self.network.hosts[broker_port(machine.number)] = machine.name
             self.network.hosts[controller_port(machine.number)] = machine.name
@@ -118,15 +120,15 @@ class ClusterWorld:
     def _settings(self, number: int, roles: str) -> dict[str, str]:
         controllers = [each for each, told in self.shape.roles.items() if "controller" in told]
         listeners = {
-            "broker": f"PLAINTEXT://{_host(number)}:{broker_port(number)}",
-            "controller": f"CONTROLLER://{_host(number)}:{controller_port(number)}",
+            "broker": f"PLAINTEXT://{host(number)}:{broker_port(number)}",
+            "controller": f"CONTROLLER://{host(number)}:{controller_port(number)}",
         }
         return _SETTINGS | {
             "node.id": str(number),
             "process.roles": roles,
             "listeners": ",".join(listeners[role] for role in roles.split(",")),
             "controller.quorum.bootstrap.servers": ",".join(
-                f"{_host(each)}:{controller_port(each)}" for each in controllers
+                f"{host(each)}:{controller_port(each)}" for each in controllers
             ),
             "log.dirs": f"/data{number},/data{number}b",
             "ottla.fsync": str(self.shape.has_power_losses).lower(),
@@ -143,7 +145,7 @@ class ClusterWorld:
 
     @property
     def bootstrap_servers(self) -> str:
-        return ",".join(f"{_host(each.number)}:{broker_port(each.number)}" for each in self.brokers)
+        return ",".join(f"{host(each.number)}:{broker_port(each.number)}" for each in self.brokers)
 
     # --- what happens -------------------------------------------------------------------------------------------------
 
@@ -264,14 +266,6 @@ class ClusterWorld:
         self.loop.violations.clear()
         self.loop.set_exception_handler(lambda *_: None)
         self.loop.close()
-
-
-def _host(number: int) -> str:
-    return f"10.0.0.{number}"
-
-
-def _directory_id(number: int) -> str:
-    return uuid_text(bytes([number] * 16))
 
 
 @contextmanager

@@ -21,10 +21,12 @@ described                  in the end DescribeQuorum tells how it is
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
 from ottla.core.quorum.events import Actions, Reply, Send, SnapshotId
+from ottla.core.quorum.quorum import Quorum
 from ottla.core.quorum.states import Follower, Leader, Prospective, Unattached
 from ottla.core.quorum.voters import Voter
 from ottla.testing.trace import Violation
@@ -33,7 +35,7 @@ from ottla.wire.types.fetch import FetchRequest
 from ottla.wire.types.vote import VoteRequest, VoteResponse
 from simulation.quorum.node import QuorumNode, snapshot_digest
 
-__all__ = ["Invariants"]
+__all__ = ["Invariants", "uncommitted_changes"]
 
 
 class Invariants:
@@ -89,11 +91,8 @@ class Invariants:
             raise Violation("one leader", f"n{leader[0]} and {node.name} lead epoch {quorum.epoch}")
         if is_new:
             self._check_completeness(node)
-        sets = quorum.control.uncommitted_voters(max(quorum.high_watermark, self.committed_end_offset))
-        keys = [{voter.voter_id for voter in each.voters} for each in sets]
-        changes = [before ^ after for before, after in pairwise(keys)]
-        if sum(1 for change in changes if change) > 1 or any(len(change) > 1 for change in changes):
-            raise Violation("one change", f"{node.name} has {keys} behind {quorum.high_watermark}")
+        for changes in uncommitted_changes(quorum, self.committed_end_offset):
+            raise Violation("one change", f"{node.name} has {changes} behind {quorum.high_watermark}")
 
     def _check_completeness(self, node: QuorumNode) -> None:
         log = node.log
@@ -213,6 +212,15 @@ class Invariants:
             )
         if snapshot_digest(node.log.snapshots[snapshot_id]) != self.digest(end_offset):
             raise Violation("snapshot committed", f"the snapshot of {node.name} at {end_offset} has another state")
+
+
+def uncommitted_changes(quorum: Quorum, committed_end_offset: int) -> Iterator[list[set[int]]]:
+    """The sets of voters that a leader has not committed, if more than one voter changes in them."""
+    sets = quorum.control.uncommitted_voters(max(quorum.high_watermark, committed_end_offset))
+    keys = [{voter.voter_id for voter in each.voters} for each in sets]
+    changes = [before ^ after for before, after in pairwise(keys)]
+    if sum(1 for change in changes if change) > 1 or any(len(change) > 1 for change in changes):
+        yield keys
 
 
 def _has_record(node: QuorumNode, voter: Voter, offset: int, epoch: int | None) -> bool:

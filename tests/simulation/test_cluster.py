@@ -62,7 +62,7 @@ def test_a_seed_gives_the_same_story_in_any_process() -> None:
 def test_seeds_have_what_they_are_about() -> None:
     tally = run_clusters(range(100, 110))
     assert tally.failures == []
-    assert {"create topic", "produce", "transaction", "commit"} <= tally.operations.keys()
+    assert {"create topic", "produce", "transaction", "commit", "add voter", "remove voter"} <= tally.operations.keys()
     assert {"kill", "partition", "pause", "power loss"} <= tally.faults.keys()
 
 
