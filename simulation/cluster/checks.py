@@ -14,7 +14,7 @@ logs equal                 the logs of all nodes are the committed one
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ottla.broker.controller.metadata_replay import MetadataReplay
@@ -57,6 +57,7 @@ def unconverged(world: ClusterWorld) -> Iterator[str]:
 def final_checks(world: ClusterWorld) -> Iterator[tuple[str, str]]:
     """The invariants that do not hold, with what is wrong."""
     committed = world.raft.committed
+    images: list[tuple[str, str, MetadataImage]] = []
     for machine in world.machines.values():
         node = machine.node
         if node is None:
@@ -65,13 +66,13 @@ def final_checks(world: ClusterWorld) -> Iterator[tuple[str, str]]:
             yield "metadata known", f"{machine.name}: {missing}"
         for missing in voters_known(world.history, set(node.raft.quorum.control.voters.ids)):
             yield "voters known", f"{machine.name}: {missing}"
-        for difference in image_replayed(committed, node.image):
-            yield "image replayed", f"{machine.name}: {difference}"
+        images.append(("image replayed", machine.name, node.image))
         for identity in node.raft.snapshots.ids:
-            for difference in image_replayed(committed, load_snapshot(node.raft.snapshots.read(identity), identity)):
-                yield "snapshot replayed", f"{machine.name} at {identity.end_offset}: {difference}"
+            image = load_snapshot(node.raft.snapshots.read(identity), identity)
+            images.append(("snapshot replayed", f"{machine.name} at {identity.end_offset}", image))
         for difference in logs_equal(committed, world.raft.written_log(machine, 0)):
             yield "logs equal", f"{machine.name}: {difference}"
+    yield from images_replayed(committed, images)
 
 
 def metadata_known(history: History, image: MetadataImage) -> Iterator[str]:
@@ -102,17 +103,23 @@ def metadata_known(history: History, image: MetadataImage) -> Iterator[str]:
             yield f"topic {name} got {count} partitions, and has {topic and len(topic.partitions)}"
 
 
-def image_replayed(committed: list[Batch], image: MetadataImage) -> Iterator[str]:
-    replay = MetadataReplay()
-    for batch in committed:
-        if batch.base_offset <= image.last_offset:
-            for view in split_batches(batch.data):
+def images_replayed(
+    committed: list[Batch], images: Iterable[tuple[str, str, MetadataImage]]
+) -> Iterator[tuple[str, str]]:
+    """Images, with the invariant and the name of each, that are not what the log makes up to where they are."""
+    replay, taken = MetadataReplay(), 0
+    for invariant, name, image in sorted(images, key=lambda each: each[2].last_offset):
+        while taken < len(committed) and committed[taken].base_offset <= image.last_offset:
+            for view in split_batches(committed[taken].data):
                 assert isinstance(view, BatchView)
                 replay.take_batches([view])
-    yield from replay.faults
-    if image != replay.image:
-        own, other = image.state(), replay.image.state()
-        yield "; ".join(f"{key} is {own[key]}, replayed {other[key]}" for key in own if own[key] != other[key])
+            taken += 1
+        if image != replay.image:
+            own, other = image.state(), replay.image.state()
+            differences = [f"{key} is {own[key]}, replayed {other[key]}" for key in own if own[key] != other[key]]
+            yield invariant, f"{name}: {'; '.join(differences)}"
+    for fault in replay.faults:
+        yield "image replayed", fault
 
 
 def logs_equal(committed: list[Batch], batches: list[Batch]) -> Iterator[str]:
