@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import pkgutil
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
@@ -40,7 +41,7 @@ class Preload:
         self._timer = loop.call_later(BEGIN_SECONDS, self._step)
 
     def _step(self) -> None:
-        name = next(self._modules, None)
+        name = next((each for each in self._modules if each not in sys.modules), None)
         if name is not None:
             import_module(name)
             self._timer = self._loop.call_later(PAUSE_SECONDS, self._step)
