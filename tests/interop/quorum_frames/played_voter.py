@@ -38,6 +38,8 @@ class Asked(NamedTuple):
 
     request: Any
     version: int
+    earlier: tuple[Any, ...]
+    """The requests before it."""
 
 
 Answer = Callable[[Asked], Any]
@@ -111,6 +113,6 @@ class PlayedVoter:
             keys = tuple(kind.ApiVersion(key, *span) for key, span in self._served.items())
             features = (kind.SupportedFeatureKey("kraft.version", 0, 1),)
             return kind(api_keys=keys, supported_features=features), version, header.correlation_id
-        asked = Asked(body, version)
+        asked = Asked(body, version, tuple(each.request for each in self.asked))
         self.asked.append(asked)
         return self._answer(asked), version, header.correlation_id

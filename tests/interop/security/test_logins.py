@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import ssl
 import time
 import warnings
@@ -12,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from ottla.client import topics
+from ottla.client.blocking import BlockingClient
 from tests.interop import process
 from tests.interop.credentials import PASSWORD, USER, scram_password
 from tests.interop.jars import APACHE_KAFKA, classpath
@@ -75,7 +78,7 @@ def test_java(guarded: Guarded, tmp_path: Path, release: str, clients_4_4_jars: 
     add("expired", "SslAuthenticationException", guarded.properties("EXPIRED"))
     add("wrong-host", "SslAuthenticationException", guarded.properties("STRAYED"))
     unmapped = guarded.authority.issue("nobody-7")
-    add("unmapped", "SslAuthenticationException", guarded.properties("MUTUAL") | store("keystore", unmapped.pem))
+    add("unmapped", "TimeoutException", guarded.properties("MUTUAL") | store("keystore", unmapped.pem))
     assert logins.run() == expected
 
 
@@ -163,9 +166,13 @@ def kafka_python(guarded: Guarded, door: str, mechanism: str, password: str, use
             sasl_mechanism=mechanism,
             sasl_plain_username=user,
             sasl_plain_password=password,
+            bootstrap_timeout_ms=10_000,
             **login,
         )
     except KafkaError:
+        client = None
+    if client is None:
+        gc.collect()  # it leaves the sockets of connections open that were refused
         return False
     client.list_topics()
     client.close()
@@ -254,23 +261,25 @@ def test_kafka_python_goes_on_when_its_session_ends(guarded: Guarded):
 
 
 def test_aiokafka_goes_on_when_its_session_ends(guarded: Guarded):
-    from aiokafka.client import AIOKafkaClient
+    from aiokafka import AIOKafkaProducer
 
-    async def connected() -> AIOKafkaClient:
-        client = AIOKafkaClient(
+    async def started() -> AIOKafkaProducer:
+        producer = AIOKafkaProducer(
             bootstrap_servers=guarded.doors["BRIEF"],
             security_protocol="SASL_PLAINTEXT",
             sasl_mechanism="SCRAM-SHA-256",
             sasl_plain_username=USER,
             sasl_plain_password=scram_password(),
         )
-        await client.bootstrap()
-        return client
+        await producer.start()
+        return producer
 
+    with BlockingClient(guarded.plain) as admin:
+        admin.call(topics.create, topics.NewTopic("aiokafka-sessions"))
     with asyncio.Runner() as runner:
-        client = runner.run(connected())
-        assert_served_for_three_sessions(lambda: runner.run(client.force_metadata_update()))
-        runner.run(client.close())
+        producer = runner.run(started())
+        assert_served_for_three_sessions(lambda: runner.run(producer.send_and_wait("aiokafka-sessions", b"x")))
+        runner.run(producer.stop())
 
 
 def assert_served_for_three_sessions(ask: Callable[[], object]) -> None:
@@ -279,11 +288,12 @@ def assert_served_for_three_sessions(ask: Callable[[], object]) -> None:
     deadline = time.monotonic() + 3 * SESSION_MS / 1000
     while time.monotonic() < deadline:
         try:
-            outcomes.append(ask() is not False)
+            ask()
+            outcomes.append(True)
         except Exception:  # noqa: BLE001  # the request that met the end of the session
             outcomes.append(False)
         time.sleep(0.1)
-    assert outcomes[-1]
+    assert outcomes[-1], outcomes
     assert outcomes.count(False) <= len(outcomes) / 5, outcomes
 
 
