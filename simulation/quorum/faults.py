@@ -96,9 +96,10 @@ class Faults:
             node.after_store = None
             if node.holds_syncs:
                 node.let_syncs_go()
+            node.starts_again = True
             if node.quorum is not None and node.quorum.has_failed:
-                node.crash(power_loss=False)
-            if not node.is_up:
+                node.restart()
+            elif not node.is_up:
                 node.start()
 
     # --- all the time -------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ one leader                 an epoch has one leader
 one vote                   a disk grants one vote in an epoch, however often its node starts, and knows it
 stored first               a message speaks of no epoch, vote, leadership or record that is not on the sender's disk
 committed stays            what was committed at an offset once is committed there on every node for ever
-leader has all             a new leader's log has everything that was committed
+leader has all             a new leader's log has everything that was committed in earlier epochs
 majority                   the high watermark of a leader is on the disks of a majority of its voters
 own epoch                  a leader commits records of earlier epochs only together with one of its own
 high watermark             never falls in a life
@@ -21,6 +21,7 @@ described                  in the end DescribeQuorum tells how it is
 from __future__ import annotations
 
 import zlib
+from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -46,6 +47,8 @@ class Invariants:
         self._votes: dict[tuple[int, bytes, int], tuple[int, bytes]] = {}
         self._committed: list[tuple[int, int, int]] = []
         """For each committed batch: its end offset, epoch and checksum."""
+        self._committed_in: list[int] = []
+        """For each committed batch: the epoch in which it was first seen to be committed."""
         self._by_base: dict[int, int] = {0: 0}
         """Base offset -> index in `_committed`; the next one that is not committed has an index, too."""
         self._digests: dict[int, bytes] = {0: b"\0" * 8}
@@ -95,13 +98,15 @@ class Invariants:
             raise Violation("one change", f"{node.name} has {changes} behind {quorum.high_watermark}")
 
     def _check_completeness(self, node: QuorumNode) -> None:
-        log = node.log
-        if log.end_offset < self.committed_end_offset:
-            raise Violation(
-                "leader has all", f"{node.name} ends at {log.end_offset}, committed is {self.committed_end_offset}"
-            )
+        """One that stood still may win the election of an epoch long past: it lacks what later leaders committed."""
+        quorum, log = node.quorum, node.log
+        assert quorum is not None
+        count = bisect_left(self._committed_in, quorum.epoch)
+        needed_end_offset = self._committed[count - 1][0] if count else 0
+        if log.end_offset < needed_end_offset:
+            raise Violation("leader has all", f"{node.name} ends at {log.end_offset}, committed is {needed_end_offset}")
         for batch in log.batches:
-            if batch.base_offset >= self.committed_end_offset:
+            if batch.base_offset >= needed_end_offset:
                 break
             self._compare(node, batch.base_offset, batch.end_offset, batch.epoch, batch.data, "leader has all")
 
@@ -131,6 +136,8 @@ class Invariants:
             if name == "leader has all":
                 return
             self._committed.append(entry)
+            assert node.quorum is not None
+            self._committed_in.append(max(node.quorum.epoch, self._committed_in[-1] if self._committed_in else 0))
             self._by_base[end] = len(self._committed)
             self._digests[end] = zlib.crc32(data, int.from_bytes(self._digests[base], "big") & 0xFFFFFFFF).to_bytes(
                 8, "big"

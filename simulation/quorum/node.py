@@ -99,6 +99,8 @@ class QuorumNode:
         self.after_store: Callable[[], None] | None = None
         """Called once, when quorum-state has been stored and what it says has been sent."""
         self.paused_until_ms = 0
+        self.starts_again = False
+        """Whether somebody starts it again when its quorum has failed."""
         self._late: list[Event] = []
         self._tick_serial = 0
         self._is_syncing = False
@@ -203,6 +205,12 @@ class QuorumNode:
             else:
                 world.reply(self, message)
         self._set_timer(actions.deadline_ms)
+        if quorum.has_failed and self.starts_again:
+            self._later(0, self.restart)
+
+    def restart(self) -> None:
+        self.crash(power_loss=False)
+        self.start()
 
     def pause(self, until_ms: int) -> None:
         """The process stands still; what arrives waits."""
