@@ -33,9 +33,9 @@ from ottla.health.facts import (
     Topic,
     Transaction,
 )
+from ottla.health.failure_history import FailureHistory
 from ottla.health.group_history import GroupHistory
 from ottla.health.lag_history import LagHistory, TopicLagHistory, lag_of
-from ottla.health.login_history import LoginHistory
 from ottla.health.lost_members import LagOf, Vanished
 from ottla.health.series import LruDict
 from ottla.health.share_history import ShareGroupHistory, SharePartitionHistory
@@ -83,8 +83,8 @@ class History:
         self.share_partitions: LruDict[tuple[str, str, int], SharePartitionHistory] = LruDict(bounds.others)
         self.disks: LruDict[tuple[int, str], DiskHistory] = LruDict(bounds.others)
         self.transactions: LruDict[tuple[str, int], TransactionHistory] = LruDict(bounds.others)
-        self.logins: LruDict[tuple[str, str], LoginHistory] = LruDict(bounds.others)
-        self.refusals: LruDict[str, LoginHistory] = LruDict(bounds.others)
+        self.logins: LruDict[tuple[str, str], FailureHistory] = LruDict(bounds.others)
+        self.refusals: LruDict[str, FailureHistory] = LruDict(bounds.others)
         self._counted: LruDict[tuple[str, str, str, int], list[int]] = LruDict(bounds.others)
         self.replica_counts: Counter[int] = Counter()
         self._topic_names: LruDict[str, str] = LruDict(bounds.topics)
@@ -140,13 +140,13 @@ class History:
     @_take.register
     def _(self, fact: LoginFailures) -> None:
         new = self._gained((fact.kind, fact.user, fact.address, fact.node), fact.failed)
-        self.logins.touch(("user", fact.user), LoginHistory).take(self.now_ms, new, fact.address)
-        self.logins.touch(("address", fact.address), LoginHistory).take(self.now_ms, new, fact.user)
+        self.logins.touch(("user", fact.user), FailureHistory).take(self.now_ms, new, fact.address)
+        self.logins.touch(("address", fact.address), FailureHistory).take(self.now_ms, new, fact.user)
 
     @_take.register
     def _(self, fact: Refusals) -> None:
         new = self._gained((fact.kind, fact.principal, fact.api, fact.node), fact.refused)
-        self.refusals.touch(fact.principal, LoginHistory).take(self.now_ms, new, fact.api)
+        self.refusals.touch(fact.principal, FailureHistory).take(self.now_ms, new, fact.api)
 
     def _gained(self, key: tuple[str, str, str, int], count: int) -> int:
         """What a count of a node has grown by; a node that has started anew begins with nothing."""

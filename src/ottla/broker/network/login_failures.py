@@ -33,18 +33,21 @@ class LoginFailures:
         self._per_minute = per_minute or 1 << 62
         self._addresses: dict[str, _Address] = {}
 
-    def add(self, host: str, now_ms: int) -> None:
-        """A login from this address has failed."""
+    def add(self, host: str, now_ms: int) -> int:
+        """A login from this address has failed; for how long it is shut out now, in milliseconds."""
         address = self._addresses.pop(host, None)
         if address is None or now_ms - max(address.since_ms, address.shut_until_ms) >= _MINUTE_MS:
             address = _Address(now_ms)
         self._addresses[host] = address  # the last of them
-        address.count += 1
-        if address.count > self._per_minute:
-            address.shut_until_ms = now_ms + address.pause_ms
-            address.pause_ms = min(address.pause_ms * 2, _PAUSE_MAX_MS)
         if len(self._addresses) > ADDRESSES_MAX:
             del self._addresses[next(iter(self._addresses))]
+        address.count += 1
+        if address.count <= self._per_minute:
+            return 0
+        pause_ms = address.pause_ms
+        address.shut_until_ms = now_ms + pause_ms
+        address.pause_ms = min(pause_ms * 2, _PAUSE_MAX_MS)
+        return pause_ms
 
     def is_shut_out(self, host: str, now_ms: int) -> bool:
         address = self._addresses.get(host)

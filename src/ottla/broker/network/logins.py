@@ -45,7 +45,6 @@ _EVENTS: Final = {
     LoginResult.OK: "login.ok",
     LoginResult.RENEWED: "reauth",
     LoginResult.FAILED: "login.failed",
-    LoginResult.SHUT_OUT: "login.throttled",
 }
 
 
@@ -64,24 +63,25 @@ class Logins:
         self._add(peer, mechanism, LoginResult.RENEWED if is_renewal else LoginResult.OK, principal=principal)
 
     def failed(self, peer: Peer, mechanism: str, reason: str, user: str | None = None) -> None:
-        self._failures.add(peer.host, self._monotonic_ms())
+        pause_ms = self._failures.add(peer.host, self._monotonic_ms())
         name = {} if user is None else {"principal": f"User:{user[:_TEXT_CHARS_MAX]}"}
         if user is not None:
             count_last(self._failed_by_user, (user[:_TEXT_CHARS_MAX], peer.host))
         self._add(peer, mechanism, LoginResult.FAILED, **name, reason=reason[:_TEXT_CHARS_MAX])
+        if pause_ms:
+            self._tell("login.throttled", {"host": peer.host, "listener": peer.listener, "ms": pause_ms})
 
     def is_shut_out(self, peer: Peer) -> bool:
-        """Whether an address has failed too often of late."""
-        if not self._failures.is_shut_out(peer.host, self._monotonic_ms()):
-            return False
-        self._add(peer, "", LoginResult.SHUT_OUT)
-        return True
+        """Whether an address has failed too often of late. Who is shut out is counted each time, and was told once."""
+        is_shut_out = self._failures.is_shut_out(peer.host, self._monotonic_ms())
+        if is_shut_out:
+            self.counts[peer.listener, "", LoginResult.SHUT_OUT] += 1
+        return is_shut_out
 
     def _add(self, peer: Peer, mechanism: str, result: LoginResult, **more: str) -> None:
-        known = mechanism if mechanism in _MECHANISMS or not mechanism else _OTHER
+        known = mechanism if mechanism in _MECHANISMS else _OTHER
         self.counts[peer.listener, known, result] += 1
-        said = {"mechanism": known} if known else {}
-        self._tell(_EVENTS[result], {"host": peer.host, "listener": peer.listener, **said, **more})
+        self._tell(_EVENTS[result], {"host": peer.host, "listener": peer.listener, "mechanism": known, **more})
 
     def view(self) -> list[dict[str, object]]:
         """Failed logins for the inspect listener."""

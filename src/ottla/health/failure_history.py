@@ -1,4 +1,4 @@
-"""The history of failed logins."""
+"""The history of failed logins and refused requests."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Final
 
 from ottla.health.series import LruDict, Series
 
-__all__ = ["LoginHistory"]
+__all__ = ["FailureHistory"]
 
 OTHERS: Final = 100
 SPACING_MS: Final = 5_000
 
 
-class LoginHistory:
+class FailureHistory:
     """Failed logins of one user, by address; or those from one address, by user; or one's refused requests, by API."""
 
     def __init__(self) -> None:
