@@ -39,6 +39,7 @@ def admin(broker: Node) -> AdminClient:
 def test_every_kind_is_sampled_and_nothing_fails(watched: Watched):
     assert watched.errors() == set()
     assert set(INTERVALS_S) - {each.kind for each in watched.samples} == {
+        "access",
         "share_state",
         "share_metrics",
         "share_window",

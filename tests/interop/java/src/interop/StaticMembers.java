@@ -70,6 +70,7 @@ public final class StaticMembers {
             twin.poll();
             return twin.partitions().size() == 4;
         });
+        settle(List.of(twin, two), 2, 2);
     }
 
     private static Member member(Program program, String name, String group, String protocol) {
