@@ -63,9 +63,9 @@ def files(spark: Any, broker: Broker) -> Files:
 
 
 def copied(files: Files, topic: str, directory: Path, *, partition: int = 0) -> tuple[Files, Path]:
-    """The directory of a partition at another place, to be damaged there."""
+    """The directory of a partition at another place, to be damaged there. The broker runs, and may replace files."""
     target = directory / f"{topic}-{partition}"
-    shutil.copytree(Path(files.path) / target.name, target)
+    shutil.copytree(Path(files.path) / target.name, target, ignore=shutil.ignore_patterns("*.tmp"))
     return Files(files.spark, directory), target
 
 
