@@ -1,0 +1,1 @@
+"""Replicated partitions without input or output: what a leader knows of its followers, and what a follower does."""
