@@ -75,10 +75,11 @@ from ottla.broker.peers.peer_connection import Address, Dial, PeerConnection, Pe
 from ottla.broker.peers.peer_security import PeerSecurity, probing_dial
 from ottla.broker.peers.raft_peers import RaftPeers
 from ottla.broker.replicas.fetch_sessions import FetchSessions
+from ottla.broker.replicas.in_sync_changes import InSyncChanges
 from ottla.broker.replicas.log_chores import LogChores
 from ottla.broker.replicas.log_dir_moves import LogDirMoves
 from ottla.broker.replicas.partition_loader import PartitionLoader
-from ottla.broker.replicas.replicas import Replicas, log_end_key
+from ottla.broker.replicas.replicas import Replica, Replicas, log_end_key
 from ottla.broker.replicas.storage import NodeStorage, lock_directories, release
 from ottla.broker.replicas.unit_of_work import UnitOfWork
 from ottla.broker.telemetry.audit_events import AuditEvents
@@ -104,6 +105,7 @@ if TYPE_CHECKING:
     from ottla.broker.network.web_server import WebServer
     from ottla.broker.share import ShareNode
     from ottla.broker.telemetry.clients.telemetry import Telemetry
+    from ottla.core.replication.partition_leader import InSyncChange, PartitionLeader
 
 log = logging.getLogger(__name__)
 
@@ -199,6 +201,7 @@ class Node:
             offload=self.offload,
             new_uuid=randomness.uuid,
             went_offline=self._went_offline,
+            change_isr=self._change_isr,
         )
         self.unit_of_work = UnitOfWork(self.loop, clock, self.replicas)
         self.fetch_sessions = FetchSessions(
@@ -249,6 +252,9 @@ class Node:
             self.settings, storage, self.publisher, self.controller_channel, randomness.uuid
         )
         self.producer_ids = ProducerIds(self.controller_channel, self.broker_lifecycle)
+        self.in_sync_changes = InSyncChanges(
+            self.loop, self.controller_channel, self.broker_lifecycle, self._broker_epoch, self.replicas.advance
+        )
 
         self.descriptions = self._load_descriptions()
         """The plugin that keeps topology descriptions, if there is one."""
@@ -541,6 +547,7 @@ class Node:
         metadata.begin()
         add(self._period("broker.heartbeat.interval.ms"), metadata.heartbeat)
         add(metadata.fencing_period_ms, metadata.fence)
+        add(lambda: int(self.settings["replica.lag.time.max.ms"]) // 2, self.replicas.shrink_isrs)
         add(self._period("log.flush.offset.checkpoint.interval.ms"), logs.write_recovery_points, first_ms)
         add(self._period("replica.high.watermark.checkpoint.interval.ms"), logs.write_high_watermarks)
         add(self._period("log.retention.check.interval.ms"), logs.apply_retention, first_ms)
@@ -631,6 +638,13 @@ class Node:
         send = self.controller_channel.serve if is_for_controllers else self.controller_channel.send
         send(request.body if body is None else body, request.version, later.complete, client=request)
         return later
+
+    def _change_isr(self, replica: Replica, leading: PartitionLeader, change: InSyncChange) -> None:
+        self.in_sync_changes.ask(replica, leading, change)
+
+    def _broker_epoch(self, broker_id: int) -> int:
+        broker = self.image.brokers.get(broker_id)
+        return -1 if broker is None else broker.epoch
 
     def _partition_moved(self, key: TopicPartition) -> None:
         """A partition's log, leader or high watermark has changed: wake the operations that wait for it."""

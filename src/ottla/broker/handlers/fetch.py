@@ -89,6 +89,7 @@ class _Fetch:
         replica_id = body.replica_state.replica_id if request.version >= 15 else body.replica_id
         self.replica_id = replica_id
         self.is_follower = replica_id >= 0
+        self.broker_epoch = body.replica_state.replica_epoch
         self.isolation = self._isolation(body)
         self.max_bytes = min(body.max_bytes, node.settings["fetch.max.bytes"])
         if request.charge is not None and not self.is_follower:
@@ -117,6 +118,7 @@ class _Fetch:
                 max_bytes=partition.partition_max_bytes,
                 current_leader_epoch=partition.current_leader_epoch,
                 last_fetched_epoch=partition.last_fetched_epoch,
+                log_start_offset=partition.log_start_offset,
             )
             for topic in body.topics
             for partition in topic.partitions
@@ -189,6 +191,8 @@ class _Fetch:
         if diverging is None:
             limit = min(wanted.max_bytes, left)
             region = log.read(wanted.fetch_offset, limit, self.isolation, min_one_batch=is_first)
+            if self.is_follower:
+                self._note_progress(replica, wanted)
         return _Found(
             wanted,
             name,
@@ -199,6 +203,15 @@ class _Fetch:
             region,
             diverging,
             region is not None and region.segment_base_offset < log.active_segment.base_offset,
+        )
+
+    def _note_progress(self, replica: Replica, wanted: WantedPartition) -> None:
+        self.node.replicas.fetched(
+            replica,
+            self.replica_id,
+            wanted.fetch_offset,
+            log_start_offset=wanted.log_start_offset,
+            broker_epoch=self.broker_epoch,
         )
 
     def _divergence(self, replica: Replica, wanted: WantedPartition) -> tuple[int, int] | None:

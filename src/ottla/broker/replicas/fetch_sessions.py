@@ -46,6 +46,7 @@ class WantedPartition:
         "current_leader_epoch",
         "fetch_offset",
         "last_fetched_epoch",
+        "log_start_offset",
         "max_bytes",
         "partition",
         "told_high_watermark",
@@ -64,6 +65,7 @@ class WantedPartition:
         max_bytes: int,
         current_leader_epoch: int = -1,
         last_fetched_epoch: int = -1,
+        log_start_offset: int = -1,
     ) -> None:
         self.topic_name = topic_name
         self.topic_id = topic_id
@@ -72,6 +74,8 @@ class WantedPartition:
         self.max_bytes = max_bytes
         self.current_leader_epoch = current_leader_epoch
         self.last_fetched_epoch = last_fetched_epoch
+        self.log_start_offset = log_start_offset
+        """Where the log of a follower begins."""
         self.told_high_watermark = _UNKNOWN
         self.told_log_start_offset = _UNKNOWN
 

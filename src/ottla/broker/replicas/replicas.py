@@ -26,6 +26,7 @@ from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.image import TOPIC, Changes, MetadataImage
 from ottla.core.metadata.topic_image import PartitionImage, TopicImage
 from ottla.core.metadata.uuids import UNASSIGNED, is_reserved
+from ottla.core.replication.partition_leader import InSyncChange, PartitionLeader
 from ottla.log.append import NOT_VERIFIED, AppendInfo
 from ottla.log.checkpoint import format_partition_metadata
 from ottla.log.directory import LogDirectory
@@ -64,6 +65,7 @@ class Replica:
         "isr",
         "leader",
         "leader_epoch",
+        "leading",
         "messages_in",
         "partition_epoch",
         "replicas",
@@ -84,6 +86,8 @@ class Replica:
         self.partition_epoch = -1
         self.replicas: tuple[int, ...] = ()
         self.isr: tuple[int, ...] = ()
+        self.leading: PartitionLeader | None = None
+        """What is known of its followers, while this node leads it and there are any."""
         self.is_staged = False
         # What clients have produced and fetched since the start.
         self.messages_in = 0
@@ -174,6 +178,7 @@ class Replicas:
         offload: Offload,
         new_uuid: Callable[[], bytes],
         went_offline: Callable[[LogDirectory], None],
+        change_isr: Callable[[Replica, PartitionLeader, InSyncChange], None],
     ) -> None:
         self.node_id = node_id
         self.directories = list(directories)
@@ -187,6 +192,7 @@ class Replicas:
         self._offload = offload
         self._new_uuid = new_uuid
         self._went_offline = went_offline
+        self._change_isr = change_isr
         self._staged: list[Replica] = []
         self._commits = GroupCommit()
         self._to_flush: dict[Partition, Replica] = {}
@@ -270,8 +276,13 @@ class Replicas:
         replica.replicas, replica.isr = partition.replicas, partition.isr
         replica.leader, replica.leader_epoch = partition.leader, partition.leader_epoch
         replica.partition_epoch = partition.partition_epoch
-        if replica.is_leader and led_before != (replica.leader, replica.leader_epoch):
-            self._lead(replica)
+        is_new = led_before != (replica.leader, replica.leader_epoch)
+        self._follow_followers(replica, is_new=is_new)
+        if replica.is_leader:
+            if is_new:
+                self._lead(replica)
+            elif replica.leading is not None and replica.has_log and not replica.is_offline:
+                self._advance(replica, replica.log)
         elif led_before[0] == self.node_id and not replica.is_leader:
             self.wake(key)
         if replica.is_offline or partition.directory_of(self.node_id) == replica.directory.properties.directory_id:
@@ -305,6 +316,72 @@ class Replicas:
         chosen = min(online or self.directories, key=self._counts.__getitem__)
         self._counts[chosen] += 1
         return chosen
+
+    def _follow_followers(self, replica: Replica, *, is_new: bool) -> None:
+        """Follow who the replicas are, in this leader epoch or in a new one."""
+        leading = None if is_new else replica.leading
+        now_ms = self.clock.monotonic_ms()
+        if not replica.is_leader or len(replica.replicas) == 1:
+            replica.leading = None
+        elif leading is not None:
+            leading.follow(replica.replicas, replica.isr, replica.partition_epoch, now_ms)
+        else:
+            replica.leading = PartitionLeader(
+                self.node_id,
+                replica.replicas,
+                replica.isr,
+                leader_epoch=replica.leader_epoch,
+                partition_epoch=replica.partition_epoch,
+                epoch_start_offset=replica.log_end_offset,
+                now_ms=now_ms,
+                lag_max_ms=self.settings["replica.lag.time.max.ms"],
+                is_eligible=self._is_eligible,
+            )
+
+    def _is_eligible(self, broker_id: int, broker_epoch: int) -> bool:
+        """Whether a broker may be in sync: it fetches as it is registered, and is neither fenced nor about to leave."""
+        broker = self._image.brokers.get(broker_id)
+        if broker is None or broker.fenced or broker.in_controlled_shutdown:
+            return False
+        return broker_epoch in (-1, broker.epoch)
+
+    # --- followers ----------------------------------------------------------------------------------------------------
+
+    def fetched(
+        self, replica: Replica, follower_id: int, offset: int, *, log_start_offset: int, broker_epoch: int
+    ) -> None:
+        """A follower has everything below an offset: it may be in sync now, and more may be committed."""
+        leading = replica.leading
+        if leading is None or follower_id not in leading.followers:
+            return
+        partition = replica.log
+        leading.fetched(
+            follower_id,
+            offset,
+            log_start_offset=log_start_offset,
+            broker_epoch=broker_epoch,
+            end_offset=partition.log_end_offset,
+            now_ms=self.clock.monotonic_ms(),
+        )
+        change = leading.expand(follower_id, partition.high_watermark)
+        if change is not None:
+            self._change_isr(replica, leading, change)
+        self.advance(replica)
+
+    def advance(self, replica: Replica) -> None:
+        """Commit what the in-sync replicas have."""
+        if replica.has_log and not replica.is_offline:
+            self._advance(replica, replica.log)
+
+    def shrink_isrs(self) -> None:
+        """Ask for followers to be out of sync that are behind for too long."""
+        now_ms = self.clock.monotonic_ms()
+        for replica in self.by_key.values():
+            leading = replica.leading
+            if leading is not None and replica.has_log:
+                change = leading.shrink(replica.log_end_offset, now_ms)
+                if change is not None:
+                    self._change_isr(replica, leading, change)
 
     def _lead(self, replica: Replica) -> None:
         if replica.has_log and not replica.is_offline:
@@ -479,7 +556,14 @@ class Replicas:
         return unsynced > 0 and (self.waits_for_disk or unsynced >= partition.config.flush_messages)
 
     def _commit(self, replica: Replica, partition: Partition, end_offset: int) -> None:
-        if replica.isr == (self.node_id,) and partition.update_high_watermark(end_offset):
+        leading = replica.leading
+        if leading is not None:
+            wanted = self.settings.topic_value(replica.topic_partition.topic, "min.insync.replicas")
+            now_ms = self.clock.monotonic_ms()
+            end_offset = leading.high_watermark(partition.high_watermark, end_offset, wanted, now_ms)
+        elif replica.isr != (self.node_id,):
+            return
+        if partition.update_high_watermark(end_offset):
             self.wake(replica.topic_partition)
 
     # --- syncing ------------------------------------------------------------------------------------------------------

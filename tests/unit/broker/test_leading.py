@@ -1,0 +1,137 @@
+"""A leader and its followers, which the test plays: what is committed, and who is in sync."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from ottla.broker.node import Node
+from ottla.testing.disk import VirtualDisk
+from ottla.testing.virtual_loop import VirtualLoop
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types import BrokerHeartbeatRequest, CreateTopicsRequest, FetchRequest
+from tests.unit.broker.test_cluster_changes import another_broker
+from tests.unit.broker.virtual_node import Client, produce_to, run, running
+
+LEADER, FOLLOWER = 1, 2
+
+
+class Played:
+    """A follower with an empty log."""
+
+    def __init__(self, loop: VirtualLoop, heartbeat: BrokerHeartbeatRequest, topic_id: bytes) -> None:
+        self.heartbeat = heartbeat
+        self.topic_id = topic_id
+        self.client, self.controller = Client(loop, 9092), Client(loop, 9093)
+
+    async def fetch(self, offset: int, *, broker_epoch: int | None = None) -> Any:
+        kind = FetchRequest
+        wanted = kind.FetchPartition(0, 0, offset, log_start_offset=0, partition_max_bytes=1 << 20)
+        epoch = self.heartbeat.broker_epoch if broker_epoch is None else broker_epoch
+        request = kind(
+            replica_state=kind.ReplicaState(FOLLOWER, epoch),
+            max_wait_ms=0,
+            topics=(kind.FetchTopic(topic_id=self.topic_id, partitions=(wanted,)),),
+            session_epoch=-1,
+        )
+        (topic,) = (await self.client.ask(request, 17)).responses
+        return topic.partitions[0]
+
+    async def stay(self) -> None:
+        await self.controller.ask(self.heartbeat, 2)
+
+
+async def led_topic(loop: VirtualLoop, node: Node, **configs: str) -> Played:
+    """A topic that the node leads and a played broker follows."""
+    heartbeat = await another_broker(loop, node, FOLLOWER)
+    kind = CreateTopicsRequest
+    topic = kind.CreatableTopic(
+        "orders",
+        assignments=(kind.CreatableReplicaAssignment(0, (LEADER, FOLLOWER)),),
+        num_partitions=-1,
+        replication_factor=-1,
+        configs=tuple(kind.CreatableTopicConfig(name.replace("_", "."), value) for name, value in configs.items()),
+    )
+    (created,) = (await Client(loop, 9093).ask(kind((topic,)), 7)).topics
+    assert created.error_code == 0, created
+    return Played(loop, heartbeat, created.topic_id)
+
+
+def partition(node: Node) -> Any:
+    return node.image.topics_by_name["orders"].partitions[0]
+
+
+def test_a_write_is_acknowledged_when_the_follower_has_it() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk()) as node:
+            played = await led_topic(loop, node)
+            writing = loop.create_task(Client(loop, 9092).ask(produce_to(played.topic_id), 13))
+            await asyncio.sleep(0.5)
+            assert (await played.fetch(0)).high_watermark == 0
+            assert not writing.done()
+            assert (await played.fetch(1)).high_watermark == 1
+            assert (await writing).responses[0].partition_responses[0].error_code == 0
+
+    run(scenario)
+
+
+def test_a_silent_follower_leaves_the_in_sync_replicas_and_comes_back() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        settings = {"replica.lag.time.max.ms": "4000", "broker.session.timeout.ms": "60000"}
+        async with running(loop, VirtualDisk(), settings=settings) as node:
+            played = await led_topic(loop, node)
+            writing = loop.create_task(Client(loop, 9092).ask(produce_to(played.topic_id, timeout_ms=20_000), 13))
+            await asyncio.sleep(8)
+            assert partition(node).isr == (LEADER,)
+            assert (await writing).responses[0].partition_responses[0].error_code == 0
+            await played.fetch(0)
+            assert partition(node).isr == (LEADER,), "it has not come far enough"
+            await played.fetch(1)
+            await asyncio.sleep(0.1)
+            assert partition(node).isr == (LEADER, FOLLOWER)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("is_fenced", [True, False])
+def test_who_is_fenced_or_of_an_earlier_life_does_not_join(is_fenced: bool) -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        settings = {"replica.lag.time.max.ms": "4000"}
+        async with running(loop, VirtualDisk(), settings=settings) as node:
+            played = await led_topic(loop, node)
+            await Client(loop, 9092).ask(produce_to(played.topic_id, acks=1), 13)
+            await asyncio.sleep(12)
+            assert partition(node).isr == (LEADER,)
+            assert node.image.brokers[FOLLOWER].fenced
+            if not is_fenced:
+                await played.stay()
+            await played.fetch(1, broker_epoch=None if is_fenced else played.heartbeat.broker_epoch - 1)
+            await asyncio.sleep(0.5)
+            assert partition(node).isr == (LEADER,)
+            await played.stay()
+            await played.fetch(1)
+            await asyncio.sleep(0.5)
+            assert partition(node).isr == (LEADER, FOLLOWER)
+
+    run(scenario)
+
+
+def test_nothing_is_committed_under_the_minimum() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        settings = {"replica.lag.time.max.ms": "4000"}
+        async with running(loop, VirtualDisk(), settings=settings) as node:
+            played = await led_topic(loop, node, min_insync_replicas="2")
+            client = Client(loop, 9092)
+            await client.ask(produce_to(played.topic_id, acks=1), 13)
+            await asyncio.sleep(12)
+            answer = await client.ask(produce_to(played.topic_id), 13)
+            assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+            assert node.replicas.by_key["orders", 0].high_watermark == 0
+            await played.stay()
+            await played.fetch(1)
+            await asyncio.sleep(0.1)
+            assert node.replicas.by_key["orders", 0].high_watermark == 1
+
+    run(scenario)
