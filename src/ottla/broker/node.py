@@ -79,6 +79,7 @@ from ottla.broker.replicas.in_sync_changes import InSyncChanges
 from ottla.broker.replicas.log_chores import LogChores
 from ottla.broker.replicas.log_dir_moves import LogDirMoves
 from ottla.broker.replicas.partition_loader import PartitionLoader
+from ottla.broker.replicas.replica_fetcher import ReplicaFetchers
 from ottla.broker.replicas.replicas import Replica, Replicas, log_end_key
 from ottla.broker.replicas.storage import NodeStorage, lock_directories, release
 from ottla.broker.replicas.unit_of_work import UnitOfWork
@@ -106,6 +107,7 @@ if TYPE_CHECKING:
     from ottla.broker.share import ShareNode
     from ottla.broker.telemetry.clients.telemetry import Telemetry
     from ottla.core.replication.partition_leader import InSyncChange, PartitionLeader
+    from ottla.log.errors import StorageError
 
 log = logging.getLogger(__name__)
 
@@ -202,7 +204,10 @@ class Node:
             new_uuid=randomness.uuid,
             went_offline=self._went_offline,
             change_isr=self._change_isr,
+            leader_changed=lambda replica: self.fetchers.follow(replica),
+            removed=lambda replica: self.fetchers.forget((replica.topic_id, replica.topic_partition.partition)),
         )
+        self.fetchers = ReplicaFetchers(self)
         self.unit_of_work = UnitOfWork(self.loop, clock, self.replicas)
         self.fetch_sessions = FetchSessions(
             config["max.incremental.fetch.session.cache.slots"], SESSION_EVICTION_MS, lambda: randomness.below(1 << 31)
@@ -505,6 +510,7 @@ class Node:
         self.housekeeping.start()
         self._preload = Preload(self.loop)
         self.is_serving = self.purgatory.is_open = True
+        self.fetchers.begin(self.replicas)
         self._show_pages()
         self.log_dir_moves.start()
         for name, listener in self.listeners.items():
@@ -641,6 +647,26 @@ class Node:
 
     def _change_isr(self, replica: Replica, leading: PartitionLeader, change: InSyncChange) -> None:
         self.in_sync_changes.ask(replica, leading, change)
+
+    def own_epoch(self) -> int:
+        return self.broker_lifecycle.broker_epoch
+
+    def address_of(self, broker_id: int) -> Address | None:
+        """Where another broker listens for brokers."""
+        broker = self.image.brokers.get(broker_id)
+        name = self.config.broker_endpoint.name
+        found = next((each for each in broker.endpoints if each.name == name), None) if broker is not None else None
+        return None if found is None else Address(found.host, found.port)
+
+    def connect_to_broker(self, address: Address) -> PeerConnection:
+        timeout_s = self.config["replica.socket.timeout.ms"] / 1000
+        return self._peer(address, lambda event: None, self.security.of_brokers, timeout_s)
+
+    def follower_moved(self, replica: Replica) -> None:
+        self.purgatory.wake(replica.topic_partition)
+
+    def follower_failed(self, replica: Replica, error: StorageError) -> None:
+        self.replicas.directory_failed(replica.directory, error)
 
     def _broker_epoch(self, broker_id: int) -> int:
         broker = self.image.brokers.get(broker_id)
@@ -833,6 +859,8 @@ class Node:
         self.encoded_topics.follow(changes, self.image)
         self.replicas.reconfigure(self.image, changes)
         self.log_dir_moves.follow()
+        if changes.brokers:
+            self.fetchers.brokers_changed()
         self.coordinators.follow(changes)
         if self._share is not None:
             self._share.follow(changes)
@@ -903,6 +931,7 @@ class Node:
         if self._share is not None:
             self._share.close()
         self.cooperative_tasks.close()
+        self.fetchers.close()
         self.broker_watch.end()
         self.controller_channel.close()
         self._pages.close()

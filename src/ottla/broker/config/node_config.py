@@ -273,6 +273,15 @@ class NodeConfig:
         return ListenerConfig(name, "", 0, self._protocol(name))
 
     @property
+    def broker_endpoint(self) -> ListenerConfig:
+        """How the listener is secured by which brokers reach each other."""
+        name, protocol = self["inter.broker.listener.name"], self["security.inter.broker.protocol"]
+        if name:
+            return ListenerConfig(name.upper(), "", 0, self._protocol(name.upper()))
+        found = next((each for each in self.client_listeners if each.security_protocol == protocol), None)
+        return found or ListenerConfig(protocol, "", 0, protocol)
+
+    @property
     def client_listeners(self) -> tuple[ListenerConfig, ...]:
         return tuple(each for each in self.listeners if each.name not in self["controller.listener.names"])
 

@@ -63,6 +63,7 @@ class NodeSecurity:
         self._files: _Version = ()
         self.by_listener: dict[str, ListenerSecurity] = {}
         self.of_controllers: PeerSecurity
+        self.of_brokers: PeerSecurity
         self._load()
         for listener in config.listeners:
             for note in self.by_listener[listener.name].notes:
@@ -105,11 +106,16 @@ class NodeSecurity:
         by_listener = {
             each.name: listener_security(each, settings, self._credentials) for each in self._config.listeners
         }
-        self.of_controllers = self._peer_security(self._config.controller_endpoint, settings)
+        config = self._config
+        self.of_controllers = self._peer_security(
+            config.controller_endpoint, config["sasl.mechanism.controller.protocol"], settings
+        )
+        self.of_brokers = self._peer_security(
+            config.broker_endpoint, config["sasl.mechanism.inter.broker.protocol"], settings
+        )
         self.by_listener, self._used, self._files = by_listener, settings, files
 
-    def _peer_security(self, listener: ListenerConfig, settings: Mapping[str, str]) -> PeerSecurity:
-        mechanism = self._config["sasl.mechanism.controller.protocol"]
+    def _peer_security(self, listener: ListenerConfig, mechanism: str, settings: Mapping[str, str]) -> PeerSecurity:
         own = ListenerSettings(settings, listener.name)
         of_mechanism = ListenerSettings(settings, listener.name, mechanism)
         jaas = of_mechanism.name_of("sasl.jaas.config"), of_mechanism.text("sasl.jaas.config")

@@ -179,6 +179,8 @@ class Replicas:
         new_uuid: Callable[[], bytes],
         went_offline: Callable[[LogDirectory], None],
         change_isr: Callable[[Replica, PartitionLeader, InSyncChange], None],
+        leader_changed: Callable[[Replica], None],
+        removed: Callable[[Replica], None],
     ) -> None:
         self.node_id = node_id
         self.directories = list(directories)
@@ -193,6 +195,8 @@ class Replicas:
         self._new_uuid = new_uuid
         self._went_offline = went_offline
         self._change_isr = change_isr
+        self._leader_changed = leader_changed
+        self._removed = removed
         self._staged: list[Replica] = []
         self._commits = GroupCommit()
         self._to_flush: dict[Partition, Replica] = {}
@@ -278,6 +282,8 @@ class Replicas:
         replica.partition_epoch = partition.partition_epoch
         is_new = led_before != (replica.leader, replica.leader_epoch)
         self._follow_followers(replica, is_new=is_new)
+        if is_new:
+            self._leader_changed(replica)
         if replica.is_leader:
             if is_new:
                 self._lead(replica)
@@ -477,6 +483,7 @@ class Replicas:
         replica = self.by_key.pop((topic, partition), None)
         if replica is None:
             return
+        self._removed(replica)
         self._gone = tuple(map(add, self._gone, _counts(replica)))
         self.misplaced.pop(replica, None)
         partition_log = replica.take_log()

@@ -1,0 +1,83 @@
+"""Partitions with several replicas, on whole nodes in one process, on virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from ottla.testing.virtual_loop import VirtualLoop
+from ottla.wire.types import CreateTopicsRequest
+from tests.unit.broker.virtual_cluster import NODES, Cluster, cluster
+from tests.unit.broker.virtual_node import produce_to, run
+
+TOPIC = "orders"
+
+
+async def create(it: Cluster, node: int, *replicas: int, **configs: str) -> bytes:
+    kind = CreateTopicsRequest
+    settings = tuple(kind.CreatableTopicConfig(name.replace("_", "."), value) for name, value in configs.items())
+    topic = kind.CreatableTopic(TOPIC, -1, -1, (kind.CreatableReplicaAssignment(0, replicas),), settings)
+    (created,) = (await it.client(node).ask(kind((topic,), 10_000), 7)).topics
+    assert created.error_code == 0, created
+    return bytes(created.topic_id)
+
+
+async def produce(it: Cluster, node: int, topic_id: bytes, value: bytes) -> int:
+    answer = await it.client(node).ask(produce_to(topic_id, value, timeout_ms=10_000), 13)
+    code: int = answer.responses[0].partition_responses[0].error_code
+    return code
+
+
+def logs(it: Cluster) -> dict[int, bytes]:
+    """The bytes of the partition on each node that runs."""
+    found = {}
+    for number in it.nodes:
+        disk = it.disks[number]
+        path = f"/data{number}/{TOPIC}-0"
+        names = sorted(each.name for each in disk.list_directory(path) if each.name.endswith(".log"))
+        found[number] = b"".join(bytes(disk.open(f"{path}/{name}").read(1 << 20, 0)) for name in names)
+    return found
+
+
+def partition(it: Cluster, node: int) -> Any:
+    return it.nodes[node].image.topics_by_name[TOPIC].partitions[0]
+
+
+def test_what_is_acknowledged_is_on_all_replicas() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            topic_id = await create(it, 1, 1, 2, 3)
+            for number in range(5):
+                assert await produce(it, 1, topic_id, b"%d" % number) == 0
+            found = logs(it)
+            assert found[1] == found[2] == found[3]
+            assert found[1].count(b"4") >= 1
+            await asyncio.sleep(1)
+            for number in NODES:
+                replica = it.nodes[number].replicas.by_key[TOPIC, 0]
+                assert (replica.log_end_offset, replica.high_watermark) == (5, 5), f"node {number}"
+
+    run(scenario)
+
+
+def test_another_replica_leads_when_the_leader_is_killed() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            topic_id = await create(it, 1, 1, 2, 3)
+            assert await produce(it, 1, topic_id, b"first") == 0
+            await it.kill(1)
+            await asyncio.sleep(15)
+            leader = partition(it, 2).leader
+            assert leader in (2, 3)
+            assert set(partition(it, 2).isr) == {2, 3}
+            assert await produce(it, leader, topic_id, b"second") == 0
+            await it.start(1)
+            await asyncio.sleep(5)
+            assert set(partition(it, 2).isr) == {1, 2, 3}
+            assert await produce(it, leader, topic_id, b"third") == 0
+            found = logs(it)
+            assert found[1] == found[2] == found[3]
+            for value in (b"first", b"second", b"third"):
+                assert value in found[1]
+
+    run(scenario)
