@@ -859,8 +859,7 @@ class Node:
         self.encoded_topics.follow(changes, self.image)
         self.replicas.reconfigure(self.image, changes)
         self.log_dir_moves.follow()
-        if changes.brokers:
-            self.fetchers.brokers_changed()
+        self.fetchers.follow_brokers(changes.brokers)
         self.coordinators.follow(changes)
         if self._share is not None:
             self._share.follow(changes)

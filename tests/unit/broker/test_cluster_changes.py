@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from ottla.broker.node import Node
-from ottla.core.metadata import context, features
+from ottla.core.metadata import context
 from ottla.testing.disk import VirtualDisk
 from ottla.testing.virtual_loop import VirtualLoop
 from ottla.wire.types import CreateTopicsRequest
 from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest
-from ottla.wire.types.broker_registration import BrokerRegistrationRequest
+from tests.unit.broker.played_broker import another_broker
 from tests.unit.broker.virtual_node import Client, create_topic, run, running
 
 OTHER = 2
@@ -27,25 +27,6 @@ RECORDS_PER_SLICE = 5
 @pytest.fixture(autouse=True)
 def short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(context, "SLICE_WORK", RECORDS_PER_SLICE * context.RECORD_WORK)
-
-
-async def another_broker(loop: VirtualLoop, node: Node, broker_id: int = OTHER) -> BrokerHeartbeatRequest:
-    """Registers and unfences a broker; gives its heartbeat."""
-    client = Client(loop, 9093)
-    kind = BrokerRegistrationRequest
-    own_id = bytes(7) + bytes([broker_id]) + bytes(8)
-    asked = kind(
-        broker_id,
-        node.cluster_id,
-        own_id,
-        (kind.Listener("PLAINTEXT", "127.0.0.1", 1),),
-        tuple(kind.Feature(name, low, high) for name, (low, high) in features.SUPPORTED.items()),
-        log_dirs=(own_id,),
-    )
-    epoch = (await client.ask(asked, 4)).broker_epoch
-    heartbeat = BrokerHeartbeatRequest(broker_id, epoch, 1 << 40)
-    assert not (await client.ask(heartbeat, 2)).is_fenced
-    return heartbeat
 
 
 async def topic_on_all(loop: VirtualLoop, replicas: int) -> None:

@@ -12,7 +12,7 @@ from ottla.testing.disk import VirtualDisk
 from ottla.testing.virtual_loop import VirtualLoop
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import BrokerHeartbeatRequest, CreateTopicsRequest, FetchRequest
-from tests.unit.broker.test_cluster_changes import another_broker
+from tests.unit.broker.played_broker import another_broker
 from tests.unit.broker.virtual_node import Client, produce_to, run, running
 
 LEADER, FOLLOWER = 1, 2

@@ -7,7 +7,7 @@ nothing, and the leader answers as soon as it has something. Records go to the l
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -369,8 +369,10 @@ class ReplicaFetchers:
         if leader_id is not None:
             self._by_leader[leader_id].forget(key)
 
-    def brokers_changed(self) -> None:
+    def follow_brokers(self, changed: Collection[int]) -> None:
         """Brokers have registered: some may have another address."""
+        if not changed:
+            return
         moved = [each for each in self._by_leader.values() if self._node.address_of(each.leader_id) != each.address]
         for fetcher in moved:
             del self._by_leader[fetcher.leader_id]
