@@ -6,16 +6,17 @@ import asyncio
 from typing import Any
 
 from ottla.testing.virtual_loop import VirtualLoop
-from ottla.wire.types import CreateTopicsRequest
+from ottla.wire.types import CreateTopicsRequest, DeleteRecordsRequest
 from tests.unit.broker.virtual_cluster import NODES, Cluster, cluster
 from tests.unit.broker.virtual_node import produce_to, run
 
 TOPIC = "orders"
 
 
-async def create(it: Cluster, node: int, *replicas: int, **configs: str) -> bytes:
+async def create(it: Cluster, node: int, *replicas: int) -> bytes:
+    """Its records are of 1970, and stay."""
     kind = CreateTopicsRequest
-    settings = tuple(kind.CreatableTopicConfig(name.replace("_", "."), value) for name, value in configs.items())
+    settings = (kind.CreatableTopicConfig("retention.ms", "-1"),)
     topic = kind.CreatableTopic(TOPIC, -1, -1, (kind.CreatableReplicaAssignment(0, replicas),), settings)
     (created,) = (await it.client(node).ask(kind((topic,), 10_000), 7)).topics
     assert created.error_code == 0, created
@@ -79,5 +80,52 @@ def test_another_replica_leads_when_the_leader_is_killed() -> None:
             assert found[1] == found[2] == found[3]
             for value in (b"first", b"second", b"third"):
                 assert value in found[1]
+
+    run(scenario)
+
+
+def test_what_an_isolated_leader_has_written_alone_is_cut_when_it_comes_back() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            topic_id = await create(it, 1, 1, 2, 3)
+            assert await produce(it, 1, topic_id, b"first") == 0
+            it.cut(1, 2, 3)
+            answer = await it.client(1).ask(produce_to(topic_id, b"alone", acks=1), 13)
+            assert answer.responses[0].partition_responses[0].error_code == 0
+            await asyncio.sleep(20)
+            leader = partition(it, 2).leader
+            assert leader in (2, 3)
+            assert await produce(it, leader, topic_id, b"second") == 0
+            it.heal()
+            await asyncio.sleep(20)
+            assert set(partition(it, 2).isr) == {1, 2, 3}
+            found = logs(it)
+            assert found[1] == found[2] == found[3]
+            assert b"first" in found[1]
+            assert b"second" in found[1]
+            assert b"alone" not in found[1]
+
+    run(scenario)
+
+
+def test_a_replica_that_was_away_fetches_what_is_left_of_the_log() -> None:
+    """The leader has deleted what the follower would need next."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            topic_id = await create(it, 1, 1, 2)
+            assert await produce(it, 1, topic_id, b"first") == 0
+            await it.stop(2)
+            for number in range(5):
+                assert await produce(it, 1, topic_id, b"%d" % number) == 0
+            kind = DeleteRecordsRequest
+            wanted = kind.DeleteRecordsTopic(TOPIC, (kind.DeleteRecordsPartition(0, 4),))
+            (topic,) = (await it.client(1).ask(kind((wanted,), 5_000), 2)).topics
+            assert topic.partitions[0].error_code == 0
+            await it.start(2)
+            await asyncio.sleep(5)
+            replica = it.nodes[2].replicas.by_key[TOPIC, 0]
+            assert (replica.log.log_start_offset, replica.log_end_offset) == (4, 6)
+            assert set(partition(it, 1).isr) == {1, 2}
 
     run(scenario)
