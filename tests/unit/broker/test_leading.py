@@ -11,7 +11,7 @@ from ottla.broker.node import Node
 from ottla.testing.disk import VirtualDisk
 from ottla.testing.virtual_loop import VirtualLoop
 from ottla.wire.errors import ErrorCode
-from ottla.wire.types import BrokerHeartbeatRequest, CreateTopicsRequest, FetchRequest
+from ottla.wire.types import BrokerHeartbeatRequest, CreateTopicsRequest, FetchRequest, ListOffsetsRequest
 from tests.unit.broker.played_broker import another_broker
 from tests.unit.broker.virtual_node import Client, produce_to, run, running
 
@@ -133,5 +133,41 @@ def test_nothing_is_committed_under_the_minimum() -> None:
             await played.fetch(1)
             await asyncio.sleep(0.1)
             assert node.replicas.by_key["orders", 0].high_watermark == 1
+
+    run(scenario)
+
+
+def test_a_new_leader_does_not_tell_the_end_before_it_knows_what_is_committed() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk()) as node:
+            played = await led_topic(loop, node)
+            client, kind = Client(loop, 9092), ListOffsetsRequest
+            await client.ask(produce_to(played.topic_id, acks=1), 13)
+            leading = node.replicas.by_key["orders", 0].leading
+            assert leading is not None
+            leading.epoch_start_offset = 1  # as if it had become leader just now
+            latest = kind(-1, 0, (kind.ListOffsetsTopic("orders", (kind.ListOffsetsPartition(0, -1, -1),)),))
+            for version, code in ((4, ErrorCode.LEADER_NOT_AVAILABLE), (5, ErrorCode.OFFSET_NOT_AVAILABLE)):
+                answer = (await client.ask(latest, version)).topics[0].partitions[0]
+                assert answer.error_code == code
+            await played.fetch(1)
+            answer = (await client.ask(latest, 5)).topics[0].partitions[0]
+            assert (answer.error_code, answer.offset) == (0, 1)
+
+    run(scenario)
+
+
+def test_followers_of_a_partition_that_was_never_written_to_are_in_sync() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        settings = {"replica.lag.time.max.ms": "4000"}
+        async with running(loop, VirtualDisk(), settings=settings) as node:
+            played = await led_topic(loop, node)
+            await asyncio.sleep(12)
+            assert partition(node).isr == (LEADER,)
+            await played.stay()
+            await played.fetch(0)
+            await asyncio.sleep(0.5)
+            assert partition(node).isr == (LEADER, FOLLOWER)
+            assert not node.replicas.by_key["orders", 0].has_log
 
     run(scenario)

@@ -184,6 +184,8 @@ class _Fetch:
         if not replica.has_log:  # nothing was ever written: do not create empty files
             if wanted.fetch_offset != 0:
                 raise OffsetOutOfRangeError(f"offset {wanted.fetch_offset} of an empty log")
+            if self.is_follower:
+                self._note_progress(replica, wanted)
             return _Found(wanted, name, 0, 0, 0, 0)
         log = replica.log
         diverging = self._divergence(replica, wanted)

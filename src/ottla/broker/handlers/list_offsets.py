@@ -50,6 +50,7 @@ _SINCE: Final = {
 }
 _READ_COMMITTED: Final = 1
 _EPOCHS_FROM: Final = 4
+_NOT_AVAILABLE_FROM: Final = 5
 _NOTHING: Final = OffsetAndTimestamp(-1, -1, -1)
 
 _Partition = ListOffsetsResponseListOffsetsPartitionResponse
@@ -90,7 +91,7 @@ def _answer(
         permitted_topic(node, request, Operation.DESCRIBE, topic)
         _check_timestamp(asked.timestamp, request.version)
         replica = led_replica(node.replicas, topic, index, asked.current_leader_epoch)
-        found = _find(replica, asked.timestamp, request.body)
+        found = _find(replica, asked.timestamp, request)
     except (Reject, LogError) as error:
         return _Partition(index, error.code)
     epoch = found.leader_epoch if request.version >= _EPOCHS_FROM else -1
@@ -102,7 +103,8 @@ def _check_timestamp(timestamp: int, version: int) -> None:
         raise Reject(ErrorCode.UNSUPPORTED_VERSION)
 
 
-def _find(replica: Replica, timestamp: int, body: ListOffsetsRequest) -> OffsetAndTimestamp:
+def _find(replica: Replica, timestamp: int, request: Request) -> OffsetAndTimestamp:
+    body: ListOffsetsRequest = request.body
     if not replica.has_log:
         is_border = timestamp in (LATEST, EARLIEST, EARLIEST_LOCAL)
         return OffsetAndTimestamp(0, -1, replica.leader_epoch) if is_border else _NOTHING
@@ -110,10 +112,23 @@ def _find(replica: Replica, timestamp: int, body: ListOffsetsRequest) -> OffsetA
     end_offset = log.log_end_offset
     if body.replica_id < 0:
         end_offset = log.last_stable_offset if body.isolation_level == _READ_COMMITTED else log.high_watermark
+    # A new leader learns with its followers' fetches what was committed before.
+    is_certain = body.replica_id >= 0 or replica.leading is None or replica.leading.epoch_start_offset <= end_offset
     if timestamp == LATEST:
+        if not is_certain:
+            raise _not_available(request)
         return OffsetAndTimestamp(end_offset, -1, replica.leader_epoch)
     found = log.offset_for_timestamp(timestamp)
     if found is None:
         return _NOTHING
     is_border = timestamp in (EARLIEST, EARLIEST_LOCAL)
-    return found if is_border or found.offset < end_offset else _NOTHING
+    if is_border or found.offset < end_offset:
+        return found
+    if not is_certain:
+        raise _not_available(request)
+    return _NOTHING
+
+
+def _not_available(request: Request) -> Reject:
+    is_known = request.version >= _NOT_AVAILABLE_FROM
+    return Reject(ErrorCode.OFFSET_NOT_AVAILABLE if is_known else ErrorCode.LEADER_NOT_AVAILABLE)

@@ -360,16 +360,15 @@ class Replicas:
         leading = replica.leading
         if leading is None or follower_id not in leading.followers:
             return
-        partition = replica.log
         leading.fetched(
             follower_id,
             offset,
             log_start_offset=log_start_offset,
             broker_epoch=broker_epoch,
-            end_offset=partition.log_end_offset,
+            end_offset=replica.log_end_offset,
             now_ms=self.clock.monotonic_ms(),
         )
-        change = leading.expand(follower_id, partition.high_watermark)
+        change = leading.expand(follower_id, replica.high_watermark)
         if change is not None:
             self._change_isr(replica, leading, change)
         self.advance(replica)
@@ -384,7 +383,7 @@ class Replicas:
         now_ms = self.clock.monotonic_ms()
         for replica in self.by_key.values():
             leading = replica.leading
-            if leading is not None and replica.has_log:
+            if leading is not None:
                 change = leading.shrink(replica.log_end_offset, now_ms)
                 if change is not None:
                     self._change_isr(replica, leading, change)

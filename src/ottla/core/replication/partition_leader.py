@@ -79,10 +79,10 @@ class PartitionLeader:
     """The state of one leader epoch."""
 
     __slots__ = (
-        "_epoch_start_offset",
         "_is_eligible",
         "_lag_max_ms",
         "_node_id",
+        "epoch_start_offset",
         "followers",
         "isr",
         "leader_epoch",
@@ -104,7 +104,8 @@ class PartitionLeader:
         is_eligible: IsEligible,
     ) -> None:
         self._node_id = node_id
-        self._epoch_start_offset = epoch_start_offset
+        self.epoch_start_offset = epoch_start_offset
+        """Where the log ended when this node became leader."""
         self._lag_max_ms = lag_max_ms
         self._is_eligible = is_eligible
         self.leader_epoch = leader_epoch
@@ -169,7 +170,7 @@ class PartitionLeader:
     def expand(self, replica_id: int, high_watermark: int) -> InSyncChange | None:
         """Ask for a follower to be in sync that has come as far as the high watermark, and into this epoch."""
         follower = self.followers[replica_id]
-        is_far_enough = follower.end_offset >= max(high_watermark, self._epoch_start_offset)
+        is_far_enough = follower.end_offset >= max(high_watermark, self.epoch_start_offset)
         if self.pending is not None or replica_id in self.isr or not is_far_enough:
             return None
         if not self._is_eligible(replica_id, follower.broker_epoch):
