@@ -42,7 +42,7 @@ def test_counters_of_share_groups():
 def test_a_group_that_comes_new_to_a_page_had_counted_nothing(monkeypatch: pytest.MonkeyPatch):
     pages = iter(["""ottla_share_records_delivered_total{group="old"} 5\n""", PAGE])
 
-    async def read(url: str, timeout_s: float) -> str:
+    async def read(client: object, url: str, timeout_s: float) -> str:
         return next(pages)
 
     monkeypatch.setattr(share_metrics, "read_page", read)
