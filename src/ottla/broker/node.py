@@ -205,7 +205,7 @@ class Node:
             went_offline=self._went_offline,
             change_isr=self._change_isr,
             leader_changed=lambda replica: self.fetchers.follow(replica),
-            removed=lambda replica: self.fetchers.forget((replica.topic_id, replica.topic_partition.partition)),
+            removed=lambda replica: self.fetchers.forget(replica),
         )
         self.fetchers = ReplicaFetchers(self)
         self.unit_of_work = UnitOfWork(self.loop, clock, self.replicas)

@@ -253,16 +253,21 @@ def test_python_clients_check_certificates(guarded: Guarded, client: Try, tmp_pa
         assert not client(guarded, door, "PLAIN", "", ""), door
 
 
+def brief_login(guarded: Guarded) -> dict[str, Any]:
+    """The settings of Python's own clients for sessions that soon end."""
+    return {
+        "bootstrap_servers": guarded.doors["BRIEF"],
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "SCRAM-SHA-256",
+        "sasl_plain_username": USER,
+        "sasl_plain_password": scram_password(),
+    }
+
+
 def test_kafka_python_goes_on_when_its_session_ends(guarded: Guarded):
     from kafka import KafkaAdminClient
 
-    client = KafkaAdminClient(
-        bootstrap_servers=guarded.doors["BRIEF"],
-        security_protocol="SASL_PLAINTEXT",
-        sasl_mechanism="SCRAM-SHA-256",
-        sasl_plain_username=USER,
-        sasl_plain_password=scram_password(),
-    )
+    client = KafkaAdminClient(**brief_login(guarded))
     assert_served_for_three_sessions(client.list_topics)
     client.close()
 
@@ -271,13 +276,7 @@ def test_aiokafka_goes_on_when_its_session_ends(guarded: Guarded):
     from aiokafka import AIOKafkaProducer
 
     async def started() -> AIOKafkaProducer:
-        producer = AIOKafkaProducer(
-            bootstrap_servers=guarded.doors["BRIEF"],
-            security_protocol="SASL_PLAINTEXT",
-            sasl_mechanism="SCRAM-SHA-256",
-            sasl_plain_username=USER,
-            sasl_plain_password=scram_password(),
-        )
+        producer = AIOKafkaProducer(**brief_login(guarded))
         await producer.start()
         return producer
 

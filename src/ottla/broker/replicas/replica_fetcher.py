@@ -91,7 +91,7 @@ class _FollowerLog:
 
     def epoch_end(self, epoch: int) -> EpochEnd | None:
         found, end_offset = self._partition.epochs.end_offset_for(epoch, self.log_end_offset)
-        return None if end_offset < 0 or found > epoch else EpochEnd(found, end_offset)
+        return None if end_offset < 0 else EpochEnd(found, end_offset)
 
 
 class _Followed:
@@ -108,7 +108,7 @@ class _Followed:
 
     @property
     def key(self) -> Key:
-        return self.replica.topic_id, self.replica.topic_partition.partition
+        return _key(self.replica)
 
 
 class ReplicaFetcher:
@@ -129,8 +129,9 @@ class ReplicaFetcher:
         self._timer: Any = None
         self._is_closed = False
 
-    def __len__(self) -> int:
-        return len(self._followed)
+    @property
+    def replicas(self) -> list[Replica]:
+        return [each.replica for each in self._followed.values()]
 
     def follow(self, replica: Replica) -> None:
         """Fetch a partition from now on, or in its new leader epoch."""
@@ -352,8 +353,8 @@ class ReplicaFetchers:
         """A replica has another leader, or another leader epoch."""
         if not self._has_begun:
             return
-        key = (replica.topic_id, replica.topic_partition.partition)
-        self.forget(key)
+        key = _key(replica)
+        self.forget(replica)
         if replica.leader in (-1, self._node.node_id) or replica.is_offline:
             return
         fetcher = self._fetcher(replica.leader)
@@ -363,7 +364,8 @@ class ReplicaFetchers:
         self._leaders[key] = replica.leader
         fetcher.follow(replica)
 
-    def forget(self, key: Key) -> None:
+    def forget(self, replica: Replica) -> None:
+        key = _key(replica)
         self._waiting.pop(key, None)
         leader_id = self._leaders.pop(key, None)
         if leader_id is not None:
@@ -377,9 +379,9 @@ class ReplicaFetchers:
         for fetcher in moved:
             del self._by_leader[fetcher.leader_id]
             fetcher.close()
-            for followed in fetcher._followed.values():
-                self._leaders.pop(followed.key, None)
-                self._waiting[followed.key] = followed.replica
+            for replica in fetcher.replicas:
+                self._leaders.pop(_key(replica), None)
+                self._waiting[_key(replica)] = replica
         waiting, self._waiting = self._waiting, {}
         for replica in waiting.values():
             self.follow(replica)
@@ -397,6 +399,10 @@ class ReplicaFetchers:
                 return None
             found = self._by_leader[leader_id] = ReplicaFetcher(self._node, leader_id, address)
         return found
+
+
+def _key(replica: Replica) -> Key:
+    return replica.topic_id, replica.topic_partition.partition
 
 
 def _by_topic(

@@ -347,9 +347,7 @@ class Replicas:
     def _is_eligible(self, broker_id: int, broker_epoch: int) -> bool:
         """Whether a broker may be in sync: it fetches as it is registered, and is neither fenced nor about to leave."""
         broker = self._image.brokers.get(broker_id)
-        if broker is None or broker.fenced or broker.in_controlled_shutdown:
-            return False
-        return broker_epoch in (-1, broker.epoch)
+        return broker is not None and broker.is_active and broker_epoch in (-1, broker.epoch)
 
     # --- followers ----------------------------------------------------------------------------------------------------
 
