@@ -264,6 +264,7 @@ def brief_login(guarded: Guarded) -> dict[str, Any]:
     }
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # kafka-python reads its own files in an old way
 def test_kafka_python_goes_on_when_its_session_ends(guarded: Guarded):
     from kafka import KafkaAdminClient
 
