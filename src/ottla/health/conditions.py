@@ -1,7 +1,8 @@
 """Decides when findings open, close and reopen, in the same way for all rules.
 
 A condition opens a finding when it has been true for as long as its rule says. The finding closes when the condition
-has been false for half a minute. If the condition comes true again within ten minutes, the same finding reopens.
+has been false for half a minute; what comes meanwhile belongs to it if it lasts as long, too. If the condition comes
+true again within ten minutes, the same finding reopens.
 """
 
 from __future__ import annotations
@@ -32,9 +33,11 @@ class Condition:
     rule: Rule
     limits: Limits
     subject: Subject
-    since_ms: int  # when it became true
+    since_ms: int  # when it became true; of an open finding, the first time
+    true_ms: int  # when it became true the last time
     last_ms: int  # when it was last known to be true
     is_exact: bool = False  # whether the rule itself gave last_ms
+    hold_ms: float = 0
     false_since: int | None = None
     finding: Finding | None = None
     reported_ms: int = 0
@@ -51,17 +54,25 @@ class Condition:
         """The condition is true now."""
         if not self.is_true:
             self._true_again(now_ms, match)
-        self.is_exact = match.seen_ms is not None
+        self.is_exact, self.hold_ms = match.seen_ms is not None, match.hold_ms
+        if self.is_open and now_ms < self.holds_ms:
+            return
         self.last_ms = now_ms if match.seen_ms is None else match.seen_ms
         if self.is_open:
             yield from self._changed(now_ms, match)
-        elif now_ms - self.since_ms >= match.hold_ms:
+        elif now_ms >= self.holds_ms:
             yield self._open(now_ms, match)
+
+    @property
+    def holds_ms(self) -> float:
+        """When it has been true for long enough."""
+        return self.true_ms + self.hold_ms
 
     def _true_again(self, now_ms: int, match: Match) -> None:
         self.false_since = None
+        self.true_ms = now_ms if match.since_ms is None else match.since_ms
         if not self.is_open:
-            self.since_ms = now_ms if match.since_ms is None else match.since_ms
+            self.since_ms = self.true_ms
 
     def _open(self, now_ms: int, match: Match) -> Change:
         again = self.finding
@@ -104,7 +115,7 @@ class Condition:
         if not self.is_true:
             return
         self.false_since = now_ms
-        if self.rule.persists and not self.is_exact:
+        if self.rule.persists and not self.is_exact and now_ms >= self.holds_ms:
             self.last_ms = now_ms
 
     def close(self, now_ms: int) -> Iterator[Change]:

@@ -167,8 +167,8 @@ class Engine:
         yield from condition.matched(self._history.now_ms, match)
         self._schedule(key, match.until_ms)
         self._schedule(key, match.again_ms)
-        if one.persists and not condition.is_open:
-            self._schedule(key, round(condition.since_ms + match.hold_ms))
+        if one.persists and self._history.now_ms < condition.holds_ms:
+            self._schedule(key, round(condition.holds_ms))
 
     def _condition(self, key: Key, one: Rule, match: Match) -> Condition | None:
         known = self._conditions.get(key, {}).get(match.subject)
@@ -179,7 +179,7 @@ class Engine:
             return None
         now_ms = self._history.now_ms
         since_ms = now_ms if match.since_ms is None else match.since_ms
-        new = Condition(one, self._limits[one.name], match.subject, since_ms, now_ms)
+        new = Condition(one, self._limits[one.name], match.subject, since_ms, since_ms, now_ms)
         self._conditions.setdefault(key, {})[match.subject] = new
         self._condition_count += 1
         return new

@@ -216,6 +216,25 @@ def test_when_no_node_answers_all_that_were_listed_are_unreachable() -> None:
     assert not story.open("node-unreachable")
 
 
+SILENT = cluster(Broker(id=2, host="10.0.0.1", port=9092, reachable=False))
+
+
+def test_a_short_silence_soon_after_a_long_one_does_not_make_that_longer() -> None:
+    story = Story().during(0, 20, 1, SILENT).during(20, 40, 1, cluster())
+    story.during(40, 42, 1, SILENT).during(42, 90, 1, cluster())
+
+    [finding] = story.resolved("node-unreachable")
+    assert (finding.since_ms, finding.until_ms) == (START_MS, START_MS + 19_000)
+
+
+def test_a_long_silence_soon_after_a_long_one_belongs_to_it() -> None:
+    story = Story().during(0, 20, 1, SILENT).during(20, 40, 1, cluster())
+    story.during(40, 50, 1, SILENT).during(50, 90, 1, cluster())
+
+    [finding] = story.resolved("node-unreachable")
+    assert (finding.since_ms, finding.until_ms, finding.times) == (START_MS, START_MS + 49_000, 1)
+
+
 def test_a_deleted_topic_has_no_partitions_to_miss() -> None:
     story = Story().during(0, 15, 5, always(topic("orders", partition(0, -1, ()))))
     assert story.open("offline-partitions")
