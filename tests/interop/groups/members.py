@@ -96,6 +96,7 @@ class KafkaPython:
             enable_auto_commit=False,
             session_timeout_ms=SESSION_MS,
             heartbeat_interval_ms=300,
+            metadata_max_age_ms=2_000,  # a leader that joins before it knows the topic gives nobody anything until then
             **settings,
         )
 
