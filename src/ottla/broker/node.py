@@ -258,7 +258,7 @@ class Node:
         )
         self.producer_ids = ProducerIds(self.controller_channel, self.broker_lifecycle)
         self.in_sync_changes = InSyncChanges(
-            self.loop, self.controller_channel, self.broker_lifecycle, self._broker_epoch, self.replicas.advance
+            self.loop, self.controller_channel, self.broker_lifecycle, self.replicas.advance
         )
 
         self.descriptions = self._load_descriptions()

@@ -41,14 +41,12 @@ class InSyncChanges:
         loop: asyncio.AbstractEventLoop,
         channel: _Channel,
         broker: _Broker,
-        epoch_of: Callable[[int], int],
         settled: Callable[[Replica], None],
     ) -> None:
-        """`epoch_of` gives the epoch that a broker is registered with; `settled` is told of each change."""
+        """`settled` is told of each change."""
         self._loop = loop
         self._channel = channel
         self._broker = broker
-        self._epoch_of = epoch_of
         self._settled = settled
         self._wanted: dict[Replica, tuple[PartitionLeader, InSyncChange]] = {}
         self._is_waiting = False
@@ -74,11 +72,14 @@ class InSyncChanges:
         return AlterPartitionRequestPartitionData(
             replica.topic_partition.partition,
             change.leader_epoch,
-            new_isr_with_epochs=tuple(
-                AlterPartitionRequestBrokerState(each, self._epoch_of(each)) for each in change.isr
-            ),
+            new_isr_with_epochs=tuple(map(self._member, change.isr, change.broker_epochs)),
             partition_epoch=change.partition_epoch,
         )
+
+    def _member(self, broker_id: int, broker_epoch: int) -> AlterPartitionRequestBrokerState:
+        own = self._broker
+        is_own = broker_id == own.broker_id
+        return AlterPartitionRequestBrokerState(broker_id, own.broker_epoch if is_own else broker_epoch)
 
     def _answered(
         self, asked: dict[Replica, tuple[PartitionLeader, InSyncChange]], reply: AlterPartitionResponse

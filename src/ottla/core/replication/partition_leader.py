@@ -63,6 +63,8 @@ class InSyncChange(msgspec.Struct, frozen=True):
     """What the controller is asked for."""
 
     isr: tuple[int, ...]
+    broker_epochs: tuple[int, ...]
+    """In which each of them has fetched: a broker that has registered anew since may have lost what it had."""
     leader_epoch: int
     partition_epoch: int
 
@@ -190,7 +192,8 @@ class PartitionLeader:
 
     def _ask(self, isr: tuple[int, ...]) -> InSyncChange:
         self.pending = isr
-        return InSyncChange(isr, self.leader_epoch, self.partition_epoch)
+        epochs = tuple(self.followers[each].broker_epoch if each in self.followers else UNKNOWN for each in isr)
+        return InSyncChange(isr, epochs, self.leader_epoch, self.partition_epoch)
 
     def altered(self, error_code: int, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int) -> AlterOutcome:
         """The controller has answered. The metadata log may have told of the same, or of more, before."""

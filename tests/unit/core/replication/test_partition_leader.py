@@ -73,7 +73,7 @@ def test_while_a_change_is_pending_the_larger_set_counts():
     leader = leading(isr=(1, 2))
     fetch(leader, 2, 100, end=100)
     fetch(leader, 3, 50, end=50)
-    assert leader.expand(3, high_watermark=50) == InSyncChange((1, 2, 3), 5, 9)
+    assert leader.expand(3, high_watermark=50) == InSyncChange((1, 2, 3), (-1, 20, 30), 5, 9)
     late_ms = 2 * LAG_MAX_MS
     fetch(leader, 2, 100, end=100, now_ms=late_ms)
     assert leader.high_watermark(50, 100, 1, late_ms) == 50, "3 may be in sync"
@@ -103,7 +103,16 @@ def test_one_change_at_a_time():
     assert leader.shrink(10, 10 * LAG_MAX_MS) is None
     assert leader.altered(0, (1, 2), 5, 10) is AlterOutcome.SETTLED
     assert leader.expand(2, 10) is None, "it is in"
-    assert leader.expand(3, 10) == InSyncChange((1, 2, 3), 5, 10)
+    assert leader.expand(3, 10) == InSyncChange((1, 2, 3), (-1, 20, 30), 5, 10)
+
+
+def test_a_change_names_the_epochs_that_followers_have_fetched_in():
+    """The controller must not take one that has registered anew meanwhile, and may have lost what it had."""
+    leader = leading(isr=(1, 2), is_eligible=lambda broker_id, broker_epoch: True)
+    fetch(leader, 3, 10, end=10, broker_epoch=29)
+    change = leader.expand(3, 10)
+    assert change is not None
+    assert change.broker_epochs == (-1, -1, 29), "neither the leader itself nor one that has not fetched yet has one"
 
 
 def test_who_has_not_caught_up_for_too_long_is_out():
