@@ -24,6 +24,7 @@ from ottla.wire.batch import BatchView, split_batches
 from simulation.cluster.clients.voters import voters_known
 from simulation.cluster.history import History
 from simulation.cluster.raft_invariants import Batch
+from simulation.cluster.replica_invariants import replicas_equal, replicas_out_of_sync
 
 if TYPE_CHECKING:
     from simulation.cluster.world import ClusterWorld
@@ -52,6 +53,7 @@ def unconverged(world: ClusterWorld) -> Iterator[str]:
         fenced = {number: broker.fenced for number, broker in node.image.brokers.items()}
         if fenced != brokers:
             yield f"{machine.name} knows the brokers as {fenced}"
+    yield from replicas_out_of_sync(world)
 
 
 def final_checks(world: ClusterWorld) -> Iterator[tuple[str, str]]:
@@ -73,6 +75,8 @@ def final_checks(world: ClusterWorld) -> Iterator[tuple[str, str]]:
         for difference in logs_equal(committed, world.raft.written_log(machine, 0)):
             yield "logs equal", f"{machine.name}: {difference}"
     yield from images_replayed(committed, images)
+    for difference in replicas_equal(world):
+        yield "replicas equal", difference
 
 
 def metadata_known(history: History, image: MetadataImage) -> Iterator[str]:
@@ -83,7 +87,7 @@ def metadata_known(history: History, image: MetadataImage) -> Iterator[str]:
         topic = image.topic(name)
         if created.is_done and name not in deleted and (topic is None or topic.topic_id.hex() != created.result):
             yield f"topic {name} was created as {created.result}, and is {topic and topic.topic_id.hex()}"
-        if created.is_done and deleted.get(name) and topic is not None:
+        if created.is_done and deleted.get(name) and topic is not None and topic.topic_id.hex() == created.result:
             yield f"topic {name} was deleted, and is there"
     allowed: dict[str, set[str]] = {}
     for change in history.of("set retention"):

@@ -87,9 +87,15 @@ class ClusterTally(msgspec.Struct):
 
 
 def make_clients(world: ClusterWorld) -> list[SimulatedClient]:
-    """Some of every kind, or many of a few. Share groups must stay on one node, as long as nodes do not replicate."""
+    """Some of every kind, or many of a few.
+
+    Share groups must stay on one node, and so must a transaction with its coordinator, as long as coordinators do not
+    write to other nodes.
+    """
     chance = Random(f"clients of {world.seed}")
     kinds = _KINDS if len(world.brokers) > 1 else (*_KINDS, ShareMember, ShareWatcher)
+    if world.shape.replication_factor > 1:
+        kinds = tuple(kind for kind in kinds if kind is not TransactionalProducer)
     if chance.random() < 0.5:
         kinds = (Admin, *chance.sample(kinds, 3))
     clients = [kind(world) for kind in kinds for _ in range(chance.randint(1, 2))]

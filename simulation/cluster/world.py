@@ -12,6 +12,7 @@ import os
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.config.node_config import StartError
@@ -29,6 +30,7 @@ from simulation.cluster.machine import Machine, broker_port, controller_port, di
 from simulation.cluster.network import NOBODY, Network
 from simulation.cluster.processes import CURRENT, Process
 from simulation.cluster.raft_invariants import RaftInvariants
+from simulation.cluster.replica_invariants import ReplicaInvariants
 
 if TYPE_CHECKING:
     from simulation.cluster.clients.client import SimulatedClient
@@ -39,14 +41,11 @@ _SETTINGS: Final = {
     "controller.listener.names": "CONTROLLER",
     "broker.heartbeat.interval.ms": "500",
     "broker.session.timeout.ms": "3000",
+    "replica.lag.time.max.ms": "3000",
+    "replica.fetch.backoff.ms": "200",
     "offsets.topic.num.partitions": "3",
-    "offsets.topic.replication.factor": "1",
     "transaction.state.log.num.partitions": "2",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "2",
-    "share.coordinator.state.topic.replication.factor": "1",
-    "share.coordinator.state.topic.min.isr": "1",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
     "transaction.max.timeout.ms": "10000",
     "group.initial.rebalance.delay.ms": "0",
@@ -63,6 +62,7 @@ _SETTINGS: Final = {
 }
 
 
+_IS_REPLICATED: Final = 0.5
 _BOTH: Final = "broker,controller"
 _ROLES: Final = (
     dict.fromkeys((1, 2, 3), _BOTH),
@@ -80,23 +80,31 @@ class Shape:
     """How large a world is, and what its nodes are told; follows from the seed."""
 
     def __init__(self, seed: int) -> None:
-        chance = random.Random(f"shape of {seed}")
+        chance = Random(f"shape of {seed}")
         self.roles = chance.choice(_ROLES)
         self.has_power_losses = chance.random() < 0.5
         """Then every write is synced before it is acknowledged; else only processes die."""
         self.snapshot_bytes = chance.choice((1_000, 5_000, 20_971_520))
+        brokers = sum("broker" in roles for roles in self.roles.values())
+        is_replicated = Random(f"replicas of {seed}").random() < _IS_REPLICATED
+        self.replication_factor = min(3, brokers) if is_replicated else 1
+
+    @property
+    def min_insync_replicas(self) -> int:
+        return max(1, self.replication_factor - 1)
 
 
 class ClusterWorld:
     def __init__(self, seed: int, shape: Shape | None = None) -> None:
         self.seed = seed
         self.shape = shape or Shape(seed)
-        self.random = random.Random(seed)
+        self.random = Random(seed)
         self.trace = Trace()
         self.loop = ClusterLoop()
-        self.network = Network(self.loop, random.Random(f"network of {seed}"))
+        self.network = Network(self.loop, Random(f"network of {seed}"))
         self.history = History(self)
         self.raft = RaftInvariants(self)
+        self.replicas = ReplicaInvariants(self)
         self.processes: list[Process] = []
         """All that ever ran."""
         self.is_calm = False
@@ -131,9 +139,16 @@ class ClusterWorld:
                 f"{host(each)}:{controller_port(each)}" for each in controllers
             ),
             "log.dirs": f"/data{number},/data{number}b",
+            **self._replication(),
             "ottla.fsync": str(self.shape.has_power_losses).lower(),
             "metadata.log.max.record.bytes.between.snapshots": str(self.shape.snapshot_bytes),
         }
+
+    def _replication(self) -> dict[str, str]:
+        factor, minimum = str(self.shape.replication_factor), str(self.shape.min_insync_replicas)
+        factors = ("default", "offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
+        minima = ("min.insync.replicas", "transaction.state.log.min.isr", "share.coordinator.state.topic.min.isr")
+        return {f"{name}.replication.factor": factor for name in factors} | dict.fromkeys(minima, minimum)
 
     @property
     def brokers(self) -> list[Machine]:
@@ -173,6 +188,7 @@ class ClusterWorld:
 
     def built(self, machine: Machine, node: Node) -> None:
         self.raft.watch(machine, node)
+        self.replicas.watch(machine, node)
 
     def failed(self, machine: Machine, what: str, error: Exception) -> None:
         """A node has not started or not stopped. A disk may be the reason; everything else is a bug."""

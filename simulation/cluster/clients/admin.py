@@ -43,7 +43,8 @@ class Admin(SimulatedClient):
         self._own = (*self._own[-5:], name)
 
         async def create() -> str:
-            (made,) = await topics.create(self.client, topics.NewTopic(name, self.random.randint(1, 3), 1))
+            factor = self.world.shape.replication_factor
+            (made,) = await topics.create(self.client, topics.NewTopic(name, self.random.randint(1, 3), factor))
             return made.topic_id.hex()
 
         await self.do("create topic", name, create)

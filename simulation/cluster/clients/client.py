@@ -64,7 +64,7 @@ class SimulatedClient:
     async def data_topic(self) -> str:
         """The data topic, which the first client creates that finds none."""
         if DATA_TOPIC not in self.client.metadata.topics:
-            new = topics.NewTopic(DATA_TOPIC, self.partitions, 1)
+            new = topics.NewTopic(DATA_TOPIC, self.partitions, self.world.shape.replication_factor)
             outcome = (await topics.try_create(self.client, new))[DATA_TOPIC]
             if isinstance(outcome, ResponseError) and outcome.code != ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise outcome

@@ -296,7 +296,10 @@ class ActiveController:
             result = self._core.tick(self._clock.monotonic_ms(), self._clock.wall_ms())
             if result is None:
                 return
-            self.append(result)
+            try:
+                self.append(result)
+            except StorageError:
+                return  # the log has failed, and the node resigns
             self._finish(result.rest, lambda reply, end_offset: None, lambda: None)
 
     def due_in_ms(self) -> int | None:
