@@ -668,9 +668,11 @@ class Node:
     def follower_failed(self, replica: Replica, error: StorageError) -> None:
         self.replicas.directory_failed(replica.directory, error)
 
-    def _broker_epoch(self, broker_id: int) -> int:
-        broker = self.image.brokers.get(broker_id)
-        return -1 if broker is None else broker.epoch
+    def followers_written(self, replicas: list[Replica], then: Callable[[], None]) -> None:
+        if self.replicas.waits_for_disk:
+            self.replicas.sync(replicas, then)
+        else:
+            then()
 
     def _partition_moved(self, key: TopicPartition) -> None:
         """A partition's log, leader or high watermark has changed: wake the operations that wait for it."""

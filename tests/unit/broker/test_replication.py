@@ -6,8 +6,9 @@ import asyncio
 from typing import Any
 
 from ottla.testing.virtual_loop import VirtualLoop
+from ottla.wire.errors import ErrorCode
 from ottla.wire.types import CreateTopicsRequest, DeleteRecordsRequest
-from tests.unit.broker.virtual_cluster import NODES, Cluster, cluster
+from tests.unit.broker.virtual_cluster import APART, NODES, Cluster, cluster
 from tests.unit.broker.virtual_node import produce_to, run
 
 TOPIC = "orders"
@@ -27,6 +28,14 @@ async def produce(it: Cluster, node: int, topic_id: bytes, value: bytes) -> int:
     answer = await it.client(node).ask(produce_to(topic_id, value, timeout_ms=10_000), 13)
     code: int = answer.responses[0].partition_responses[0].error_code
     return code
+
+
+async def delete_records(it: Cluster, node: int, offset: int) -> tuple[int, int]:
+    """Error and low watermark."""
+    kind = DeleteRecordsRequest
+    wanted = kind.DeleteRecordsTopic(TOPIC, (kind.DeleteRecordsPartition(0, offset),))
+    (topic,) = (await it.client(node).ask(kind((wanted,), 5_000), 2)).topics
+    return topic.partitions[0].error_code, topic.partitions[0].low_watermark
 
 
 def logs(it: Cluster) -> dict[int, bytes]:
@@ -61,6 +70,19 @@ def test_what_is_acknowledged_is_on_all_replicas() -> None:
     run(scenario)
 
 
+def test_with_fsync_what_is_acknowledged_is_synced_on_all_replicas() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, settings={"ottla.fsync": "true"}) as it:
+            topic_id = await create(it, 1, 1, 2, 3)
+            for number in range(3):
+                assert await produce(it, 1, topic_id, b"value %d" % number) == 0
+                for node in NODES:
+                    content = it.disks[node].synced(f"/data{node}/{TOPIC}-0/00000000000000000000.log")
+                    assert b"value %d" % number in (content or b""), f"node {node}"
+
+    run(scenario)
+
+
 def test_another_replica_leads_when_the_leader_is_killed() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         async with cluster(loop) as it:
@@ -80,6 +102,22 @@ def test_another_replica_leads_when_the_leader_is_killed() -> None:
             assert found[1] == found[2] == found[3]
             for value in (b"first", b"second", b"third"):
                 assert value in found[1]
+
+    run(scenario)
+
+
+def test_a_replica_that_starts_without_its_leader_knows_what_was_committed() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, APART) as it:
+            topic_id = await create(it, 4, 4, 5)
+            for number in range(3):
+                assert await produce(it, 4, topic_id, b"%d" % number) == 0
+            await it.stop(4)
+            it.cut(4, 5)
+            await it.start(4)
+            replica = it.nodes[4].replicas.by_key[TOPIC, 0]
+            assert (replica.leader, replica.log_end_offset, replica.high_watermark) == (5, 3, 3)
+            it.heal()
 
     run(scenario)
 
@@ -118,14 +156,31 @@ def test_a_replica_that_was_away_fetches_what_is_left_of_the_log() -> None:
             await it.stop(2)
             for number in range(5):
                 assert await produce(it, 1, topic_id, b"%d" % number) == 0
-            kind = DeleteRecordsRequest
-            wanted = kind.DeleteRecordsTopic(TOPIC, (kind.DeleteRecordsPartition(0, 4),))
-            (topic,) = (await it.client(1).ask(kind((wanted,), 5_000), 2)).topics
-            assert topic.partitions[0].error_code == 0
+            assert await delete_records(it, 1, 4) == (0, 4)
             await it.start(2)
             await asyncio.sleep(5)
             replica = it.nodes[2].replicas.by_key[TOPIC, 0]
             assert (replica.log.log_start_offset, replica.log_end_offset) == (4, 6)
             assert set(partition(it, 1).isr) == {1, 2}
+
+    run(scenario)
+
+
+def test_records_are_deleted_when_all_replicas_that_are_alive_have_deleted_them() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, APART) as it:
+            topic_id = await create(it, 4, 4, 5)
+            for number in range(5):
+                assert await produce(it, 4, topic_id, b"%d" % number) == 0
+            assert await delete_records(it, 4, 2) == (0, 2)
+            for number in (4, 5):
+                assert it.nodes[number].replicas.by_key[TOPIC, 0].log.log_start_offset == 2, f"node {number}"
+            it.cut(4, 5)
+            assert await delete_records(it, 4, 3) == (ErrorCode.REQUEST_TIMED_OUT, 2)
+            it.heal()
+            await asyncio.sleep(40)  # until the follower has given its fetch up and asked again
+            assert await delete_records(it, 4, 3) == (0, 3)
+            await it.kill(5)
+            assert await delete_records(it, 4, 4) == (0, 4), "nobody waits for a broker that is fenced"
 
     run(scenario)

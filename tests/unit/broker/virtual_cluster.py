@@ -54,12 +54,13 @@ class Cluster:
         roles: dict[int, str],
         static_levels: Mapping[str, int] | None = None,
         voters: Sequence[int] | None = None,
+        settings: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """With levels of features, they are those of a cluster whose voters are in the settings."""
         self.loop = loop
         self._static_levels = static_levels
-        settings = {"controller.quorum.voters": STATIC_VOTERS} if static_levels is not None else {}
-        self.configs = {number: config_of(number, role, settings) for number, role in roles.items()}
+        static = {"controller.quorum.voters": STATIC_VOTERS} if static_levels is not None else {}
+        self.configs = {number: config_of(number, role, static | dict(settings)) for number, role in roles.items()}
         self.disks = {number: VirtualDisk() for number in roles}
         self.voters = voters or [number for number, role in roles.items() if "controller" in role]
         self.nodes: dict[int, Node] = {}
@@ -134,9 +135,13 @@ class Cluster:
 
 @asynccontextmanager
 async def cluster(
-    loop: VirtualLoop, roles: Mapping[int, str] = COMBINED, *, static_levels: Mapping[str, int] | None = None
+    loop: VirtualLoop,
+    roles: Mapping[int, str] = COMBINED,
+    *,
+    static_levels: Mapping[str, int] | None = None,
+    settings: Mapping[str, str] = MappingProxyType({}),
 ) -> AsyncIterator[Cluster]:
-    cluster = Cluster(loop, dict(roles), static_levels)
+    cluster = Cluster(loop, dict(roles), static_levels, settings=settings)
     await cluster.start(*roles)
     try:
         yield cluster

@@ -22,10 +22,10 @@ from ottla.broker.network.request import AfterWrite, Answer, Close, CloseCause, 
 from ottla.broker.replicas.lookup import (
     check_isr,
     endpoints_of,
-    has_enough_isr,
     leader_of,
     permitted_topic,
     topic_name,
+    was_replicated,
 )
 from ottla.broker.replicas.replicas import Replica
 from ottla.core.metadata.fault import Reject
@@ -176,7 +176,7 @@ class _Produce:
                     # The records may be gone: what a later epoch has acknowledged says nothing of them.
                     self._fail(one, ErrorCode.NOT_LEADER_OR_FOLLOWER, None)
                 elif one.replica.is_acknowledged(one.info.last_offset + 1, self.acks):
-                    if self.acks == _ALL and not has_enough_isr(self.node.settings, one.replica):
+                    if self.acks == _ALL and not was_replicated(self.node.settings, one.replica):
                         self._fail(one, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, None)
                 elif expired:
                     self._fail(one, ErrorCode.REQUEST_TIMED_OUT, None)

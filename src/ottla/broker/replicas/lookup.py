@@ -88,16 +88,20 @@ def check_epoch(replica: Replica, current_leader_epoch: int) -> None:
 
 def check_isr(settings: Settings, replica: Replica) -> None:
     """Reject a write with acks=all while fewer replicas are in sync than min.insync.replicas asks for."""
-    if not has_enough_isr(settings, replica):
+    leading = replica.leading
+    if leading is not None and leading.is_under_min_isr(_min_insync_replicas(settings, replica)):
         raise Reject(ErrorCode.NOT_ENOUGH_REPLICAS)
 
 
-def has_enough_isr(settings: Settings, replica: Replica) -> bool:
-    """Whether as many replicas are in sync as min.insync.replicas asks for."""
-    if len(replica.isr) >= len(replica.replicas):
-        return True
+def was_replicated(settings: Settings, replica: Replica) -> bool:
+    """Whether what has reached the high watermark was written to as many replicas."""
+    leading = replica.leading
+    return leading is None or leading.has_enough_replicas(_min_insync_replicas(settings, replica))
+
+
+def _min_insync_replicas(settings: Settings, replica: Replica) -> int:
     wanted: int = settings.topic_value(replica.topic_partition.topic, "min.insync.replicas")
-    return len(replica.isr) >= min(wanted, len(replica.replicas))
+    return wanted
 
 
 def leader_of(image: MetadataImage, topic: str, partition: int) -> Leader:

@@ -18,7 +18,7 @@ from ottla.broker.replicas.storage import StorageProblem
 from ottla.core.metadata.image import Changes, MetadataImage
 from ottla.log.directory import METADATA_PARTITION, LogDirectory
 from ottla.log.errors import StorageError
-from ottla.log.names import TopicPartition
+from ottla.log.names import HIGH_WATERMARK_CHECKPOINT, TopicPartition
 from ottla.log.partition import Partition
 from ottla.log.recovery import RecoveryReport, load_steps
 
@@ -137,6 +137,9 @@ class PartitionLoader:
                 return
             yield
         tell(report)
+        committed = directory.offset(HIGH_WATERMARK_CHECKPOINT, key)
+        if committed is not None:
+            partition.update_high_watermark(committed)
         if key not in directory.found:
             self._copies[key] = (directory, partition)
         else:

@@ -80,6 +80,12 @@ class FetcherPorts(Protocol):
     def follower_failed(self, replica: Replica, error: StorageError) -> None:
         """Its log directory has failed."""
 
+    def followers_written(self, replicas: list[Replica], then: Callable[[], None]) -> None:
+        """Records were written. What follows may tell their leader so: it waits for the disk where that is asked for.
+
+        A fetch says that everything below its offset is there, and the leader acknowledges it.
+        """
+
 
 class _FollowerLog:
     """The log of a follower, as the decisions of the core see it."""
@@ -208,10 +214,10 @@ class ReplicaFetcher:
     # --- answers ------------------------------------------------------------------------------------------------------
 
     def _answered(self, reply: FetchResponse | PeerError, *, is_whole: bool) -> None:
-        self._is_waiting = False
         if self._is_closed:
             return
         if isinstance(reply, PeerError) or reply.error_code:
+            self._is_waiting = False
             self._session_id, self._session_epoch = 0, _FIRST_EPOCH
             log.debug("the fetch from broker %d failed: %s", self.leader_id, reply)
             self._fetch_soon(self._pause_ms if isinstance(reply, PeerError) else 0)
@@ -219,16 +225,29 @@ class ReplicaFetcher:
         if is_whole:
             self._session_id = reply.session_id
         self._session_epoch = _FIRST_EPOCH if not self._session_id else self._session_epoch % (2**31 - 1) + 1
+        written = []
         for topic in reply.responses:
             for data in topic.partitions:
                 followed = self._followed.get((topic.topic_id, data.partition_index))
                 if followed is not None and followed.told is not None:
                     self._take(followed, data)
+                    if data.records and not followed.replica.is_offline:
+                        written.append(followed.replica)
+        if written:
+            self._node.followers_written(written, self._go_on)
+        else:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        self._is_waiting = False
         self._fetch_soon()
 
     def _take(self, followed: _Followed, data: FetchResponsePartitionData) -> None:
         replica = followed.replica
-        if replica.is_offline or replica.leader_epoch != followed.leader_epoch:
+        if replica.is_offline:
+            self.forget(followed.key)
+            return
+        if replica.leader_epoch != followed.leader_epoch:
             return
         try:
             self._act(followed, data)

@@ -202,6 +202,8 @@ class Replicas:
         self._to_flush: dict[Partition, Replica] = {}
         self._flushing: dict[Partition, Replica] = {}
         self._round: Job | None = None
+        self._after_round: list[Callable[[], None]] = []
+        self._after_next_round: list[Callable[[], None]] = []
         self._gone: tuple[int, ...] = (0,) * len(_COUNTED)
         self._loaded: dict[TopicPartition, tuple[LogDirectory, Partition]] = {}
         self._counts: Counter[LogDirectory] | None = None
@@ -289,6 +291,7 @@ class Replicas:
                 self._lead(replica)
             elif replica.leading is not None and replica.has_log and not replica.is_offline:
                 self._advance(replica, replica.log)
+                self.wake(key)
         elif led_before[0] == self.node_id and not replica.is_leader:
             self.wake(key)
         if replica.is_offline or partition.directory_of(self.node_id) == replica.directory.properties.directory_id:
@@ -358,6 +361,8 @@ class Replicas:
         leading = replica.leading
         if leading is None or follower_id not in leading.followers:
             return
+        if leading.followers[follower_id].log_start_offset != log_start_offset:
+            self.wake(replica.topic_partition)
         leading.fetched(
             follower_id,
             offset,
@@ -370,6 +375,16 @@ class Replicas:
         if change is not None:
             self._change_isr(replica, leading, change)
         self.advance(replica)
+
+    def low_watermark(self, replica: Replica) -> int:
+        """Where the log of a partition starts on all replicas whose brokers are alive."""
+        start_offset = replica.log.log_start_offset if replica.has_log else 0
+        leading = replica.leading
+        return start_offset if leading is None else leading.low_watermark(start_offset, self._is_alive)
+
+    def _is_alive(self, broker_id: int) -> bool:
+        broker = self._image.brokers.get(broker_id)
+        return broker is not None and not broker.fenced
 
     def advance(self, replica: Replica) -> None:
         """Commit what the in-sync replicas have."""
@@ -577,10 +592,18 @@ class Replicas:
         self._commits.add(partition)
         self._to_flush[partition] = replica
 
+    def sync(self, replicas: Iterable[Replica], then: Callable[[], None]) -> None:
+        """Go on when the logs of replicas are synced, or have failed."""
+        for replica in replicas:
+            self.flush_soon(replica, replica.log)
+        self._after_next_round.append(then)
+        self.begin_round()
+
     def begin_round(self) -> None:
         """Sync what waits for it, in a thread, unless a round is under way."""
-        if self._to_flush and self._round is None:
+        if (self._to_flush or self._after_next_round) and self._round is None:
             self._flushing, self._to_flush = self._to_flush, {}
+            self._after_round, self._after_next_round = self._after_next_round, []
             flushes = self._commits.begin()
             self._round = self._offload(lambda: _run_all(flushes), self._finish_round)
 
@@ -596,6 +619,9 @@ class Replicas:
         self._flushing = {}
         for directory in failed:
             self.directory_failed(directory, StorageError(f"a sync failed: {directory.storage.failure}"))
+        after, self._after_round = self._after_round, []
+        for then in after:
+            then()
         self.begin_round()
 
     def _settle(self, partition: Partition) -> None:
