@@ -10,6 +10,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
+from simulation.cluster.checks import unconverged
 from simulation.cluster.machine import Machine
 from simulation.cluster.network import Link
 from simulation.cluster.world import ClusterWorld
@@ -58,6 +59,8 @@ class Faults:
         ]
         if world.shape.has_power_losses:
             self._events += [self._lose_power] * 3
+        elif world.shape.replication_factor > 1:
+            self._events += [self._lose_tail] * 3
 
     def begin(self) -> None:
         world, chance = self._world, self._chance
@@ -130,6 +133,14 @@ class Faults:
         machine = self._any_up()
         if machine is not None:
             self._fault("power loss", machine.name)
+            machine.lose_power()
+            self._restart(machine)
+
+    def _lose_tail(self) -> None:
+        """A machine loses power that syncs nothing. The others have all that it has, until it is in sync again."""
+        machine = self._any_up()
+        if machine is not None and not any(unconverged(self._world)):
+            self._fault("tail lost", machine.name)
             machine.lose_power()
             self._restart(machine)
 

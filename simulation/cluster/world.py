@@ -83,7 +83,8 @@ class Shape:
         chance = Random(f"shape of {seed}")
         self.roles = chance.choice(_ROLES)
         self.has_power_losses = chance.random() < 0.5
-        """Then every write is synced before it is acknowledged; else only processes die."""
+        """Then every write is synced before it is acknowledged. Else only processes die; and machines, one at a time,
+        where others have what they lose."""
         self.snapshot_bytes = chance.choice((1_000, 5_000, 20_971_520))
         brokers = sum("broker" in roles for roles in self.roles.values())
         is_replicated = Random(f"replicas of {seed}").random() < _IS_REPLICATED
