@@ -15,14 +15,12 @@ from tests.component.broker.raw_client import RunningNode, running_node
 Capture = pytest.CaptureFixture[str]
 
 
-class Live:
-    """Runs commands and gives what they print."""
+class Commands:
+    """Runs commands on a cluster and gives what they print."""
 
-    def __init__(self, running: RunningNode, capture: Capture) -> None:
-        self.running = running
+    def __init__(self, bootstrap: str, capture: Capture) -> None:
+        self.bootstrap = bootstrap
         self.capture = capture
-        advertised = running.node.advertised["PLAINTEXT"]
-        self.bootstrap = f"{advertised.host}:{advertised.port}"
 
     def code(self, *words: str) -> int:
         return run([*words, "--bootstrap", self.bootstrap])
@@ -47,6 +45,15 @@ class Live:
         out, err = self.capture.readouterr()
         assert out == ""
         return err
+
+
+class Live(Commands):
+    """On a node of ours."""
+
+    def __init__(self, running: RunningNode, capture: Capture) -> None:
+        self.running = running
+        advertised = running.node.advertised["PLAINTEXT"]
+        super().__init__(f"{advertised.host}:{advertised.port}", capture)
 
 
 def live_node(directory: Path, **settings: object) -> Iterator[RunningNode]:

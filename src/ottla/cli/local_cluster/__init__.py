@@ -6,19 +6,20 @@ import click
 
 from ottla.cli.cluster import ClusterGroup, help_alone
 from ottla.cli.local_cluster.orders import cut, heal, kill, pause, resume, start, status, stop
+from ottla.cli.local_cluster.rebalance import rebalance
 from ottla.cli.local_cluster.up import up
 
 
 @click.group(cls=ClusterGroup, invoke_without_command=True)
 @click.pass_context
 def cluster(context: click.Context) -> None:
-    """Run a cluster of several nodes on this machine, and break it.
+    """Run a cluster of several nodes on this machine, and break it; rebalance any cluster.
 
     'ottla cluster up' runs until Ctrl-C; the other commands act on it from another terminal. Without --data they find
-    the only one that runs with temporary data.
+    the only one that runs with temporary data. 'rebalance' takes any cluster.
     """
     help_alone(context)
 
 
-for command in (up, status, kill, pause, resume, stop, start, cut, heal):
+for command in (up, status, kill, pause, resume, stop, start, cut, heal, rebalance):
     cluster.add_command(command)

@@ -15,6 +15,7 @@ from ottla.cli.topics.describe import describe
 from ottla.cli.topics.list import list_topics
 from ottla.cli.topics.offsets import delete_records, offsets
 from ottla.cli.topics.produce import produce
+from ottla.cli.topics.reassign import reassign
 from ottla.cli.topics.transactions import transactions
 
 
@@ -36,6 +37,7 @@ for command in (
     consume,
     offsets,
     delete_records,
+    reassign,
     transactions,
 ):
     topics.add_command(command)

@@ -1,0 +1,94 @@
+"""`ottla topics reassign` and `ottla cluster rebalance` on three nodes: what was written moves with its partitions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import ottla.testing
+from ottla.client import EARLIEST, LATEST, Client, fetch, topics
+from ottla.client.producer import Producer, ProducerRecord
+from ottla.client.topics import NewTopic
+from ottla.testing import Cluster
+from tests.component.cli.live import Capture, Commands
+
+TOPIC = "orders"
+COUNT = 300
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Cluster]:
+    with ottla.testing.cluster() as cluster:
+        asyncio.run(fill(cluster))
+        yield cluster
+
+
+@pytest.fixture
+def commands(running: Cluster, capsys: Capture) -> Commands:
+    return Commands(running.bootstrap_servers, capsys)
+
+
+async def fill(cluster: Cluster) -> None:
+    async with Client(cluster.bootstrap_servers) as client:
+        await topics.create(client, NewTopic(TOPIC, assignments=dict.fromkeys(range(3), (1, 2))))
+        await Producer(client).send_all([ProducerRecord(TOPIC, b"%d" % number) for number in range(COUNT)])
+
+
+def replicas(cluster: Cluster) -> list[tuple[int, ...]]:
+    async def find() -> list[tuple[int, ...]]:
+        async with Client(cluster.bootstrap_servers) as client:
+            (topic,) = await topics.describe(client, TOPIC)
+            return [each.replicas for each in topic.partitions]
+
+    return asyncio.run(find())
+
+
+def values(cluster: Cluster) -> list[int]:
+    async def find() -> list[int]:
+        async with Client(cluster.bootstrap_servers) as client:
+            start = {(TOPIC, number): EARLIEST for number in range(3)}
+            return sorted([int(record.value or b"") async for record in fetch(client, start, until=LATEST)])
+
+    return asyncio.run(find())
+
+
+def test_a_plan_is_made_run_verified_and_undone(running: Cluster, commands: Commands, tmp_path: Path) -> None:
+    path = str(tmp_path / "plan.json")
+    planned = commands("topics", "reassign", "plan", TOPIC, "--to", "2,3", "--file", path)
+    assert "3 partitions change: 3 replicas move" in planned
+    assert replicas(running) == [(1, 2)] * 3, "a plan changes nothing"
+    assert commands.code("topics", "reassign", "verify", path) == 1
+
+    assert "everything has moved" in commands("topics", "reassign", "run", path, "--wait", "--yes")
+    assert [sorted(each) for each in replicas(running)] == [[2, 3]] * 3
+    assert values(running) == list(range(COUNT))
+    verified = commands.json("topics", "reassign", "verify", path)
+    assert [each["state"] for each in verified["rows"]] == ["done"] * 3
+
+    commands("topics", "reassign", "run", path, "--undo", "--wait", "--yes")
+    assert replicas(running) == [(1, 2)] * 3
+    assert values(running) == list(range(COUNT))
+    assert "nothing is being moved" in commands("topics", "reassign", "cancel", "--yes")
+
+
+def test_rebalance_spreads_replicas_and_leaders(running: Cluster, commands: Commands, tmp_path: Path) -> None:
+    path = str(tmp_path / "plan.json")
+    assert "preferred leaders change" in commands("cluster", "rebalance", "--plan", "--file", path)
+    commands("topics", "reassign", "run", path, "--wait", "--yes")
+    assert Counter(broker for each in replicas(running) for broker in each) == {1: 2, 2: 2, 3: 2}
+    assert sorted(each[0] for each in replicas(running)) == [1, 2, 3]
+    assert "nothing has to move" in commands("cluster", "rebalance", "--yes")
+    assert values(running) == list(range(COUNT))
+
+
+def test_what_cannot_be_planned(commands: Commands, tmp_path: Path) -> None:
+    assert "the cluster has no broker 9" in commands.refused(1, "topics", "reassign", "plan", "--to", "1,9")
+    assert "4 replicas need as many brokers" in commands.refused(1, "topics", "reassign", "plan", "--copies", "4")
+    assert "no list of broker ids" in commands.refused(2, "topics", "reassign", "plan", "--to", "one")
+    path = tmp_path / "plan.json"
+    path.write_text("[]")
+    assert "is not a plan" in commands.refused(2, "topics", "reassign", "run", str(path), "--yes")
