@@ -20,6 +20,7 @@ from ottla.broker.config.node_config import (
 )
 from ottla.broker.config.supported_settings import SUPPORTED_SETTINGS
 from ottla.core.metadata.config_defs import broker_defs
+from ottla.core.replication.replica_selection import SELECTORS
 
 
 def test_without_settings_a_node_is_a_cluster_of_its_own_on_this_machine():
@@ -204,3 +205,9 @@ def test_the_metadata_may_lie_apart():
     config = NodeConfig({"log.dirs": "/a,/b", "metadata.log.dir": "/m"})
     assert (config.log_dirs, config.metadata_dir, config.all_dirs) == (("/a", "/b"), "/m", ("/a", "/b", "/m"))
     assert NodeConfig({"log.dirs": "/a,/b"}).metadata_dir == "/a"
+
+
+def test_a_replica_selector_must_be_one_that_there_is() -> None:
+    with pytest.raises(ConfigError, match=r"com\.example\.Nearest is a Java class, which ottla cannot load"):
+        NodeConfig({"replica.selector.class": "com.example.Nearest"}, {})
+    assert NodeConfig({"replica.selector.class": SELECTORS[0]}, {})["replica.selector.class"] == SELECTORS[0]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from ottla.core.replication.replica_selection import RACK_AWARE
 from ottla.testing.virtual_loop import VirtualLoop
 from ottla.wire.errors import ErrorCode
-from ottla.wire.types import CreateTopicsRequest, DeleteRecordsRequest
+from ottla.wire.types import CreateTopicsRequest, DeleteRecordsRequest, FetchRequest
 from tests.unit.broker.virtual_cluster import APART, NODES, Cluster, cluster
 from tests.unit.broker.virtual_node import produce_to, run
 
@@ -182,5 +183,79 @@ def test_records_are_deleted_when_all_replicas_that_are_alive_have_deleted_them(
             assert await delete_records(it, 4, 3) == (0, 3)
             await it.kill(5)
             assert await delete_records(it, 4, 4) == (0, 4), "nobody waits for a broker that is fenced"
+
+    run(scenario)
+
+
+def fetch_from(topic_id: bytes, offset: int, rack: str = "", max_wait_ms: int = 1_000) -> FetchRequest:
+    kind = FetchRequest
+    wanted = kind.FetchPartition(0, -1, offset, partition_max_bytes=1 << 20)
+    return kind(
+        max_wait_ms=max_wait_ms,
+        min_bytes=1,
+        session_epoch=-1,
+        rack_id=rack,
+        topics=(kind.FetchTopic(topic_id=topic_id, partitions=(wanted,)),),
+    )
+
+
+async def fetched(it: Cluster, node: int, request: FetchRequest, version: int = 17) -> Any:
+    (topic,) = (await it.client(node).ask(request, version)).responses
+    return topic.partitions[0]
+
+
+def test_consumers_are_sent_to_a_replica_in_their_rack() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, settings={"replica.selector.class": RACK_AWARE}, racks={1: "a", 2: "b", 3: "b"}) as it:
+            topic_id = await create(it, 1, 1, 2)
+            assert await produce(it, 1, topic_id, b"first") == 0
+            far = await fetched(it, 1, fetch_from(topic_id, 0, "b"))
+            assert (far.error_code, far.preferred_read_replica, far.high_watermark, bytes(far.records)) == (
+                0,
+                2,
+                -1,
+                b"",
+            )
+            for rack in ("a", "c", ""):
+                near = await fetched(it, 1, fetch_from(topic_id, 0, rack))
+                assert near.preferred_read_replica == -1
+                assert b"first" in bytes(near.records)
+            followed = await fetched(it, 2, fetch_from(topic_id, 0, "b"))
+            assert (followed.error_code, followed.preferred_read_replica, followed.high_watermark) == (0, -1, 1)
+            assert b"first" in bytes(followed.records)
+
+    run(scenario)
+
+
+def test_a_follower_that_is_read_from_soon_knows_what_is_committed() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, settings={"replica.selector.class": RACK_AWARE}, racks={1: "a", 2: "b", 3: "b"}) as it:
+            topic_id = await create(it, 1, 1, 2)
+            assert await produce(it, 1, topic_id, b"first") == 0
+            reading = loop.create_task(fetched(it, 2, fetch_from(topic_id, 1, "b", 10_000)))
+            await asyncio.sleep(1)
+            assert not reading.done()
+            began_s = loop.time()
+            assert await produce(it, 1, topic_id, b"second") == 0
+            assert b"second" in bytes((await reading).records)
+            assert loop.time() - began_s < 0.1
+
+    run(scenario)
+
+
+def test_without_a_selector_consumers_may_read_from_followers_if_they_want() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            topic_id = await create(it, 1, 1, 2)
+            assert await produce(it, 1, topic_id, b"first") == 0
+            assert (await fetched(it, 1, fetch_from(topic_id, 0, "b"))).preferred_read_replica == -1
+            await asyncio.sleep(1)
+            followed = await fetched(it, 2, fetch_from(topic_id, 0))
+            assert (followed.error_code, followed.high_watermark) == (0, 1)
+            assert b"first" in bytes(followed.records)
+            beyond = await fetched(it, 2, fetch_from(topic_id, 7))
+            assert beyond.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+            elsewhere = await fetched(it, 3, fetch_from(topic_id, 0))
+            assert elsewhere.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     run(scenario)

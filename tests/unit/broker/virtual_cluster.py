@@ -55,12 +55,17 @@ class Cluster:
         static_levels: Mapping[str, int] | None = None,
         voters: Sequence[int] | None = None,
         settings: Mapping[str, str] = MappingProxyType({}),
+        racks: Mapping[int, str] = MappingProxyType({}),
     ) -> None:
         """With levels of features, they are those of a cluster whose voters are in the settings."""
         self.loop = loop
         self._static_levels = static_levels
         static = {"controller.quorum.voters": STATIC_VOTERS} if static_levels is not None else {}
-        self.configs = {number: config_of(number, role, static | dict(settings)) for number, role in roles.items()}
+        own = {number: {"broker.rack": rack} for number, rack in racks.items()}
+        self.configs = {
+            number: config_of(number, role, static | dict(settings) | own.get(number, {}))
+            for number, role in roles.items()
+        }
         self.disks = {number: VirtualDisk() for number in roles}
         self.voters = voters or [number for number, role in roles.items() if "controller" in role]
         self.nodes: dict[int, Node] = {}
@@ -140,8 +145,9 @@ async def cluster(
     *,
     static_levels: Mapping[str, int] | None = None,
     settings: Mapping[str, str] = MappingProxyType({}),
+    racks: Mapping[int, str] = MappingProxyType({}),
 ) -> AsyncIterator[Cluster]:
-    cluster = Cluster(loop, dict(roles), static_levels, settings=settings)
+    cluster = Cluster(loop, dict(roles), static_levels, settings=settings, racks=racks)
     await cluster.start(*roles)
     try:
         yield cluster

@@ -19,6 +19,7 @@ from ottla.broker.config.providers import PROVIDERS, Providers
 from ottla.broker.config.supported_settings import SUPPORTED_SETTINGS, unsupported_text
 from ottla.core.metadata.config_defs import ConfigError, broker_defs
 from ottla.core.metadata.config_values import split_list
+from ottla.core.replication.replica_selection import RACK_AWARE, SELECTORS
 from ottla.wire.properties import read_properties
 
 __all__ = [
@@ -161,7 +162,16 @@ class NodeConfig:
                 _ = self[name]
         _ = self.listeners, self.advertised, self.log_dirs
         self._check_roles()
+        self._check_selector()
         check_group_bounds(self.static, self.__getitem__)
+
+    def _check_selector(self) -> None:
+        name = self["replica.selector.class"]
+        if name is not None and name not in SELECTORS:
+            raise ConfigError(
+                f"replica.selector.class: {name} is a Java class, which ottla cannot load; "
+                f"leave it out, or set {RACK_AWARE}"
+            )
 
     def _passes(self, name: str) -> bool:
         """Whether a name that no table has belongs to a listener or to a plugin that is configured."""

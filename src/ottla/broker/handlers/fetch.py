@@ -6,8 +6,11 @@ comes with the leader.
 
 The response holds regions of files, not bytes. Partitions are served in the order of the request or of the session. The
 first batch is sent whole even if it is larger than all limits; after it only what fits. If there are fewer bytes than
-`min_bytes`, the request waits for appends to any of its partitions, for at most `max_wait_ms`. Tiered storage, racks
-and followers are not supported yet: there is never a preferred replica.
+`min_bytes`, the request waits for appends to any of its partitions, for at most `max_wait_ms`. Tiered storage is not
+supported.
+
+From 11 on consumers may read from followers, up to the high watermark that those know. With `replica.selector.class` a
+leader sends them to one in their rack (KIP-392): the response then has no records, and comes at once.
 """
 
 from __future__ import annotations
@@ -21,7 +24,14 @@ from ottla.broker.loop.delayed_operations import DelayedOperation
 from ottla.broker.network.request import Answer, DelayedResponse, Request
 from ottla.broker.network.send_queue import FileSpan
 from ottla.broker.replicas.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSession, WantedPartition
-from ottla.broker.replicas.lookup import endpoints_of, leader_of, led_replica, permitted_topic, topic_name
+from ottla.broker.replicas.lookup import (
+    endpoints_of,
+    leader_of,
+    led_replica,
+    permitted_topic,
+    readable_replica,
+    topic_name,
+)
 from ottla.broker.replicas.replicas import Replica, log_end_key
 from ottla.core.metadata.fault import Reject
 from ottla.log.errors import LogError, OffsetOutOfRangeError
@@ -47,6 +57,7 @@ API_KEY: Final = 1
 VERSIONS: Final = (4, 18)
 
 _SESSIONS_FROM: Final = 7
+_FOLLOWERS_FROM: Final = 11
 _IDS_FROM: Final = 13
 _LEADER_FROM: Final = 16
 _STORAGE_ERROR_FROM: Final = 6
@@ -70,6 +81,8 @@ class _Found(NamedTuple):
     diverging: tuple[int, int] | None = None
     is_behind: bool = False
     """Whether more records follow in another segment: then no append makes this response larger."""
+    preferred_replica: int = -1
+    """Where the consumer shall read instead."""
 
     @property
     def length(self) -> int:
@@ -89,6 +102,8 @@ class _Fetch:
         replica_id = body.replica_state.replica_id if request.version >= 15 else body.replica_id
         self.replica_id = replica_id
         self.is_follower = replica_id >= 0
+        self.may_read_followers = not self.is_follower and request.version >= _FOLLOWERS_FROM
+        self.rack = "" if self.is_follower else body.rack_id
         self.broker_epoch = body.replica_state.replica_epoch
         self.isolation = self._isolation(body)
         self.max_bytes = min(body.max_bytes, node.settings["fetch.max.bytes"])
@@ -161,7 +176,8 @@ class _Fetch:
         name = None
         try:
             name = self._permitted_topic(wanted)
-            replica = led_replica(self.node.replicas, name, wanted.partition, wanted.current_leader_epoch)
+            find = readable_replica if self.may_read_followers else led_replica
+            replica = find(self.node.replicas, name, wanted.partition, wanted.current_leader_epoch)
             return self._read_one(replica, wanted, left, is_first=is_first)
         except (Reject, LogError) as error:
             return _Found(wanted, name, error.code)
@@ -187,6 +203,9 @@ class _Fetch:
             if self.is_follower:
                 self._note_progress(replica, wanted)
             return _Found(wanted, name, 0, 0, 0, 0)
+        preferred = self.node.replicas.preferred_replica(replica, self.rack, wanted.fetch_offset) if self.rack else -1
+        if preferred >= 0:
+            return _Found(wanted, name, 0, preferred_replica=preferred)
         log = replica.log
         diverging = self._divergence(replica, wanted)
         region = None
@@ -248,7 +267,15 @@ class _Fetch:
             return True
         if any(one.error_code or one.diverging is not None or one.is_behind for one in found):
             return True
+        if any(one.preferred_replica >= 0 for one in found) or self._is_hurried(found):
+            return True
         return bool(sum(one.length for one in found) >= self.min_bytes)
+
+    def _is_hurried(self, found: list[_Found]) -> bool:
+        """Whether a follower that consumers read from must learn what is committed, without waiting for records."""
+        if not self.is_follower or not self.node.replicas.has_read_followers:
+            return False
+        return any(one.high_watermark > one.wanted.told_high_watermark for one in found)
 
     def _attempt(self, expired: bool) -> bool:
         found = self.read()
@@ -309,7 +336,7 @@ class _Fetch:
             one.length > 0,
             one.high_watermark,
             one.log_start_offset,
-            is_special=one.diverging is not None,
+            is_special=one.diverging is not None or one.preferred_replica >= 0,
         )
         if one.length and self.is_incremental:
             self.session.to_the_end(one.wanted)
@@ -334,6 +361,7 @@ class _Fetch:
                 log_start_offset=one.log_start_offset,
                 current_leader=leader,
                 aborted_transactions=self._aborted(one),
+                preferred_read_replica=one.preferred_replica,
                 records=_records(one.region),
             )
         return FetchResponsePartitionData(

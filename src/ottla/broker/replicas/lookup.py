@@ -79,6 +79,15 @@ def led_replica(replicas: Replicas, topic: str, partition: int, current_leader_e
     return replicas.leader(topic, partition)
 
 
+def readable_replica(replicas: Replicas, topic: str, partition: int, current_leader_epoch: int) -> Replica:
+    """A replica on this node, whoever leads it; an epoch other than its leader's is refused."""
+    replica = replicas.get(topic, partition)
+    if replica is None or replica.is_leader or replica.is_offline:
+        return led_replica(replicas, topic, partition, current_leader_epoch)
+    check_epoch(replica, current_leader_epoch)
+    return replica
+
+
 def check_epoch(replica: Replica, current_leader_epoch: int) -> None:
     if current_leader_epoch == NO_EPOCH or current_leader_epoch == replica.leader_epoch:
         return

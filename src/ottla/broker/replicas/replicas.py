@@ -27,6 +27,7 @@ from ottla.core.metadata.image import TOPIC, Changes, MetadataImage
 from ottla.core.metadata.topic_image import PartitionImage, TopicImage
 from ottla.core.metadata.uuids import UNASSIGNED, is_reserved
 from ottla.core.replication.partition_leader import InSyncChange, PartitionLeader
+from ottla.core.replication.replica_selection import RACK_AWARE, ReadableReplica, replica_in_rack
 from ottla.log.append import NOT_VERIFIED, AppendInfo
 from ottla.log.checkpoint import format_partition_metadata
 from ottla.log.directory import LogDirectory
@@ -375,6 +376,26 @@ class Replicas:
         if change is not None:
             self._change_isr(replica, leading, change)
         self.advance(replica)
+
+    @property
+    def has_read_followers(self) -> bool:
+        """Whether consumers are sent to followers in their rack."""
+        return bool(self.settings["replica.selector.class"] == RACK_AWARE)
+
+    def preferred_replica(self, replica: Replica, rack: str, offset: int) -> int:
+        """Where a consumer in a rack reads on from an offset; -1 if that is here."""
+        leading = replica.leading
+        if leading is None or not self.has_read_followers:
+            return -1
+        brokers = self._image.brokers
+        followers = [
+            ReadableReplica(number, brokers[number].rack, each.end_offset, each.last_caught_up_ms)
+            for number, each in leading.followers.items()
+            if self._is_alive(number) and each.log_start_offset <= offset <= each.end_offset
+        ]
+        leader = ReadableReplica(self.node_id, brokers[self.node_id].rack, replica.log_end_offset, 0)
+        chosen = replica_in_rack(rack, leader, followers)
+        return -1 if chosen == self.node_id else chosen
 
     def low_watermark(self, replica: Replica) -> int:
         """Where the log of a partition starts on all replicas whose brokers are alive."""
