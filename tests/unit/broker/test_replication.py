@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from ottla.core.replication.replica_selection import RACK_AWARE
 from ottla.testing.virtual_loop import VirtualLoop
 from ottla.wire.errors import ErrorCode
-from ottla.wire.types import CreateTopicsRequest, DeleteRecordsRequest, FetchRequest
+from ottla.wire.types import CreateTopicsRequest, DeleteRecordsRequest, FetchRequest, IncrementalAlterConfigsRequest
 from tests.unit.broker.virtual_cluster import APART, NODES, Cluster, cluster
 from tests.unit.broker.virtual_node import produce_to, run
 
 TOPIC = "orders"
+TOPIC_CONFIG, BROKER_CONFIG = 2, 4
 
 
 async def create(it: Cluster, node: int, *replicas: int) -> bytes:
@@ -257,5 +260,38 @@ def test_without_a_selector_consumers_may_read_from_followers_if_they_want() -> 
             assert beyond.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
             elsewhere = await fetched(it, 3, fetch_from(topic_id, 0))
             assert elsewhere.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    run(scenario)
+
+
+async def set_config(it: Cluster, node: int, kind: int, name: str, key: str, value: str) -> None:
+    request = IncrementalAlterConfigsRequest
+    change = request.AlterableConfig(key, 0, value)
+    asked = request((request.AlterConfigsResource(kind, name, (change,)),), False)
+    (done,) = (await it.client(node).ask(asked, 1)).responses
+    assert done.error_code == 0, done
+
+
+@pytest.mark.parametrize(("side", "node"), [("leader", 1), ("follower", 2)])
+def test_a_replica_that_is_behind_is_held_back(side: str, node: int) -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        settings = {"replica.fetch.max.bytes": "2000", "replica.fetch.response.max.bytes": "2000"}
+        async with cluster(loop, settings=settings) as it:
+            topic_id = await create(it, 1, 1, 2)
+            await set_config(it, 1, TOPIC_CONFIG, TOPIC, f"{side}.replication.throttled.replicas", f"0:{node}")
+            await set_config(it, node, BROKER_CONFIG, str(node), f"{side}.replication.throttled.rate", "1000")
+            await it.stop(2)
+            for _ in range(40):
+                assert await produce(it, 1, topic_id, bytes(1000)) == 0
+            await it.start(2)
+            replica = it.nodes[2].replicas.by_key[TOPIC, 0]
+            await asyncio.sleep(15)
+            assert 10 <= replica.log_end_offset < 40, "a burst, and then a thousand bytes a second"
+            assert partition(it, 1).isr == (1,)
+            await asyncio.sleep(60)
+            assert replica.log_end_offset == 40
+            assert set(partition(it, 1).isr) == {1, 2}
+            for number in range(30):
+                assert await produce(it, 1, topic_id, bytes(1000)) == 0, f"record {number}: in sync it is not held back"
 
     run(scenario)

@@ -200,6 +200,8 @@ SUPPORTED_SETTINGS: Final = frozenset(
         "replica.lag.time.max.ms",
         "replica.selector.class",
         "replica.socket.timeout.ms",
+        "replication.quota.window.num",
+        "replication.quota.window.size.seconds",
         "request.timeout.ms",
         "sasl.enabled.mechanisms",
         "sasl.jaas.config",

@@ -214,6 +214,8 @@ class _Fetch:
             region = log.read(wanted.fetch_offset, limit, self.isolation, min_one_batch=is_first)
             if self.is_follower:
                 self._note_progress(replica, wanted)
+                if region.length and self.node.replicas.is_held_back(replica, self.replica_id):
+                    region = None
         return _Found(
             wanted,
             name,
@@ -314,8 +316,8 @@ class _Fetch:
             if self.session is not None and not self._is_told(one):
                 continue
             told.append((one, self._partition(one, leaders)))
-            if one.length and one.topic_name is not None and not self.is_follower:
-                self.node.replicas.by_key[one.topic_name, one.wanted.partition].bytes_out += one.length
+            if one.length and one.topic_name is not None:
+                self._count(TopicPartition(one.topic_name, one.wanted.partition), one.length)
         topics = tuple(
             FetchResponseFetchableTopicResponse(name, topic_id, tuple(data for _, data in group))
             for (name, topic_id), group in groupby(told, lambda pair: _topic_key(pair[0].wanted, self.uses_ids))
@@ -327,6 +329,12 @@ class _Fetch:
             responses=topics,
             node_endpoints=tuple(FetchResponseNodeEndpoint(*one) for one in endpoints),
         )
+
+    def _count(self, at: TopicPartition, count_bytes: int) -> None:
+        if self.is_follower:
+            self.node.replicas.throttle.moved(at, count_bytes)
+        else:
+            self.node.replicas.by_key[at].bytes_out += count_bytes
 
     def _is_told(self, one: _Found) -> bool:
         """Whether the response includes this partition; a session remembers the values sent."""

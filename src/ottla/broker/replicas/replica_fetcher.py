@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ottla.broker.peers.peer_connection import Address, PeerConnection, PeerError
+from ottla.broker.replicas.replication_throttle import ReplicationThrottle
 from ottla.core.replication.partition_follower import (
     Append,
     AskOffsets,
@@ -120,8 +121,9 @@ class _Followed:
 class ReplicaFetcher:
     """Fetches from one leader. One request is under way at a time."""
 
-    def __init__(self, node: FetcherPorts, leader_id: int, address: Address) -> None:
+    def __init__(self, node: FetcherPorts, leader_id: int, address: Address, throttle: ReplicationThrottle) -> None:
         self._node = node
+        self._throttle = throttle
         self.leader_id = leader_id
         self.address = address
         self._connection = node.connect_to_broker(address)
@@ -273,6 +275,8 @@ class ReplicaFetcher:
             if data.records or moved or started:
                 self._node.follower_moved(replica)
             self._changed_if_moved(followed)
+            if data.records:
+                self._hold_back(followed, len(data.records), data.high_watermark)
         elif isinstance(action, Truncate):
             log.info("%s is cut at %d, as broker %d has it", replica.topic_partition, action.offset, self.leader_id)
             partition.truncate_to(action.offset, now_ms)
@@ -290,10 +294,18 @@ class ReplicaFetcher:
         if now != followed.told:
             self._changed[followed.key] = None
 
-    def _delay(self, followed: _Followed) -> None:
+    def _hold_back(self, followed: _Followed, count_bytes: int, high_watermark: int) -> None:
+        """Fetch no more of a partition for a while if that was too much, and it is not in sync."""
+        at = followed.replica.topic_partition
+        self._throttle.moved(at, count_bytes)
+        pause_ms = self._throttle.pause_ms(at) if followed.replica.log_end_offset < high_watermark else 0
+        if pause_ms:
+            self._delay(followed, pause_ms)
+
+    def _delay(self, followed: _Followed, pause_ms: int | None = None) -> None:
         """Leave a partition out for a while; the leader's session forgets it until then."""
-        key = followed.key
-        followed.not_before_ms = self._node.clock.monotonic_ms() + self._pause_ms
+        key, pause_ms = followed.key, self._pause_ms if pause_ms is None else pause_ms
+        followed.not_before_ms = self._node.clock.monotonic_ms() + pause_ms
         self._forgotten[key] = None
 
         def again() -> None:
@@ -302,7 +314,7 @@ class ReplicaFetcher:
                 self._changed[key] = None
                 self._fetch_soon()
 
-        self._node.loop.call_later(self._pause_ms / 1000, again)
+        self._node.loop.call_later(pause_ms / 1000, again)
 
     # --- a log outside of the leader's range --------------------------------------------------------------------------
 
@@ -361,6 +373,7 @@ class ReplicaFetchers:
         self._waiting: dict[Key, Replica] = {}
         """Those whose leader's address is not known."""
         self._has_begun = False
+        self._throttle = ReplicationThrottle("follower", node.node_id, node.settings, node.clock)
 
     def begin(self, replicas: Iterable[Replica]) -> None:
         """The node serves: fetch all that it follows."""
@@ -416,7 +429,7 @@ class ReplicaFetchers:
             address = self._node.address_of(leader_id)
             if address is None:
                 return None
-            found = self._by_leader[leader_id] = ReplicaFetcher(self._node, leader_id, address)
+            found = self._by_leader[leader_id] = ReplicaFetcher(self._node, leader_id, address, self._throttle)
         return found
 
 

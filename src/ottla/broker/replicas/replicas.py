@@ -21,6 +21,7 @@ from typing import Final
 from ottla.broker.config.settings import Settings
 from ottla.broker.loop.clock import Clock
 from ottla.broker.loop.offload import Job, Offload
+from ottla.broker.replicas.replication_throttle import ReplicationThrottle
 from ottla.broker.replicas.storage import cordoned
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.image import TOPIC, Changes, MetadataImage
@@ -189,6 +190,8 @@ class Replicas:
         self._image = image
         self.clock = clock
         self.waits_for_disk: bool = settings["ottla.fsync"]
+        self.throttle = ReplicationThrottle("leader", node_id, settings, clock)
+        """Of what followers fetch here."""
         self.by_key: dict[tuple[str, int], Replica] = {}
         self.wake = wake
         self._appended = appended
@@ -396,6 +399,12 @@ class Replicas:
         leader = ReadableReplica(self.node_id, brokers[self.node_id].rack, replica.log_end_offset, 0)
         chosen = replica_in_rack(rack, leader, followers)
         return -1 if chosen == self.node_id else chosen
+
+    def is_held_back(self, replica: Replica, follower_id: int) -> bool:
+        """Whether a follower that is not in sync gets no records of a partition for now."""
+        leading = replica.leading
+        is_behind = leading is not None and follower_id not in leading.maximal_isr
+        return is_behind and self.throttle.pause_ms(replica.topic_partition) > 0
 
     def low_watermark(self, replica: Replica) -> int:
         """Where the log of a partition starts on all replicas whose brokers are alive."""
