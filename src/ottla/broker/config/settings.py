@@ -51,6 +51,9 @@ _LOG_FIELDS: Final = {
 }
 
 
+_TOPIC_VALUES_MAX: Final = 10_000
+
+
 class Settings:
     """The settings in force on one node."""
 
@@ -63,6 +66,8 @@ class Settings:
         self._resolved: dict[str, dict[str, str]] = {}
         self._warned: set[str] = set()
         self._log_configs: dict[frozenset[tuple[str, str]], LogConfig] = {}
+        self._topic_values: dict[tuple[str, str], tuple[Mapping[str, str], Any]] = {}
+        """By topic and name: what was set on the topic when the value was read, and the value."""
         self.has_timed_flushes = False
         """Whether any topic that was asked for has `flush.ms`."""
 
@@ -120,6 +125,7 @@ class Settings:
         self._values.clear()
         self._resolved.clear()
         self._log_configs.clear()
+        self._topic_values.clear()
 
     def _warn_of_unsupported(self) -> None:
         """Warn, once for each, of dynamic settings that ottla does not support."""
@@ -132,7 +138,13 @@ class Settings:
     def topic_value(self, topic_name: str, name: str) -> Any:  # noqa: ANN401
         """One setting of a topic."""
         topic = self._image.configs(TOPIC, topic_name)
-        return topic_defs()[name].parse(self._topic_text(name, topic))
+        known = self._topic_values.get((topic_name, name))
+        if known is None or known[0] is not topic:
+            if len(self._topic_values) >= _TOPIC_VALUES_MAX:
+                self._topic_values.clear()  # of topics that are gone, most of them
+            known = (topic, topic_defs()[name].parse(self._topic_text(name, topic)))
+            self._topic_values[topic_name, name] = known
+        return known[1]
 
     def log_config(self, topic_name: str) -> LogConfig:
         """The settings of a topic's logs."""
