@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,6 +58,25 @@ def values(cluster: Cluster) -> list[int]:
     return asyncio.run(find())
 
 
+def throttles(commands: Commands) -> list[str]:
+    rows = [
+        row
+        for kind, name in (("topic", TOPIC), ("broker", "1"), ("broker", "3"))
+        for row in commands.json("configs", "list", kind, name)["rows"]
+    ]
+    return [row["name"] for row in rows if "throttled" in row["name"]]
+
+
+def undone(path: str, folder: Path) -> str:
+    """A plan with what another one has replaced."""
+    plan = json.loads(Path(path).read_text())
+    for each in plan["partitions"]:
+        each["replicas"], each["before"] = each["before"], each["replicas"]
+    other = folder / "undone.json"
+    other.write_text(json.dumps(plan))
+    return str(other)
+
+
 def test_a_plan_is_made_run_verified_and_undone(running: Cluster, commands: Commands, tmp_path: Path) -> None:
     path = str(tmp_path / "plan.json")
     planned = commands("topics", "reassign", "plan", TOPIC, "--to", "2,3", "--file", path)
@@ -69,7 +90,11 @@ def test_a_plan_is_made_run_verified_and_undone(running: Cluster, commands: Comm
     verified = commands.json("topics", "reassign", "verify", path)
     assert [each["state"] for each in verified["rows"]] == ["done"] * 3
 
-    commands("topics", "reassign", "run", path, "--undo", "--wait", "--yes")
+    commands("topics", "reassign", "run", path, "--undo", "--throttle", "100000", "--yes")
+    assert throttles(commands)
+    while commands.code("topics", "reassign", "verify", undone(path, tmp_path)):
+        time.sleep(0.2)
+    assert not throttles(commands), "they end with what they were for"
     assert replicas(running) == [(1, 2)] * 3
     assert values(running) == list(range(COUNT))
     assert "nothing is being moved" in commands("topics", "reassign", "cancel", "--yes")

@@ -215,21 +215,41 @@ _plan_argument = click.argument("path", metavar="PLAN", type=click.Path(exists=T
 @_plan_argument
 @click.option("--undo", is_flag=True, help="Move everything back to where it was when the plan was made.")
 @click.option("--wait", is_flag=True, help="Wait until everything has moved, and show how far it is.")
+@click.option(
+    "--throttle",
+    "bytes_per_second",
+    type=click.IntRange(1),
+    metavar="BYTES",
+    help="No broker sends or fetches more a second for this; ends with --wait, or with verify.",
+)
 @yes_option
 @target_options
-def run(target: Target, path: Path, undo: bool, wait: bool, yes: bool) -> None:
+def run(target: Target, path: Path, undo: bool, wait: bool, bytes_per_second: int | None, yes: bool) -> None:
     """Do what a plan says. Brokers copy the records; clients go on meanwhile."""
+    from ottla.client.replication_throttles import end_throttle, throttle
+
     moves = [_undone(each, path) for each in read_plan(path)] if undo else read_plan(path)
+    if bytes_per_second is not None:
+        _check_before(moves, path)
     confirm([summary(moves)], yes)
+    if bytes_per_second is not None:
+        on_cluster(target, lambda client: throttle(client, moves, bytes_per_second))
     begin_moves(target, moves)
     if wait:
         on_cluster(target, lambda client: _wait(client, moves))
+        if bytes_per_second is not None:
+            on_cluster(target, lambda client: end_throttle(client, moves))
         click.echo("everything has moved")
 
 
+def _check_before(moves: Iterable[Move], path: Path) -> None:
+    for move in moves:
+        if not move.before:
+            raise Failure(f"{path} does not say where {move.at} is", "plans of 'ottla topics reassign plan' do")
+
+
 def _undone(move: Move, path: Path) -> Move:
-    if not move.before:
-        raise Failure(f"{path} does not say where {move.at} was", "plans of 'ottla topics reassign plan' do")
+    _check_before([move], path)
     return move._replace(before=move.after, after=move.before)
 
 
@@ -291,10 +311,13 @@ def _state(
 
 @click.command()
 @_plan_argument
+@click.option("--keep-throttles", is_flag=True, help="Leave throttles as they are; otherwise they end with the moves.")
 @json_option
 @target_options
-def verify(target: Target, path: Path, as_json: bool) -> None:
+def verify(target: Target, path: Path, keep_throttles: bool, as_json: bool) -> None:
     """Show how far a plan is. Exits with 1 unless everything has moved."""
+    from ottla.client.replication_throttles import end_throttle
+
     moves = read_plan(path)
     states = on_cluster(target, lambda client: _states(client, moves))
     if as_json:
@@ -317,6 +340,8 @@ def verify(target: Target, path: Path, as_json: bool) -> None:
     left = sum(state is not MoveState.DONE for _, _, state in states)
     if left:
         raise Failure(f"{plural(left, 'partition')} of {len(states)} have not moved", code=EXIT_REFUSED)
+    if not keep_throttles:
+        on_cluster(target, lambda client: end_throttle(client, moves))
 
 
 @click.command()
