@@ -23,6 +23,8 @@ _SETTINGS: Final[dict[str, Any]] = {
     "connect_timeout_ms": 2_000,
     "metadata_max_age_ms": 2_000,
 }
+_PATIENT: Final = _SETTINGS | {"request_timeout_ms": 8_000, "default_api_timeout_ms": 12_000}
+_IS_PATIENT: Final = 0.3
 
 
 DATA_TOPIC: Final = "orders"
@@ -40,6 +42,8 @@ class SimulatedClient:
         self.world = world
         self.name = f"{self.KIND}-{world.client_number()}"
         self.random = Random(f"{world.seed} {self.name}")
+        self.is_patient = Random(f"patience of {self.name} in {world.seed}").random() < _IS_PATIENT
+        """Whether it waits for an answer for longer than it takes to elect other leaders."""
         self.process = world.process(self.name)
         self.client: Client
         self.is_over = False
@@ -51,7 +55,8 @@ class SimulatedClient:
     async def _main(self) -> None:
         while not self.is_over:
             try:
-                async with Client(self.world.bootstrap_servers, client_id=self.name, **_SETTINGS) as self.client:
+                settings = _PATIENT if self.is_patient else _SETTINGS
+                async with Client(self.world.bootstrap_servers, client_id=self.name, **settings) as self.client:
                     while not self.is_over:
                         await self.work()
             except ClientError:

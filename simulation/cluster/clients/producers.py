@@ -13,6 +13,7 @@ from simulation.cluster.clients.client import SimulatedClient
 __all__ = ["IdempotentProducer", "TransactionalProducer"]
 
 _DELIVERY_TIMEOUT_MS: Final = 4_000
+_PATIENT_TIMEOUT_MS: Final = 12_000
 _TRANSACTION_TIMEOUT_MS: Final = 3_000
 
 
@@ -25,7 +26,8 @@ class IdempotentProducer(SimulatedClient):
 
     async def work(self) -> None:
         topic = await self.data_topic()
-        producer = Producer(self.client, idempotent=True, delivery_timeout_ms=_DELIVERY_TIMEOUT_MS)
+        timeout_ms = _PATIENT_TIMEOUT_MS if self.is_patient else _DELIVERY_TIMEOUT_MS
+        producer = Producer(self.client, idempotent=True, delivery_timeout_ms=timeout_ms)
         for _ in range(self.random.randint(1, 20)):
             await self.pause(20, 500)
             self._serial += 1
