@@ -24,7 +24,7 @@ from ottla.wire.batch import BatchView, split_batches
 from simulation.cluster.clients.voters import voters_known
 from simulation.cluster.history import History
 from simulation.cluster.raft_invariants import Batch
-from simulation.cluster.replica_invariants import replicas_equal, replicas_out_of_sync
+from simulation.cluster.replica_invariants import replicas_out_of_sync
 
 if TYPE_CHECKING:
     from simulation.cluster.world import ClusterWorld
@@ -75,8 +75,6 @@ def final_checks(world: ClusterWorld) -> Iterator[tuple[str, str]]:
         for difference in logs_equal(committed, world.raft.written_log(machine, 0)):
             yield "logs equal", f"{machine.name}: {difference}"
     yield from images_replayed(committed, images)
-    for difference in replicas_equal(world):
-        yield "replicas equal", difference
 
 
 def metadata_known(history: History, image: MetadataImage) -> Iterator[str]:

@@ -25,6 +25,7 @@ from simulation.cluster.clients.voters import REMOVE_VOTER, VoterAdmin
 from simulation.cluster.data_checks import data_checks
 from simulation.cluster.faults import Faults
 from simulation.cluster.readings import Reader
+from simulation.cluster.replica_invariants import replicas_equal
 from simulation.cluster.world import ClusterWorld
 
 __all__ = ["ClusterFailure", "ClusterTally", "Plan", "run_cluster", "run_clusters", "shorten"]
@@ -144,6 +145,7 @@ async def _calm_down(world: ClusterWorld) -> None:
     await asyncio.sleep(_STEADY_S)
     for name, detail in final_checks(world):
         raise Violation(name, detail)
+    await _wait_for_equal_replicas(world)
     group_ids = dict.fromkeys(each.subject[0] for each in world.history.of("commit"))
     group_ids |= dict.fromkeys(f"group of {each.client}" for each in world.history.of("transaction"))
     reader = Reader(world, list(group_ids))
@@ -159,6 +161,15 @@ async def _calm_down(world: ClusterWorld) -> None:
         world.note(f"the disk of {machine.name} has {machine.disk.digest}")
     for name, error in world.lost_errors():
         raise Violation("works", f"{name}: {error!r}") from error
+
+
+async def _wait_for_equal_replicas(world: ClusterWorld) -> None:
+    """Members of groups leave for some time after the end, and a coordinator writes that."""
+    until_s = world.loop.time() + _LAST_S
+    while different := list(replicas_equal(world)):
+        if world.loop.time() > until_s:
+            raise Violation("replicas equal", "; ".join(different))
+        await asyncio.sleep(0.1)
 
 
 async def _end(world: ClusterWorld, clients: list[SimulatedClient], name: str) -> None:
