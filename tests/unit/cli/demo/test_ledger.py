@@ -33,6 +33,18 @@ def test_a_record_that_nobody_committed(directory: DemoDirectory):
     assert of(directory, "billing").wrong == ("1 not committed, first orders-0 offset 5",)
 
 
+def test_a_member_that_was_killed_before_it_wrote_its_last_commit_down(directory: DemoDirectory):
+    whole = [ranges("commits", ("orders", 0, 0, 2)), ranges("committed", ("orders", 0, 0, 2))]
+    write(directory, "billing-1", [*whole, ranges("commits", ("orders", 0, 3, 4))])
+    assert (of(directory, "billing").done, of(directory, "billing").wrong) == (10, ())
+
+
+def test_a_commit_that_was_refused_counts_for_nothing(directory: DemoDirectory):
+    whole = [ranges("commits", ("orders", 0, 0, 4)), ranges("committed", ("orders", 0, 0, 2))]
+    write(directory, "billing-1", whole)
+    assert of(directory, "billing").wrong == ("2 not committed, first orders-0 offset 3",)
+
+
 def test_a_record_that_two_members_committed(directory: DemoDirectory):
     write(directory, "billing-2", [ranges("committed", ("orders", 0, 3, 9))])
     assert of(directory, "billing").wrong == ("2 committed twice, first orders-0 offset 3",)

@@ -86,6 +86,7 @@ class Reader:
             )
             for name, each in by_topic(moved).items()
         )
+        self._journal.note("commits", ranges=sorted((*at, self._committed[at], moved[at] - 1) for at in moved))
         answer = await self._client.send(
             kind(self._group, self.epoch, self.member_id, topics=topics),
             coordinator=("group", self._group),
