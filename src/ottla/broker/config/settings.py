@@ -7,6 +7,7 @@ metadata log changes them. Topics with equal settings share one `LogConfig`.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -145,6 +146,11 @@ class Settings:
             known = (topic, topic_defs()[name].parse(self._topic_text(name, topic)))
             self._topic_values[topic_name, name] = known
         return known[1]
+
+    def throttle(self, name: str) -> float:
+        """A rate that can be set dynamically only, in bytes a second; infinite if it is not set."""
+        text = self.broker_dynamic.get(name) or self.cluster_dynamic.get(name)
+        return float(text) if text else math.inf
 
     def log_config(self, topic_name: str) -> LogConfig:
         """The settings of a topic's logs."""

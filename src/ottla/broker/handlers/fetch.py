@@ -214,7 +214,7 @@ class _Fetch:
             region = log.read(wanted.fetch_offset, limit, self.isolation, min_one_batch=is_first)
             if self.is_follower:
                 self._note_progress(replica, wanted)
-                if region.length and self.node.replicas.is_held_back(replica, self.replica_id):
+                if region.length and self.node.replicas.is_throttled(replica, self.replica_id):
                     region = None
         return _Found(
             wanted,
@@ -275,7 +275,7 @@ class _Fetch:
 
     def _is_hurried(self, found: list[_Found]) -> bool:
         """Whether a follower that consumers read from must learn what is committed, without waiting for records."""
-        if not self.is_follower or not self.node.replicas.has_read_followers:
+        if not self.is_follower or not self.node.replicas.is_rack_aware:
             return False
         return any(one.high_watermark > one.wanted.told_high_watermark for one in found)
 

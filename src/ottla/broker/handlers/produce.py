@@ -119,7 +119,7 @@ class _Produce:
             raise Reject(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is written by brokers only.")
         replica = node.replicas.leader(name, partition.index)
         if self.acks == _ALL:
-            check_isr(node.settings, replica)
+            check_isr(replica)
         verification = self.verified.get((name, partition.index), NOT_VERIFIED)
         if isinstance(verification, Reject):
             raise verification
@@ -176,7 +176,7 @@ class _Produce:
                     # The records may be gone: what a later epoch has acknowledged says nothing of them.
                     self._fail(one, ErrorCode.NOT_LEADER_OR_FOLLOWER, None)
                 elif one.replica.is_acknowledged(one.info.last_offset + 1, self.acks):
-                    if self.acks == _ALL and not was_replicated(self.node.settings, one.replica):
+                    if self.acks == _ALL and not was_replicated(one.replica):
                         self._fail(one, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, None)
                 elif expired:
                     self._fail(one, ErrorCode.REQUEST_TIMED_OUT, None)

@@ -19,7 +19,6 @@ No two directories hold the partition under its own name. After a crash before 2
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Generator, Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Final
@@ -208,9 +207,7 @@ class LogDirMoves:
         return 0 if self._copied_bytes < self._rate() else self._window_began + 1 - now
 
     def _rate(self) -> float:
-        settings = self._node.settings
-        text = settings.broker_dynamic.get(_RATE) or settings.cluster_dynamic.get(_RATE)
-        return float(text) if text else math.inf
+        return self._node.settings.throttle(_RATE)
 
     def _step(self, move: LogDirMove) -> bool:
         """Do the next small thing for a move; False if it waits for something or is over."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
-from ottla.broker.config.settings import Settings
 from ottla.broker.network.authorization import Access
 from ottla.broker.network.request import Request
 from ottla.broker.replicas.replicas import Replica, Replicas
@@ -95,22 +94,17 @@ def check_epoch(replica: Replica, current_leader_epoch: int) -> None:
     raise Reject(ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH)
 
 
-def check_isr(settings: Settings, replica: Replica) -> None:
+def check_isr(replica: Replica) -> None:
     """Reject a write with acks=all while fewer replicas are in sync than min.insync.replicas asks for."""
     leading = replica.leading
-    if leading is not None and leading.is_under_min_isr(_min_insync_replicas(settings, replica)):
+    if leading is not None and leading.is_under_min_isr(replica.min_insync_replicas):
         raise Reject(ErrorCode.NOT_ENOUGH_REPLICAS)
 
 
-def was_replicated(settings: Settings, replica: Replica) -> bool:
+def was_replicated(replica: Replica) -> bool:
     """Whether what has reached the high watermark was written to as many replicas."""
     leading = replica.leading
-    return leading is None or leading.has_enough_replicas(_min_insync_replicas(settings, replica))
-
-
-def _min_insync_replicas(settings: Settings, replica: Replica) -> int:
-    wanted: int = settings.topic_value(replica.topic_partition.topic, "min.insync.replicas")
-    return wanted
+    return leading is None or leading.has_enough_replicas(replica.min_insync_replicas)
 
 
 def leader_of(image: MetadataImage, topic: str, partition: int) -> Leader:

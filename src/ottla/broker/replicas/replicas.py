@@ -108,6 +108,11 @@ class Replica:
         return self.directory.is_offline
 
     @property
+    def min_insync_replicas(self) -> int:
+        wanted: int = self._owner.settings.topic_value(self.topic_partition.topic, "min.insync.replicas")
+        return wanted
+
+    @property
     def log(self) -> Partition:
         """The partition's log. Raises StorageError if its directory is offline and was never opened."""
         if self._log is None:
@@ -381,14 +386,14 @@ class Replicas:
         self.advance(replica)
 
     @property
-    def has_read_followers(self) -> bool:
+    def is_rack_aware(self) -> bool:
         """Whether consumers are sent to followers in their rack."""
         return bool(self.settings["replica.selector.class"] == RACK_AWARE)
 
     def preferred_replica(self, replica: Replica, rack: str, offset: int) -> int:
         """Where a consumer in a rack reads on from an offset; -1 if that is here."""
         leading = replica.leading
-        if leading is None or not self.has_read_followers:
+        if leading is None or not self.is_rack_aware:
             return -1
         brokers = self._image.brokers
         followers = [
@@ -400,11 +405,11 @@ class Replicas:
         chosen = replica_in_rack(rack, leader, followers)
         return -1 if chosen == self.node_id else chosen
 
-    def is_held_back(self, replica: Replica, follower_id: int) -> bool:
+    def is_throttled(self, replica: Replica, follower_id: int) -> bool:
         """Whether a follower that is not in sync gets no records of a partition for now."""
-        leading = replica.leading
-        is_behind = leading is not None and follower_id not in leading.maximal_isr
-        return is_behind and self.throttle.pause_ms(replica.topic_partition) > 0
+        if not self.throttle.pause_ms(replica.topic_partition):
+            return False
+        return replica.leading is not None and follower_id not in replica.leading.maximal_isr
 
     def low_watermark(self, replica: Replica) -> int:
         """Where the log of a partition starts on all replicas whose brokers are alive."""
@@ -607,9 +612,8 @@ class Replicas:
     def _commit(self, replica: Replica, partition: Partition, end_offset: int) -> None:
         leading = replica.leading
         if leading is not None:
-            wanted = self.settings.topic_value(replica.topic_partition.topic, "min.insync.replicas")
-            now_ms = self.clock.monotonic_ms()
-            end_offset = leading.high_watermark(partition.high_watermark, end_offset, wanted, now_ms)
+            minimum, now_ms = replica.min_insync_replicas, self.clock.monotonic_ms()
+            end_offset = leading.high_watermark(partition.high_watermark, end_offset, minimum, now_ms)
         elif replica.isr != (self.node_id,):
             return
         if partition.update_high_watermark(end_offset):

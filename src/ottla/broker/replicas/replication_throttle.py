@@ -37,9 +37,7 @@ class ReplicationThrottle:
 
     @property
     def _bound(self) -> float:
-        settings = self._settings
-        text = settings.broker_dynamic.get(self._rate_name) or settings.cluster_dynamic.get(self._rate_name)
-        return float(text) if text else math.inf
+        return self._settings.throttle(self._rate_name)
 
     def _is_throttled(self, at: TopicPartition) -> bool:
         named = self._settings.topic_value(at.topic, self._replicas_name)

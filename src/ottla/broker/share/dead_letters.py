@@ -166,7 +166,7 @@ class _DeadLetterWrite:
         topic = self._node.image.topic(name)
         assert topic is not None
         replica = self._node.replicas.leader(name, self._partition % len(topic.partitions))
-        check_isr(self._node.settings, replica)
+        check_isr(replica)
         if self._batches is None:
             self._batches = self._build(name)
         self._queues.requests[self._group_id] += 1
