@@ -37,8 +37,16 @@ def test_half_open_handshakes_cost_little_and_are_closed(secured: Broker):
         assert client.call(cluster.describe).brokers
         secured.advance(50_000)
         for sock in half:
-            assert sock.recv(1) == b"", "it had half a minute"
+            assert _is_closed(sock), "it had half a minute"
         assert client.call(cluster.describe).brokers
+
+
+def _is_closed(sock: socket.socket) -> bool:
+    """Waits for it. A connection whose handshake had no turn yet is reset, because nobody has read what it sent."""
+    try:
+        return sock.recv(1) == b""
+    except ConnectionResetError:
+        return True
 
 
 @pytest.mark.parametrize("security", ["sasl_plaintext", "ssl"])
