@@ -4,10 +4,12 @@ import subprocess
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.interop.apache import ApacheKafka
+from tests.interop.groups_of_tests import group_of
 from tests.interop.jars import APACHE_KAFKA, CLIENTS_4_4, Report, SetupError, libraries
 from tests.interop.node.brokers import APACHE, OTTLA, booting, wanted
 from tests.interop.shared_classes import share_classes
@@ -15,22 +17,32 @@ from tests.interop.shared_classes import share_classes
 HERE = Path(__file__).parent
 
 
-@pytest.hookimpl(tryfirst=True)  # before the processes side by side look at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is here. Tests that share a broker are a group, which one of the processes side by side runs alone."""
+    """Mark what is here, and see that its groups can be told from the names of tests."""
+    found: dict[str, object] = {}
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.interop)
-            item.add_marker(pytest.mark.xdist_group(shared_broker(item)))
+            broker, group = shared_broker(item), group_of(item.nodeid)
+            if broker is not None and found.setdefault(group, broker) != broker:
+                raise pytest.UsageError(f"{item.nodeid} uses {broker}, others of its group {group} use {found[group]}")
 
 
-def shared_broker(item: pytest.Item) -> str:
-    """What tests have in common that use the same broker: the folder and the broker's kind, else the file."""
+def shared_broker(item: pytest.Item) -> tuple[object, ...] | None:
+    """The broker that a test shares with others of its folder."""
     given = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
     kind = given.get("kind", given.get("broker"))
-    if kind not in (OTTLA, APACHE):
-        return f"{item.path.parent.name}-{item.path.stem}"
-    return f"{item.path.parent.name}-{kind}-{given.get('txn_version', '')}"
+    return (item.path.parent.name, kind, given.get("txn_version")) if kind in (OTTLA, APACHE) else None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Tests that share a broker are a group, which one of the processes side by side runs alone."""
+    if config.getoption("dist") != "loadgroup":
+        return None
+    from tests.interop.scheduler import BrokerScheduling
+
+    return BrokerScheduling(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -44,13 +44,14 @@ def kafka_python(bootstrap_servers: str, topic: str) -> set[bytes]:
     producer.flush(TIME_LIMIT_S)
     producer.close()
     consumer = KafkaConsumer(
-        topic,
         bootstrap_servers=bootstrap_servers,
         client_id="interop-kafka-python",
         group_id=f"{topic}-kafka-python",
         auto_offset_reset="earliest",
         consumer_timeout_ms=TIME_LIMIT_S * 1000,
     )
+    assert consumer.partitions_for_topic(topic), "it must know the topic before it joins"
+    consumer.subscribe([topic])
     read: set[bytes] = set()
     for record in consumer:
         read.add(record.value)

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, Protocol, Self, TypeVar
 
 TIME_LIMIT_S = 60
@@ -89,16 +90,17 @@ class KafkaPython:
 
         self._topic = topic
         self._consumer = KafkaConsumer(
-            topic,
             bootstrap_servers=servers,
             group_id=group,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             session_timeout_ms=SESSION_MS,
             heartbeat_interval_ms=300,
-            metadata_max_age_ms=2_000,  # a leader that joins before it knows the topic gives nobody anything until then
             **settings,
         )
+        # A leader that joins before it knows the topic gives nobody anything, and may not notice when it learns of it.
+        until(f"metadata of {topic}", lambda: bool(self._consumer.partitions_for_topic(topic)))
+        self._consumer.subscribe([topic])
 
     def poll(self) -> list[Place]:
         found = self._consumer.poll(timeout_ms=200)
@@ -108,7 +110,10 @@ class KafkaPython:
         return {each.partition for each in self._consumer.assignment()}
 
     def commit(self) -> None:
-        self._consumer.commit()
+        from kafka.errors import RebalanceInProgressError
+
+        with suppress(RebalanceInProgressError):  # who joins last may bring another rebalance
+            self._consumer.commit()
 
     def committed(self) -> dict[int, int | None]:
         from kafka import TopicPartition
