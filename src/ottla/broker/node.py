@@ -665,6 +665,10 @@ class Node:
     def follower_moved(self, replica: Replica) -> None:
         self.purgatory.wake(replica.topic_partition)
 
+    def follower_truncated(self, replica: Replica) -> None:
+        replica.directory.lower_cleaner_offset(replica.topic_partition, replica.log_end_offset)
+        self.log_dir_moves.follow_truncation(replica)
+
     def follower_failed(self, replica: Replica, error: StorageError) -> None:
         self.replicas.directory_failed(replica.directory, error)
 
@@ -931,8 +935,8 @@ class Node:
         self.unit_of_work.close()
         if self._share is not None:
             self._share.close()
-        self.cooperative_tasks.close()
         self.fetchers.close()
+        self.cooperative_tasks.close()
         self.broker_watch.end()
         self.controller_channel.close()
         self._pages.close()

@@ -132,7 +132,8 @@ def compact(
     """Clean a partition, a chunk at a step."""
     run = _Run(partition, work, now_ms, entries_max)
     try:
-        yield from run.read_keys()
+        if not (yield from run.read_keys()):
+            return CompactionResult(None)
         for group in run.groups():
             if not (yield from run.clean_group(group)):
                 return CompactionResult(None)
@@ -146,6 +147,7 @@ class _Run:
         self.partition = partition
         self.work = work
         self.now_ms = now_ms
+        self._truncation_count = partition.truncation_count
         self.keys = KeyMap(work.first_dirty_offset, entries_max)
         self.transactions = Transactions()
         self.producers: dict[int, LastRecord] = last_records(partition.producers.entries)
@@ -156,20 +158,30 @@ class _Run:
             self.keys.end_offset, self.records_read, self.records_kept, self.bytes_read, self.bytes_written
         )
 
+    def _is_unchanged(self, segment: Segment) -> bool:
+        """Whether neither retention nor a truncation has touched a segment since the run began."""
+        return segment in self.partition.segments and self.partition.truncation_count == self._truncation_count
+
     # First pass: which keys there are in the dirty part.
 
-    def read_keys(self) -> Generator[None, None, None]:
+    def read_keys(self) -> Generator[None, None, bool]:
+        """Collect them; False if the log has changed under us."""
         transactions = Transactions()
         start = max(self.partition.segment_index(self.work.first_dirty_offset), 0)
         for segment in self.partition.segments[start:-1]:
             if segment.base_offset >= self.work.end_offset:
-                return
+                break
+            if not self._is_unchanged(segment):
+                return False
             transactions.expect(self._aborted_in(segment))
             for batch in _batches(segment):
                 if batch is None:
                     yield
+                    if not self._is_unchanged(segment):
+                        return False
                 elif not self._note_keys(batch, transactions):
-                    return
+                    return True
+        return True
 
     def _note_keys(self, batch: AnyBatch, transactions: Transactions) -> bool:
         """Add the keys of a batch; False at the end of the dirty part, or when the map is full."""
@@ -217,19 +229,19 @@ class _Run:
         writer = _Writer(target, partition)
         modified_ms = group[-1].modified_ms()
         for segment in group:
-            if segment not in partition.segments:
+            if not self._is_unchanged(segment):
                 return self._give_up(target)
             self.transactions.expect(self._aborted_in(segment))
             for batch in _batches(segment):
                 if batch is None:
                     writer.write()
                     yield
-                    if segment not in partition.segments:
+                    if not self._is_unchanged(segment):
                         return self._give_up(target)
                 else:
                     self._clean_batch(batch, writer)
         writer.write()
-        if any(segment not in partition.segments for segment in group):
+        if not all(map(self._is_unchanged, group)):
             return self._give_up(target)
         target.close_indexes()
         target.sync()

@@ -140,6 +140,12 @@ class LogDirectory:
         """How far compaction had come, to be kept up to date and written with the other checkpoints."""
         return self._checkpoints.setdefault(CLEANER_CHECKPOINT, {})
 
+    def lower_cleaner_offset(self, partition: TopicPartition, offset: int) -> None:
+        """A log ends here now: what will stand behind its end is not compacted."""
+        offsets = self.cleaner_offsets()
+        if offsets.get(partition, 0) > offset:
+            offsets[partition] = offset
+
     def request_for(self, partition: TopicPartition, config: LogConfig) -> LoadRequest:
         """How to load a partition that was found here, or one that is on its way to here."""
         name = self.found.get(partition) or self.futures[partition]

@@ -78,6 +78,7 @@ class Partition:
         "directory",
         "epochs",
         "high_watermark",
+        "is_truncating",
         "last_flush_ms",
         "log_end_offset",
         "log_start_offset",
@@ -86,6 +87,7 @@ class Partition:
         "segments",
         "topic_id",
         "topic_partition",
+        "truncation_count",
     )
 
     def __init__(
@@ -117,6 +119,10 @@ class Partition:
         self.last_flush_ms = now_ms
         self.cuts: dict[str, int] = {}
         """Files that keep what recovery has cut, and the offset in the name of each."""
+        self.truncation_count = 0
+        """How often the log has lost its end."""
+        self.is_truncating = False
+        """Whether what is known of producers is being rebuilt after that."""
         self._next_offset = log_end_offset
         self._gathered: list[memoryview] = []
         self._gathered_batches: list[IndexedBatch] = []
@@ -152,6 +158,8 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
+        if self.is_truncating:
+            return self.log_start_offset  # no transaction is known to have ended
         first_unstable = self.producers.first_unstable_offset
         if first_unstable is None:
             return self.high_watermark
@@ -468,10 +476,12 @@ class Partition:
             self.truncate_fully(offset, now_ms)
             return True
         had_no_producers = self.producers.is_empty
+        self.is_truncating = True
         try:
             kept = self.segment_index(offset) + 1
             self._delete_segments(self.segments[kept:], now_ms)
             self._set_end(self.segments[-1].truncate_to(offset, now_ms))
+            self.truncation_count += 1
             self.epochs.truncate_from_end(self.log_end_offset)
             self._write_epochs()
             yield from rebuild_producers(
@@ -486,6 +496,8 @@ class Partition:
             self.producers.on_high_watermark(self.high_watermark)
         except OSError as error:
             raise self.storage.fail(error, f"truncating {self.topic_partition}") from error
+        finally:
+            self.is_truncating = False
         return True
 
     def _write_epochs(self) -> None:
@@ -516,6 +528,7 @@ class Partition:
         except OSError as error:
             raise self.storage.fail(error, f"truncating {self.topic_partition}") from error
         self._set_end(offset)
+        self.truncation_count += 1
         self.log_start_offset = offset if log_start_offset is None else log_start_offset
         self.high_watermark = offset
 

@@ -10,9 +10,16 @@ import pytest
 from ottla.core.replication.replica_selection import RACK_AWARE
 from ottla.testing.virtual_loop import VirtualLoop
 from ottla.wire.errors import ErrorCode
-from ottla.wire.types import CreateTopicsRequest, DeleteRecordsRequest, FetchRequest, IncrementalAlterConfigsRequest
+from ottla.wire.types import (
+    AlterReplicaLogDirsRequest,
+    CreateTopicsRequest,
+    DeleteRecordsRequest,
+    FetchRequest,
+    IncrementalAlterConfigsRequest,
+)
 from tests.unit.broker.virtual_cluster import APART, NODES, Cluster, cluster
 from tests.unit.broker.virtual_node import produce_to, run
+from tests.unit.log.logs import producer_batch
 
 TOPIC = "orders"
 TOPIC_CONFIG, BROKER_CONFIG = 2, 4
@@ -45,9 +52,11 @@ async def delete_records(it: Cluster, node: int, offset: int) -> tuple[int, int]
 def logs(it: Cluster) -> dict[int, bytes]:
     """The bytes of the partition on each node that runs."""
     found = {}
-    for number in it.nodes:
+    for number, node in it.nodes.items():
+        if not node.config.is_broker:
+            continue
         disk = it.disks[number]
-        path = f"/data{number}/{TOPIC}-0"
+        path = node.replicas.by_key[TOPIC, 0].log.directory.path
         names = sorted(each.name for each in disk.list_directory(path) if each.name.endswith(".log"))
         found[number] = b"".join(bytes(disk.open(f"{path}/{name}").read(1 << 20, 0)) for name in names)
     return found
@@ -146,6 +155,107 @@ def test_what_an_isolated_leader_has_written_alone_is_cut_when_it_comes_back() -
             assert b"first" in found[1]
             assert b"second" in found[1]
             assert b"alone" not in found[1]
+
+    run(scenario)
+
+
+async def move_to_directory(it: Cluster, node: int, path: str) -> None:
+    kind = AlterReplicaLogDirsRequest
+    wanted = kind.AlterReplicaLogDir(path, (kind.AlterReplicaLogDirTopic(TOPIC, (0,)),))
+    (topic,) = (await it.client(node).ask(kind((wanted,)), 2)).results
+    assert topic.partitions[0].error_code == 0, topic
+
+
+def test_a_copy_in_another_log_directory_is_cut_with_its_log() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, settings={"log.dirs": "/one,/two"}) as it:
+            topic_id = await create(it, 1, 1, 2, 3)
+            assert await produce(it, 1, topic_id, b"first") == 0
+            it.cut(1, 2, 3)
+            answer = await it.client(1).ask(produce_to(topic_id, b"alone", acks=1), 13)
+            assert answer.responses[0].partition_responses[0].error_code == 0
+            replica = it.nodes[1].replicas.by_key[TOPIC, 0]
+            (other,) = {"/one", "/two"} - {replica.directory.path}
+            assigned = []
+            it.nodes[1].broker_lifecycle.assign = lambda placed, done: assigned.append(done)  # type: ignore[method-assign]
+            await move_to_directory(it, 1, other)
+            await asyncio.sleep(20)
+            assert len(assigned) == 1, "all is copied: what is about to be cut, too"
+            assert await produce(it, partition(it, 2).leader, topic_id, b"later") == 0
+            it.heal()
+            await asyncio.sleep(40)
+            assigned.pop()()
+            await asyncio.sleep(1)
+            assert replica.directory.path == other
+            assert set(partition(it, 2).isr) == {1, 2, 3}
+            found = logs(it)
+            assert found[1] == found[2] == found[3]
+            assert b"later" in found[1]
+
+    run(scenario)
+
+
+def hold_truncations(it: Cluster, node: int) -> list[Any]:
+    """Let truncations of a node begin and not end; gives what is left to do for each."""
+    held: list[Any] = []
+    tasks = it.nodes[node].cooperative_tasks
+    add = tasks.add
+
+    def add_or_hold(name: str, work: Any, *, is_urgent: bool = False) -> None:
+        if name.startswith("truncation"):
+            held.append(work)
+        else:
+            add(name, work, is_urgent=is_urgent)
+
+    tasks.add = add_or_hold  # type: ignore[method-assign]
+    return held
+
+
+async def cut_at_1001(it: Cluster) -> tuple[Any, list[Any]]:
+    """The replica of node 4, with a thousand batches of a producer, whose truncation has begun."""
+    topic_id = await create(it, 4, 4, 5)
+    replica = it.nodes[4].replicas.by_key[TOPIC, 0]
+    for number in range(1000):
+        replica.stage(producer_batch(7, number))
+    assert await produce(it, 4, topic_id, b"first") == 0
+    it.cut(4, 1, 2, 3, 5)
+    answer = await it.client(4).ask(produce_to(topic_id, b"alone", acks=1), 13)
+    assert answer.responses[0].partition_responses[0].error_code == 0
+    await asyncio.sleep(20)
+    assert await produce(it, 5, topic_id, b"second") == 0
+    held = hold_truncations(it, 4)
+    it.heal()
+    await asyncio.sleep(40)
+    return replica, held
+
+
+def test_a_log_is_cut_in_pieces_and_then_fetched_on() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, APART) as it:
+            replica, (rest,) = await cut_at_1001(it)
+            assert (replica.log_end_offset, replica.log.is_truncating) == (1001, True)
+            assert replica.log.last_stable_offset == 0
+            assert len(list(rest)) > 5
+            await asyncio.sleep(5)
+            assert (replica.log_end_offset, replica.log.is_truncating) == (1002, False)
+            assert replica.log.last_stable_offset == 1002
+            assert partition(it, 5).isr == (5, 4)
+            found = logs(it)
+            assert found[4] == found[5]
+
+    run(scenario)
+
+
+def test_a_replica_that_leads_has_ended_its_truncation() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, APART, settings={"unclean.leader.election.enable": "true"}) as it:
+            replica, (rest,) = await cut_at_1001(it)
+            assert replica.log.is_truncating
+            await it.kill(5)
+            await asyncio.sleep(15)
+            assert (replica.leader, replica.log.is_truncating) == (4, False)
+            assert replica.log.producers.entry(7).last_sequence == 999
+            assert list(rest) == []
 
     run(scenario)
 

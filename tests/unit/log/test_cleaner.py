@@ -300,6 +300,34 @@ def test_a_log_cut_meanwhile_gives_the_run_up(tmp_path: Path) -> None:
     assert not [path.name for path in (tmp_path / "orders-0").iterdir() if path.name.endswith(".cleaned")]
 
 
+@pytest.mark.parametrize("steps_before", [1, 2])
+def test_what_is_cut_during_a_run_does_not_come_back(tmp_path: Path, steps_before: int) -> None:
+    """An unclean election can cut below the high watermark, within a segment that is being compacted."""
+    log = open_log(tmp_path / "orders-0")
+    append(log, keyed(("a", "1")), keyed(("b", "2")), keyed(("a", "3")))
+    roll(log)
+    steps = compact(log, cleanable(log, None, NOW), NOW)
+    for _ in range(steps_before):
+        next(steps)
+    log.truncate_to(2, NOW)
+    assert run_to_end(steps).first_dirty_offset is None
+    assert content(log) == [(0, "a", "1"), (1, "b", "2")], "the first value of a was newer than what was cut"
+    append(log, keyed(("c", "4")))
+    assert offsets(log) == [0, 1, 2]
+
+
+def test_segments_that_retention_removes_during_the_first_pass_give_the_run_up(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "orders-0")
+    for number in range(3):
+        append(log, keyed(("a", str(number))))
+        roll(log)
+    steps = compact(log, cleanable(log, None, NOW), NOW)
+    next(steps)
+    log.delete_oldest_segments(2, NOW)
+    assert run_to_end(steps).first_dirty_offset is None
+    assert offsets(log) == [2]
+
+
 def test_damage_is_an_error_and_changes_nothing(tmp_path: Path) -> None:
     log = open_log(tmp_path / "orders-0")
     append(log, keyed(("a", "1")), keyed(("a", "2")))

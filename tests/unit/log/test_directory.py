@@ -74,6 +74,16 @@ def test_checkpoints_are_written_and_read_back(tmp_path: Path) -> None:
     assert (tmp_path / "replication-offset-checkpoint").read_text() == "0\n1\norders 0 3\n"
 
 
+def test_what_stands_behind_a_cut_was_not_compacted(tmp_path: Path) -> None:
+    directory = opened(formatted(tmp_path))
+    directory.cleaner_offsets()[ORDERS] = 7
+    directory.lower_cleaner_offset(ORDERS, 9)
+    assert directory.cleaner_offsets() == {ORDERS: 7}
+    directory.lower_cleaner_offset(ORDERS, 5)
+    directory.lower_cleaner_offset(TopicPartition("never compacted", 0), 5)
+    assert directory.cleaner_offsets() == {ORDERS: 5}
+
+
 def test_a_log_that_starts_with_its_first_segment_is_not_listed(tmp_path: Path) -> None:
     directory = opened(formatted(tmp_path))
     directory.write_checkpoints([with_partition(directory)])

@@ -97,7 +97,7 @@ class LogChores:
 
     def _retention(self) -> Generator[None, None, None]:
         for replica in list(self._node.replicas):
-            if replica.is_offline or not replica.has_log:
+            if replica.is_offline or not replica.has_log or replica.log.is_truncating:
                 continue
             try:
                 expired = apply_retention(replica.log, self._node.clock.wall_ms())

@@ -177,6 +177,16 @@ class LogDirMoves:
             if self._node.replicas.by_key.get(key) is not move.replica:
                 self.cancel(move)
 
+    def follow_truncation(self, replica: Replica) -> None:
+        """A log has lost its end: so does its copy, before other records come to stand there."""
+        move = self.by_key.get(replica.topic_partition)
+        if move is None or move.log is None or move.directory.is_offline:
+            return
+        try:
+            move.log.truncate_to(replica.log_end_offset, self._node.clock.wall_ms())
+        except StorageError as error:
+            self._node.replicas.directory_failed(move.directory, error)
+
     # --- copying ------------------------------------------------------------------------------------------------------
 
     def _go_on(self) -> None:
@@ -311,7 +321,7 @@ class LogDirMoves:
         if move.lag:
             move.stage = _Stage.COPYING
             return True
-        if node.replicas.is_syncing(replica.log):
+        if node.replicas.is_syncing(replica.log) or replica.log.is_truncating:
             return True
         move.copy.stand_in_for(replica.log)
         source = replica.directory

@@ -7,7 +7,7 @@ nothing, and the leader answers as soon as it has something. Records go to the l
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -25,6 +25,7 @@ from ottla.core.replication.partition_follower import (
     after_offsets,
 )
 from ottla.log.errors import LogError, StorageError
+from ottla.log.steps import finish
 from ottla.wire.types.fetch import (
     FetchRequest,
     FetchRequestFetchPartition,
@@ -44,6 +45,7 @@ from ottla.wire.types.list_offsets import (
 if TYPE_CHECKING:
     from ottla.broker.config.settings import Settings
     from ottla.broker.loop.clock import Clock
+    from ottla.broker.loop.cooperative_tasks import CooperativeTasks
     from ottla.broker.replicas.replicas import Replica
     from ottla.log.partition import Partition
 
@@ -64,6 +66,7 @@ class FetcherPorts(Protocol):
 
     loop: Any
     clock: Clock
+    cooperative_tasks: CooperativeTasks
     settings: Settings
 
     @property
@@ -77,6 +80,9 @@ class FetcherPorts(Protocol):
     def connect_to_broker(self, address: Address) -> PeerConnection: ...
     def follower_moved(self, replica: Replica) -> None:
         """A follower has more records, or knows that more are committed."""
+
+    def follower_truncated(self, replica: Replica) -> None:
+        """A follower's log has lost its end."""
 
     def follower_failed(self, replica: Replica, error: StorageError) -> None:
         """Its log directory has failed."""
@@ -104,14 +110,17 @@ class _FollowerLog:
 class _Followed:
     """A partition, in one leader epoch."""
 
-    __slots__ = ("leader_epoch", "not_before_ms", "replica", "told")
+    __slots__ = ("is_left_out", "leader_epoch", "replica", "told", "truncation")
 
     def __init__(self, replica: Replica) -> None:
         self.replica = replica
         self.leader_epoch = replica.leader_epoch
-        self.not_before_ms = 0
+        self.is_left_out = False
+        """Not fetched for now: something else must happen before."""
         self.told: tuple[int, int, int] | None = None
         """Offset, last epoch and log start of the last fetch, which the session remembers."""
+        self.truncation: Generator[None, None, bool] | None = None
+        """What is left to do after the log was cut. Until then it must not be written to."""
 
     @property
     def key(self) -> Key:
@@ -150,12 +159,16 @@ class ReplicaFetcher:
         self._fetch_soon()
 
     def forget(self, key: Key) -> None:
-        if self._followed.pop(key, None) is not None:
+        followed = self._followed.pop(key, None)
+        if followed is not None:
             self._changed.pop(key, None)
             self._forgotten[key] = None
+            self._finish_truncation(followed)
 
     def close(self) -> None:
         self._is_closed = True
+        for followed in self._followed.values():
+            self._finish_truncation(followed)
         self._connection.close()
         if self._timer is not None:
             self._timer.cancel()
@@ -170,10 +183,10 @@ class ReplicaFetcher:
         self._timer = None
         if self._is_waiting or self._is_closed or not self._followed:
             return
-        node, now_ms = self._node, self._node.clock.monotonic_ms()
+        node = self._node
         is_whole = self._session_epoch == _FIRST_EPOCH
         keys = list(self._followed if is_whole else self._changed)
-        ready = [self._followed[key] for key in keys if self._followed[key].not_before_ms <= now_ms]
+        ready = [self._followed[key] for key in keys if not self._followed[key].is_left_out]
         if is_whole and not ready:
             self._fetch_soon(self._pause_ms)
             return
@@ -249,13 +262,12 @@ class ReplicaFetcher:
         if replica.is_offline:
             self.forget(followed.key)
             return
-        if replica.leader_epoch != followed.leader_epoch:
+        if replica.leader_epoch != followed.leader_epoch or followed.is_left_out:
             return
         try:
             self._act(followed, data)
         except StorageError as error:
-            self.forget(followed.key)
-            self._node.follower_failed(replica, error)
+            self._failed(followed, error)
         except LogError as error:
             log.warning("what broker %d sent of %s cannot be used: %s", self.leader_id, replica.topic_partition, error)
             self._delay(followed)
@@ -279,8 +291,7 @@ class ReplicaFetcher:
                 self._hold_back(followed, len(data.records), data.high_watermark)
         elif isinstance(action, Truncate):
             log.info("%s is cut at %d, as broker %d has it", replica.topic_partition, action.offset, self.leader_id)
-            partition.truncate_to(action.offset, now_ms)
-            self._changed[followed.key] = None
+            self._truncate(followed, action.offset)
         elif isinstance(action, AskOffsets):
             self._ask_offsets(followed)
         elif isinstance(action, Stop):
@@ -303,23 +314,66 @@ class ReplicaFetcher:
             self._delay(followed, pause_ms)
 
     def _delay(self, followed: _Followed, pause_ms: int | None = None) -> None:
-        """Leave a partition out for a while; the leader's session forgets it until then."""
-        key, pause_ms = followed.key, self._pause_ms if pause_ms is None else pause_ms
-        followed.not_before_ms = self._node.clock.monotonic_ms() + pause_ms
-        self._forgotten[key] = None
+        """Leave a partition out for a while."""
+        self._leave_out(followed)
+        pause_ms = self._pause_ms if pause_ms is None else pause_ms
+        self._node.loop.call_later(pause_ms / 1000, self._fetch_again, followed)
 
-        def again() -> None:
-            if self._followed.get(key) is followed and not self._is_closed:
-                self._forgotten.pop(key, None)
-                self._changed[key] = None
-                self._fetch_soon()
+    def _leave_out(self, followed: _Followed) -> None:
+        """Do not fetch a partition until `_fetch_again`; the leader's session forgets it until then."""
+        followed.is_left_out = True
+        self._changed.pop(followed.key, None)
+        self._forgotten[followed.key] = None
 
-        self._node.loop.call_later(pause_ms / 1000, again)
+    def _fetch_again(self, followed: _Followed) -> None:
+        if self._followed.get(followed.key) is followed and not self._is_closed:
+            followed.is_left_out = False
+            self._forgotten.pop(followed.key, None)
+            self._changed[followed.key] = None
+            self._fetch_soon()
+
+    # --- truncation ---------------------------------------------------------------------------------------------------
+
+    def _truncate(self, followed: _Followed, offset: int) -> None:
+        """Cut a log. What takes long is done in pieces, and until then the partition is left out."""
+        steps = followed.replica.log.truncate_steps(offset, self._node.clock.wall_ms())
+        followed.truncation = steps
+        self._leave_out(followed)
+        next(steps, None)
+        self._node.follower_truncated(followed.replica)
+        name = f"truncation of {followed.replica.topic_partition}"
+        self._node.cooperative_tasks.add(name, self._rest_of_truncation(followed, steps), is_urgent=True)
+
+    def _rest_of_truncation(
+        self, followed: _Followed, steps: Generator[None, None, bool]
+    ) -> Generator[None, None, None]:
+        try:
+            yield from steps
+        except StorageError as error:
+            self._failed(followed, error)
+            return
+        followed.truncation = None
+        self._fetch_again(followed)
+
+    def _finish_truncation(self, followed: _Followed) -> None:
+        """Do the rest at once: the log may be written to, or closed, from now on."""
+        steps, followed.truncation = followed.truncation, None
+        if steps is None:
+            return
+        try:
+            finish(steps)
+        except StorageError as error:
+            self._node.follower_failed(followed.replica, error)
+
+    def _failed(self, followed: _Followed, error: StorageError) -> None:
+        self.forget(followed.key)
+        self._node.follower_failed(followed.replica, error)
 
     # --- a log outside of the leader's range --------------------------------------------------------------------------
 
     def _ask_offsets(self, followed: _Followed) -> None:
         """Ask where the leader's log ends, and then where it begins."""
+        self._leave_out(followed)
 
         def ask(timestamp: int, then: Callable[[int], None]) -> None:
             replica = followed.replica
@@ -341,7 +395,7 @@ class ReplicaFetcher:
         ask(_LATEST, lambda end: ask(_EARLIEST, lambda start: self._follow_range(followed, start, end)))
 
     def _follow_range(self, followed: _Followed, start_offset: int, end_offset: int) -> None:
-        partition, now_ms = followed.replica.log, self._node.clock.wall_ms()
+        partition = followed.replica.log
         action = after_offsets(_FollowerLog(partition), start_offset, end_offset)
         log.warning(
             "%s ends at %d, and that of broker %d begins at %d and ends at %d",
@@ -353,14 +407,13 @@ class ReplicaFetcher:
         )
         try:
             if isinstance(action, StartAt):
-                partition.truncate_fully(action.offset, now_ms)
+                partition.truncate_fully(action.offset, self._node.clock.wall_ms())
+                self._node.follower_truncated(followed.replica)
+                self._fetch_again(followed)
             else:
-                partition.truncate_to(action.offset, now_ms)
+                self._truncate(followed, action.offset)
         except StorageError as error:
-            self._node.follower_failed(followed.replica, error)
-            return
-        self._changed[followed.key] = None
-        self._fetch_soon()
+            self._failed(followed, error)
 
 
 class ReplicaFetchers:
