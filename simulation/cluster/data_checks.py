@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from simulation.cluster.clients.producers import HastyProducer
 from simulation.cluster.history import History, Operation
 from simulation.cluster.readings import Readings
 
@@ -46,7 +47,7 @@ def acknowledged_stays(history: History, readings: Readings) -> Iterator[str]:
         for offset, value in records:
             places.setdefault(value, []).append((partition, offset))
     for value, found in places.items():
-        if len(found) > 1:
+        if len(found) > 1 and not value.startswith(HastyProducer.KIND):  # who is not idempotent may write twice
             yield f"{value} lies at {found}"
     for operation in history.of("produce"):
         if operation.is_done and places.get(operation.subject) != [operation.result]:

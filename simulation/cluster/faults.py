@@ -32,6 +32,7 @@ class Faults:
         self._chance = Random(f"faults of {world.seed}")
         self.count = 0
         self._has_ended = False
+        self._has_lost_tail = False
         self._events: list[Callable[[], None]] = [
             self._kill,
             self._kill,
@@ -57,9 +58,11 @@ class Faults:
             self._kill_client,
             self._kill_client,
         ]
+        if world.shape.is_about_replication:
+            self._events += [self._isolate, self._isolate, self._isolate, self._heal]
         if world.shape.has_power_losses:
             self._events += [self._lose_power] * 3
-        elif world.shape.replication_factor > 1:
+        elif world.shape.min_insync_replicas > 1:
             self._events += [self._lose_tail] * 3
 
     def begin(self) -> None:
@@ -108,6 +111,16 @@ class Faults:
     def _any(self) -> Machine:
         return self._chance.choice(list(self._world.machines.values()))
 
+    @property
+    def _is_fragile(self) -> bool:
+        """Whether a machine has lost data and may not have it again: then no other one may die or lose a disk.
+
+        Kafka trusts neither the one nor a process that was killed, even if the disk of that has everything.
+        """
+        if self._has_lost_tail:
+            self._has_lost_tail = any(unconverged(self._world))
+        return self._has_lost_tail
+
     def _any_up(self) -> Machine | None:
         leader = self._world.leader()
         if leader is not None and self._chance.random() < 0.3:
@@ -124,7 +137,7 @@ class Faults:
 
     def _kill(self) -> None:
         machine = self._any_up()
-        if machine is not None:
+        if machine is not None and not self._is_fragile:
             self._fault("kill", machine.name)
             machine.kill()
             self._restart(machine)
@@ -137,17 +150,28 @@ class Faults:
             self._restart(machine)
 
     def _lose_tail(self) -> None:
-        """A machine loses power that syncs nothing. The others have all that it has, until it is in sync again."""
+        """A machine loses power that syncs nothing. Others have all that is committed, until it is in sync again."""
         machine = self._any_up()
-        if machine is not None and not any(unconverged(self._world)):
+        is_sound = all(each.disk.is_sound for each in self._world.machines.values())
+        if machine is not None and is_sound and not self._is_fragile and not self._is_needed(machine):
             self._fault("tail lost", machine.name)
+            self._has_lost_tail = True
             machine.lose_power()
             self._restart(machine)
+
+    def _is_needed(self, machine: Machine) -> bool:
+        """Whether a partition for which it is in sync may have nobody else who is."""
+        image = self._world.newest_image()
+        if image is None:
+            return True
+        partitions = [each for topic in image.topics_by_name.values() for each in topic.partitions.values()]
+        up = {each.number for each in self._world.machines.values() if each.is_up} - {machine.number}
+        return any(machine.number in each.isr and not up.intersection(each.isr) for each in partitions)
 
     def _kill_at_write(self) -> None:
         """The process dies in one of the next operations of its disk, which may be half done."""
         machine = self._any_up()
-        if machine is not None:
+        if machine is not None and not self._is_fragile:
             self._fault("kill at a write", machine.name)
             machine.loses_power_with_process = self._world.shape.has_power_losses and self._chance.random() < 0.5
             machine.disk.crash_at = machine.disk.operations + self._chance.randint(1, 40)
@@ -205,10 +229,19 @@ class Faults:
         leader = self._world.leader()
         if leader is not None:
             self._fault("leader isolated", leader.name)
-            others = [each.name for each in self._world.machines.values() if each is not leader]
-            self._world.network.cut(
-                link for other in others for link in (Link(leader.name, other), Link(other, leader.name))
-            )
+            self._cut_off(leader)
+
+    def _isolate(self) -> None:
+        """Clients still reach it."""
+        machine = self._any()
+        self._fault("isolated", machine.name)
+        self._cut_off(machine)
+
+    def _cut_off(self, machine: Machine) -> None:
+        others = [each.name for each in self._world.machines.values() if each is not machine]
+        self._world.network.cut(
+            link for other in others for link in (Link(machine.name, other), Link(other, machine.name))
+        )
 
     def _slow_link(self) -> None:
         link = Link(self._any().name, self._any().name)
@@ -233,6 +266,8 @@ class Faults:
 
     def _full_disk(self) -> None:
         machine, world = self._any(), self._world
+        if self._is_fragile:
+            return
         self._fault("disk full", machine.name)
         machine.disk.capacity_bytes = machine.disk.used_bytes + self._chance.randint(0, 2_000)
 
@@ -243,5 +278,7 @@ class Faults:
 
     def _fail_directory(self) -> None:
         machine = self._any()
-        machine.disk.failing = machine.second_directory
-        self._fault("directory fails", f"{machine.second_directory} of {machine.name}")
+        if self._is_fragile:
+            return
+        machine.disk.failing = machine.directories[1]
+        self._fault("directory fails", f"{machine.disk.failing} of {machine.name}")

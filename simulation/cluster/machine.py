@@ -28,7 +28,7 @@ from simulation.cluster.processes import Process, ProcessState
 if TYPE_CHECKING:
     from simulation.cluster.world import ClusterWorld
 
-__all__ = ["Machine", "broker_port", "controller_port", "directory_id", "host"]
+__all__ = ["Machine", "broker_port", "controller_port", "directories", "directory_id", "host"]
 
 CLUSTER_ID: Final = "b3R0bGEtc2ltdWxhdGlvbg"
 
@@ -73,6 +73,11 @@ class MachineClock:
         return self._loop.time() + self._worked_s
 
 
+def directories(number: int) -> tuple[str, str]:
+    """The log directories of a machine; the second has no metadata."""
+    return f"/data{number}", f"/data{number}b"
+
+
 class MachineDisk(VirtualDisk):
     """The disk of a machine. An operation that does not return ends the process at once."""
 
@@ -81,6 +86,11 @@ class MachineDisk(VirtualDisk):
         self.failing: str | None = None
         """A directory in which nothing can be written."""
         super().__init__(random, capacity_bytes=capacity_bytes)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing is about to fail."""
+        return self.crash_at is None and self.failing is None and self.capacity_bytes is None
 
     @property
     def now_ms(self) -> int:
@@ -193,9 +203,8 @@ class Machine:
         format_directories(self.disk, self.config, 0, cluster_id=CLUSTER_ID, voters=voters, randomness=randomness)
 
     @property
-    def second_directory(self) -> str:
-        """The log directory that has no metadata."""
-        return f"/data{self.number}b"
+    def directories(self) -> tuple[str, str]:
+        return directories(self.number)
 
     @property
     def metadata_path(self) -> str:

@@ -4,7 +4,7 @@
 invariant                  says
 =========================  ===========================================================================================
 replicated stays           what was committed at an offset of a partition once is committed there for ever
-in sync                    every replica in sync that is up has all that is committed
+in sync                    every replica that is in sync or in the ELR, and up, has all that is committed
 watermark                  the high watermark of a leader never falls in its leader epoch
 replicas equal             in the calm, all replicas are in sync and have the same log
 =========================  ===========================================================================================
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["ReplicaInvariants", "replicas_equal", "replicas_out_of_sync"]
 
 _ALL = 1 << 30
+_LOOK_EVERY_MS = 50
 
 
 class _Key(NamedTuple):
@@ -46,11 +47,28 @@ class ReplicaInvariants:
         self._world = world
         self._committed: dict[_Key, dict[int, Batch]] = {}
         """By base offset."""
+        self._ends: dict[_Key, int] = {}
+        """Where what is committed ends."""
+        self._partition_epochs: dict[_Key, int] = {}
+        """The last in which something was committed."""
         self._watermarks: dict[tuple[_Key, int], int] = {}
         """By leader epoch."""
+        world.after(_LOOK_EVERY_MS, self._look)
+
+    def _look(self) -> None:
+        for key in self._ends:
+            self._check_in_sync(key)
+        self._world.after(_LOOK_EVERY_MS, self._look)
 
     def watch(self, machine: Machine, node: Node) -> None:
-        """Look at every change of a leader's high watermark."""
+        """Look at every change of a leader's high watermark, and at every truncation."""
+        truncated = node.follower_truncated
+
+        def watched_truncation(replica: Replica) -> None:
+            truncated(replica)
+            self._check_in_sync(_Key(replica.topic_id, replica.topic_partition.partition))
+
+        node.follower_truncated = watched_truncation  # type: ignore[method-assign]
         commit = node.replicas._commit
 
         def watched(replica: Replica, partition: Partition, end_offset: int) -> None:
@@ -74,25 +92,32 @@ class ReplicaInvariants:
             first = committed.setdefault(batch.base_offset, batch)
             if first != batch:
                 raise Violation("replicated stays", f"{name}: has {batch[:3]}, committed is {first[:3]}")
-        last = max((each.end_offset for each in committed.values()), default=0)
+        last = self._ends[key] = max(high_watermark, self._ends.get(key, 0))
         if partition.log_end_offset < last:
             raise Violation("replicated stays", f"{name}: ends at {partition.log_end_offset}, committed is {last}")
-        self._check_in_sync(name, replica, high_watermark)
+        self._partition_epochs[key] = max(replica.partition_epoch, self._partition_epochs.get(key, 0))
+        self._check_in_sync(key)
 
-    def _check_in_sync(self, name: str, replica: Replica, high_watermark: int) -> None:
-        """As the controller has committed it, which this leader may not have heard of yet."""
-        controller = self._world.leader()
-        if controller is None or controller.node is None:
+    def _check_in_sync(self, key: _Key) -> None:
+        """As the newest image has it that anybody knows."""
+        nodes = {each.number: each.node for each in self._world.machines.values() if each.node and each.is_serving}
+        image = self._world.newest_image()
+        topic = image.topic_by_id(key.topic_id) if image is not None else None
+        if image is None or topic is None or key not in self._ends:
             return
-        image = controller.node.image.partition(*replica.topic_partition)
-        if image is None or image.leader_epoch != replica.leader_epoch:
-            return
-        for number in image.isr:
-            node = self._world.machines[number].node
-            other = node.replicas.get(*replica.topic_partition) if node is not None else None
-            if other is not None and other.has_log and other.log_end_offset < high_watermark:
+        partition = topic.partitions[key.partition]
+        if partition.partition_epoch < self._partition_epochs[key]:
+            return  # who knew more is down
+        for number in {*partition.isr, *partition.elr} & nodes.keys():
+            node, broker = nodes[number], image.brokers[number]
+            replica = node.replicas.get(topic.name, key.partition)
+            if replica is None or replica.is_offline or broker.fenced or broker.epoch != node.own_epoch():
+                continue  # in this life it is not known to be in sync
+            if replica.log_end_offset < self._ends[key]:
                 raise Violation(
-                    "in sync", f"{name}: commits {high_watermark}, n{number} ends at {other.log_end_offset}"
+                    "in sync",
+                    f"{replica.topic_partition} ends at {replica.log_end_offset} on n{number}, committed is"
+                    f" {self._ends[key]}, in sync are {partition.isr}, eligible {partition.elr}",
                 )
 
 

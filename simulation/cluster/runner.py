@@ -19,7 +19,8 @@ from simulation.cluster.checks import final_checks, unconverged
 from simulation.cluster.clients.admin import Admin
 from simulation.cluster.clients.client import SimulatedClient
 from simulation.cluster.clients.groups import ClassicMember, ConsumerMember, OffsetCommitter, StreamsMember
-from simulation.cluster.clients.producers import IdempotentProducer, TransactionalProducer
+from simulation.cluster.clients.movers import ReplicaMover
+from simulation.cluster.clients.producers import HastyProducer, IdempotentProducer, TransactionalProducer
 from simulation.cluster.clients.share import ShareMember, ShareWatcher
 from simulation.cluster.clients.voters import REMOVE_VOTER, VoterAdmin
 from simulation.cluster.data_checks import data_checks
@@ -45,6 +46,17 @@ _KINDS: Final[tuple[type[SimulatedClient], ...]] = (
     StreamsMember,
     ClassicMember,
 )
+_WRITERS: Final[tuple[type[SimulatedClient], ...]] = (
+    Admin,
+    OffsetCommitter,
+    ReplicaMover,
+    HastyProducer,
+    HastyProducer,
+    IdempotentProducer,
+    IdempotentProducer,
+    IdempotentProducer,
+)
+"""In worlds that are about replication."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -93,6 +105,8 @@ def make_clients(world: ClusterWorld) -> list[SimulatedClient]:
     Share groups must stay on one node, and so must a transaction with its coordinator, as long as coordinators do not
     write to other nodes.
     """
+    if world.shape.is_about_replication:
+        return [kind(world) for kind in _WRITERS]
     chance = Random(f"clients of {world.seed}")
     kinds = _KINDS if len(world.brokers) > 1 else (*_KINDS, ShareMember, ShareWatcher)
     if world.shape.replication_factor > 1:

@@ -26,13 +26,14 @@ from ottla.testing.trace import Trace, Violation
 from ottla.wire import uuid_text
 from simulation.cluster.history import History
 from simulation.cluster.loop import ClusterLoop, has_lost_error
-from simulation.cluster.machine import Machine, broker_port, controller_port, directory_id, host
+from simulation.cluster.machine import Machine, broker_port, controller_port, directories, directory_id, host
 from simulation.cluster.network import NOBODY, Network
 from simulation.cluster.processes import CURRENT, Process
 from simulation.cluster.raft_invariants import RaftInvariants
 from simulation.cluster.replica_invariants import ReplicaInvariants
 
 if TYPE_CHECKING:
+    from ottla.core.metadata.image import MetadataImage
     from simulation.cluster.clients.client import SimulatedClient
 
 __all__ = ["ClusterWorld", "Shape"]
@@ -63,6 +64,7 @@ _SETTINGS: Final = {
 
 
 _IS_REPLICATED: Final = 0.5
+_IS_ABOUT_REPLICATION: Final = 0.5
 _BOTH: Final = "broker,controller"
 _ROLES: Final = (
     dict.fromkeys((1, 2, 3), _BOTH),
@@ -84,11 +86,15 @@ class Shape:
         self.roles = chance.choice(_ROLES)
         self.has_power_losses = chance.random() < 0.5
         """Then every write is synced before it is acknowledged. Else only processes die; and machines, one at a time,
-        where others have what they lose."""
+        where two others have what they lose."""
         self.snapshot_bytes = chance.choice((1_000, 5_000, 20_971_520))
         brokers = sum("broker" in roles for roles in self.roles.values())
         is_replicated = Random(f"replicas of {seed}").random() < _IS_REPLICATED
         self.replication_factor = min(3, brokers) if is_replicated else 1
+        self.is_about_replication = (
+            self.replication_factor > 1 and Random(f"subject of {seed}").random() < _IS_ABOUT_REPLICATION
+        )
+        """Then nearly all clients are producers, and brokers are often cut off from each other."""
 
     @property
     def min_insync_replicas(self) -> int:
@@ -139,7 +145,7 @@ class ClusterWorld:
             "controller.quorum.bootstrap.servers": ",".join(
                 f"{host(each)}:{controller_port(each)}" for each in controllers
             ),
-            "log.dirs": f"/data{number},/data{number}b",
+            "log.dirs": ",".join(directories(number)),
             **self._replication(),
             "ottla.fsync": str(self.shape.has_power_losses).lower(),
             "metadata.log.max.record.bytes.between.snapshots": str(self.shape.snapshot_bytes),
@@ -249,6 +255,11 @@ class ClusterWorld:
         """The leader of the highest epoch, among the nodes that are up."""
         leading = [each for each in self.machines.values() if each.node is not None and each.node.raft.is_leader]
         return max(leading, key=lambda each: each.node.raft.quorum.epoch if each.node else 0, default=None)
+
+    def newest_image(self) -> MetadataImage | None:
+        """The newest that a node knows which serves."""
+        images = [each.node.image for each in self.machines.values() if each.node is not None and each.is_serving]
+        return max(images, key=lambda image: image.last_offset, default=None)
 
     # --- running ------------------------------------------------------------------------------------------------------
 

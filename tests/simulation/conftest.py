@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterator
 
@@ -14,3 +15,9 @@ def quiet() -> Iterator[None]:
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)
+
+
+@pytest.fixture
+def no_event_loop() -> None:
+    """Worlds are taken down without help of a loop that Python would make; as after any other test."""
+    asyncio.set_event_loop(None)

@@ -10,7 +10,7 @@ from ottla.client.metadata import TopicPartition
 from ottla.client.producer import Producer, ProducerRecord
 from simulation.cluster.clients.client import SimulatedClient
 
-__all__ = ["IdempotentProducer", "TransactionalProducer"]
+__all__ = ["HastyProducer", "IdempotentProducer", "TransactionalProducer"]
 
 _DELIVERY_TIMEOUT_MS: Final = 4_000
 _PATIENT_TIMEOUT_MS: Final = 12_000
@@ -29,7 +29,7 @@ class IdempotentProducer(SimulatedClient):
         timeout_ms = _PATIENT_TIMEOUT_MS if self.is_patient else _DELIVERY_TIMEOUT_MS
         producer = Producer(self.client, idempotent=True, delivery_timeout_ms=timeout_ms)
         for _ in range(self.random.randint(1, 20)):
-            await self.pause(20, 500)
+            await self.pause(*((5, 100) if self.world.shape.is_about_replication else (20, 500)))
             self._serial += 1
             value, partition = f"{self.name}:{self._serial}", self.random.randrange(self.partitions)
 
@@ -38,6 +38,26 @@ class IdempotentProducer(SimulatedClient):
                 return at.partition, at.offset
 
             await self.do("produce", value, send)
+            if self.is_over:
+                return
+
+
+class HastyProducer(SimulatedClient):
+    """Writes with acks=1: what only a leader has is lost with it, and must be cut when it comes back."""
+
+    KIND = "hasty"
+
+    _serial = 0
+
+    async def work(self) -> None:
+        topic = await self.data_topic()
+        producer = Producer(self.client, acks=1, delivery_timeout_ms=_DELIVERY_TIMEOUT_MS)
+        for _ in range(self.random.randint(1, 20)):
+            await self.pause(5, 100)
+            self._serial += 1
+            value = f"{self.name}:{self._serial}".encode()
+            partition = self.random.randrange(self.partitions)
+            await producer.send(topic, value, partition=partition, timestamp_ms=self.world.wall_ms())
             if self.is_over:
                 return
 
