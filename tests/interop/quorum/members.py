@@ -85,15 +85,18 @@ class Quorum:
         voters: Mapping[int, str],
         brokers: Mapping[int, str] | None = None,
         spares: Mapping[int, str] | None = None,
+        heap: str = "256m",
         **settings: object,
     ) -> None:
-        """Ids and kinds of nodes. Voters are brokers, too; `spares` are controllers that do not vote yet."""
+        """Ids and kinds of nodes. Voters are brokers, too; `spares` are controllers that do not vote yet. The heap is
+        that of Apache Kafka's nodes."""
+        self._heap = heap
         roles = dict.fromkeys(voters, "broker,controller")
         roles |= dict.fromkeys(brokers or {}, "broker") | dict.fromkeys(spares or {}, "controller")
         self.voters = tuple(voters)
         self.nodes: dict[int, Node] = {}
         for number, kind in {**voters, **(brokers or {}), **(spares or {})}.items():
-            self.nodes[number] = _node(kind, directory / f"node-{number}", ONE_NODE | _PATIENCE | settings)
+            self.nodes[number] = self._node(kind, directory / f"node-{number}", ONE_NODE | _PATIENCE | settings)
         controllers = {number: self.nodes[number].controller_servers for number in (*voters, *(spares or {}))}
         initial = ",".join(f"{number}@{controllers[number]}:{_directory_id(number)}" for number in voters)
         for number, node in self.nodes.items():
@@ -141,8 +144,12 @@ class Quorum:
         """Put a node of another kind in the place of one that is stopped: with its directory, settings and ports."""
         old = self.nodes[number]
         assert not old.running
-        new = self.nodes[number] = _node(kind, old.directory, old.settings)
+        new = self.nodes[number] = self._node(kind, old.directory, old.settings)
         new._ports = old._ports
+
+    def _node(self, kind: str, directory: Path, settings: Mapping[str, object]) -> Node:
+        heap = {"heap": self._heap} if kind == APACHE else {}
+        return node_of(kind, directory, cluster_id=CLUSTER_ID, **heap, **settings)
 
     def check_health(self) -> None:
         """No node has failed inside, and those that run are well."""
@@ -257,11 +264,6 @@ def ask(server: str, request: object, version: int) -> Any:
         return client.ask(request, version)
     finally:
         client.close_all()
-
-
-def _node(kind: str, directory: Path, settings: Mapping[str, object]) -> Node:
-    less_memory = {"heap": "256m"} if kind == APACHE else {}
-    return node_of(kind, directory, cluster_id=CLUSTER_ID, **less_memory, **settings)
 
 
 def _view_of(node: Node) -> View | None:

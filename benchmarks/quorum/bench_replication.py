@@ -1,0 +1,171 @@
+"""Three nodes of ottla and three of Apache Kafka 4.3.1, with a partition that all of them have.
+
+    python -m benchmarks.quorum.bench_replication [--quick] [--rounds 3] [--only TEXT] [--brokers ottla] [--out FILE]
+
+Records are acknowledged when two of the three have them (acks=all, min.insync.replicas=2) and all are in sync. Each
+round starts every cluster anew in an empty directory. Processor time and memory are those of all three nodes; Apache
+Kafka's have a heap of 1 GB each. A ratio says how many times ottla's figure Apache Kafka's is, so above 1 ottla does
+better. Java and Maven are needed. Processor time and memory come from /proc: Linux only.
+"""
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks import rounds
+from benchmarks.broker import loads, raw
+from benchmarks.broker.bench_brokers import percentile
+from benchmarks.broker.brokers import Apache, cpu_seconds, resident_bytes
+from benchmarks.rounds import Figures
+from benchmarks.runner import Size
+from ottla.wire.types import CreateTopicsRequest, MetadataRequest
+from tests.interop.node.brokers import APACHE, OTTLA
+from tests.interop.quorum.members import Quorum, until
+
+PACKAGES = ("confluent-kafka", "msgspec")
+NODES = (1, 2, 3)
+MEGABYTE = 1 << 20
+SETTINGS = {"min.insync.replicas": "2"}
+
+
+class Scale(NamedTuple):
+    """How much is done. Records are counted so that each load moves about the same bytes."""
+
+    load_bytes: int
+    requests: int
+    end_to_end: int
+
+
+SCALES = {
+    Size.FULL: Scale(100 * MEGABYTE, 5_000, 500),
+    Size.QUICK: Scale(20 * MEGABYTE, 1_000, 100),
+    Size.SMOKE: Scale(MEGABYTE // 4, 10, 2),
+}
+
+
+class Cluster:
+    """Three nodes with the face of one broker: the first, which leads all partitions that are measured."""
+
+    def __init__(self, name: str, directory: Path) -> None:
+        self.name = name
+        kind = APACHE if name == Apache.name else OTTLA
+        self._quorum = Quorum(directory, voters=dict.fromkeys(NODES, kind), heap="1g", **SETTINGS)
+        self.port = int(self._quorum.nodes[NODES[0]].bootstrap_servers.rpartition(":")[2])
+        self.pid = 0
+
+    def prepare(self) -> None:
+        """The nodes are formatted when they start."""
+
+    def exec(self) -> None:
+        self._quorum.start(*NODES)
+
+    def stop(self) -> None:
+        for node in self._quorum.nodes.values():
+            if node.running:
+                node.kill()
+
+    def make_topic(self, name: str) -> None:
+        """A topic with one partition, which is in sync on all nodes."""
+        client = raw.RawClient(self.port)
+        kind = CreateTopicsRequest
+        topic = kind.CreatableTopic(name, -1, -1, (kind.CreatableReplicaAssignment(0, NODES),))
+        (made,) = client.call(kind((topic,), 10_000), 7).topics
+        assert made.error_code == 0, made
+        asked = MetadataRequest((MetadataRequest.MetadataRequestTopic(name=name),), allow_auto_topic_creation=False)
+
+        def is_in_sync() -> bool:
+            (found,) = client.call(asked, 9).topics
+            return bool(found.partitions) and set(found.partitions[0].isr_nodes) == set(NODES)
+
+        until(is_in_sync, f"{name} on all nodes")
+        client.close()
+
+    def under_load(self, load: Callable[[], float]) -> tuple[float, float]:
+        """The load's seconds, and the processor time of all nodes."""
+        before = self._sum(cpu_seconds)
+        seconds = load()
+        return seconds, max(self._sum(cpu_seconds) - before, 1e-9)
+
+    def memory_bytes(self) -> int:
+        return int(self._sum(resident_bytes))
+
+    def _sum(self, figure: Callable[[int], float]) -> float:
+        return sum(figure(node.pid or 0) for node in self._quorum.nodes.values())
+
+
+def new_cluster(name: str, directory: Path, _settings: Mapping[str, str] | None, _bytecode: Path | None) -> Cluster:
+    return Cluster(name, directory)
+
+
+# --- one cluster, one round
+
+
+def warm_up(cluster: Cluster, scale: Scale) -> None:
+    """Both ways, so that what compiles or caches while it runs has done so; it does not count."""
+    cluster.make_topic("warm")
+    count = scale.load_bytes // 1024
+    loads.produce(cluster.port, "warm", count, 1024, 16 * 1024)
+    loads.fetch(cluster.port, "warm", count)
+    raw.synchronous_produces(cluster.port, "warm", scale.requests)
+
+
+def measure_latency(cluster: Cluster, scale: Scale) -> Figures:
+    cluster.make_topic("latency")
+    single = raw.synchronous_produces(cluster.port, "latency", scale.requests)
+    through = raw.end_to_end(cluster.port, "latency", scale.end_to_end)
+    yield "one produce at a time: p50", statistics.median(single)
+    yield "one produce at a time: p99", percentile(single, 99)
+    yield "end to end: p50", statistics.median(through)
+    yield "end to end: p99", percentile(through, 99)
+
+
+def measure_load(cluster: Cluster, scale: Scale, value_bytes: int, batch_kib: int) -> Figures:
+    name = f"{value_bytes} B records, {batch_kib} KiB batches"
+    topic = f"load-{value_bytes}-{batch_kib}"
+    count = scale.load_bytes // value_bytes
+    cluster.make_topic(topic)
+    seconds, cpu = cluster.under_load(lambda: loads.produce(cluster.port, topic, count, value_bytes, batch_kib * 1024))
+    yield f"produce, {name}", seconds / count
+    yield f"produce, {name}: processor time of all nodes", cpu / count
+    seconds, cpu = cluster.under_load(lambda: loads.fetch(cluster.port, topic, count))
+    yield f"fetch, {name}", seconds / count
+    yield f"fetch, {name}: processor time of all nodes", cpu / count
+
+
+PARTS: dict[str, Callable[[Cluster, Scale], Figures]] = {
+    "latency": measure_latency,
+    **{
+        f"load {value_bytes} B, {batch_kib} KiB": partial(measure_load, value_bytes=value_bytes, batch_kib=batch_kib)
+        for value_bytes in (100, 1024)
+        for batch_kib in (16, 128)
+    },
+}
+
+
+def measure_all(cluster: Cluster, _: Path, options: argparse.Namespace) -> Figures:
+    begin = time.perf_counter()
+    cluster.exec()
+    yield "start: three nodes, formatted and serving", time.perf_counter() - begin
+    yield "start: memory of all nodes", cluster.memory_bytes()
+    warm_up(cluster, options.scale)
+    yield from rounds.run_parts(PARTS, options, cluster, options.scale)
+    yield "after the load: memory of all nodes", cluster.memory_bytes()
+
+
+def is_rate(case: str) -> bool:
+    return case.endswith(" KiB batches")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = rounds.read_options(__doc__, f"part of one of: {'; '.join(PARTS)}", arguments, SCALES)
+    measure = partial(measure_all, options=options)
+    return rounds.run("replication", options, [measure], PACKAGES, is_rate=is_rate, new_broker=new_cluster)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
