@@ -55,7 +55,7 @@ def await_snapshot(data_dir: Path) -> Path:
     deadline = time.monotonic() + TIME_LIMIT_S
     while time.monotonic() < deadline:
         found = snapshot(data_dir)
-        if found is not None and b"ann" in found.read_bytes():
+        if found is not None and b"bob" in found.read_bytes():  # who was changed last
             return found
         time.sleep(POLL_S)
     raise AssertionError("no snapshot was made")
