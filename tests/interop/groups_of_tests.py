@@ -15,8 +15,8 @@ def group_of(nodeid: str) -> str:
     path, _, name = nodeid.partition("::")
     file = PurePosixPath(path)
     given = name.partition("[")[2].removesuffix("]").split("-")
-    kinds = [each for each in given if each in (OTTLA, APACHE)]
-    if len(kinds) != 1:
+    kind = next((each for each in given if each in (OTTLA, APACHE)), None)
+    if kind is None:
         return f"{file.parent.name}-{file.stem}"
     version = next((each for each in given if re.fullmatch(r"tv\d", each)), "")
-    return f"{file.parent.name}-{kinds[0]}-{version}"
+    return f"{file.parent.name}-{kind}-{version}"

@@ -24,7 +24,7 @@ def test_each_path_has_tests():
         ("tests/interop/node/test_a.py::test_x[ottla-java]", "node-ottla-"),
         ("tests/interop/node/test_b.py::test_y[apache]", "node-apache-"),
         ("tests/interop/transactions/test_a.py::test_x[apache-tv2-java]", "transactions-apache-tv2"),
-        ("tests/interop/quorum/test_a.py::test_x[apache-ottla]", "quorum-test_a"),
+        ("tests/interop/share/test_a.py::test_x[apache-ottla]", "share-apache-"),
         ("tests/interop/test_a.py::test_x[one ottla]", "interop-test_a"),
         ("tests/interop/test_a.py::test_x", "interop-test_a"),
     ],
