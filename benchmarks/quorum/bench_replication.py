@@ -2,8 +2,8 @@
 
     python -m benchmarks.quorum.bench_replication [--quick] [--rounds 3] [--only TEXT] [--brokers ottla] [--out FILE]
 
-Records are acknowledged when two of the three have them (acks=all, min.insync.replicas=2) and all are in sync. Each
-round starts every cluster anew in an empty directory. Processor time and memory are those of all three nodes; Apache
+Records are acknowledged when all that are in sync have them (acks=all), and all three are. Each round starts every
+cluster anew in an empty directory. Processor time and memory are those of all three nodes; Apache
 Kafka's have a heap of 1 GB each. A ratio says how many times ottla's figure Apache Kafka's is, so above 1 ottla does
 better. Java and Maven are needed. Processor time and memory come from /proc: Linux only.
 """
@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from benchmarks import rounds
 from benchmarks.broker import loads, raw
-from benchmarks.broker.bench_brokers import percentile
+from benchmarks.broker.bench_brokers import is_rate, percentile
 from benchmarks.broker.brokers import Apache, cpu_seconds, resident_bytes
 from benchmarks.rounds import Figures
 from benchmarks.runner import Size
@@ -155,10 +155,6 @@ def measure_all(cluster: Cluster, _: Path, options: argparse.Namespace) -> Figur
     warm_up(cluster, options.scale)
     yield from rounds.run_parts(PARTS, options, cluster, options.scale)
     yield "after the load: memory of all nodes", cluster.memory_bytes()
-
-
-def is_rate(case: str) -> bool:
-    return case.endswith(" KiB batches")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

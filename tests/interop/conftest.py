@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.interop.apache import ApacheKafka
-from tests.interop.groups_of_tests import group_of
 from tests.interop.jars import APACHE_KAFKA, CLIENTS_4_4, Report, SetupError, libraries
 from tests.interop.node.brokers import APACHE, OTTLA, booting, wanted
+from tests.interop.scheduler import BrokerScheduling, group_of
 from tests.interop.shared_classes import share_classes
 
 HERE = Path(__file__).parent
@@ -38,11 +38,7 @@ def shared_broker(item: pytest.Item) -> tuple[object, ...] | None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Tests that share a broker are a group, which one of the processes side by side runs alone."""
-    if config.getoption("dist") != "loadgroup":
-        return None
-    from tests.interop.scheduler import BrokerScheduling
-
-    return BrokerScheduling(config, log)
+    return BrokerScheduling(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.fixture(scope="session")

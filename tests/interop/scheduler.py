@@ -6,11 +6,26 @@ let it change any more: every test would be dealt out alone, and brokers would b
 
 from __future__ import annotations
 
+import re
+from pathlib import PurePosixPath
+
 from xdist.scheduler import LoadScopeScheduling
 
-from tests.interop.groups_of_tests import group_of
+from tests.interop.node.brokers import APACHE, OTTLA
 
-__all__ = ["BrokerScheduling"]
+__all__ = ["BrokerScheduling", "group_of"]
+
+
+def group_of(nodeid: str) -> str:
+    """What tests have in common that use the same broker: the folder and the broker's kind, else the file."""
+    path, _, name = nodeid.partition("::")
+    file = PurePosixPath(path)
+    given = name.partition("[")[2].removesuffix("]").split("-")
+    kind = next((each for each in given if each in (OTTLA, APACHE)), None)
+    if kind is None:
+        return f"{file.parent.name}-{file.stem}"
+    version = next((each for each in given if re.fullmatch(r"tv\d", each)), "")
+    return f"{file.parent.name}-{kind}-{version}"
 
 
 class BrokerScheduling(LoadScopeScheduling):

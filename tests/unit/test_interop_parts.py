@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from tests.interop.groups_of_tests import group_of
 from tests.interop.parts import PARTS, TESTS, files
+from tests.interop.scheduler import group_of
 
 
 def test_each_file_is_in_one_part():

@@ -14,6 +14,7 @@ import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -100,21 +101,21 @@ class JavaLedger:
             self._process.kill()
 
 
-def leader_of(quorum: Quorum) -> int:
+def partitions_at(quorum: Quorum, number: int) -> list[Any]:
+    """The partitions as a node knows them."""
     topic = MetadataRequest.MetadataRequestTopic(name=TOPIC)
-    server = next(node.bootstrap_servers for node in quorum.nodes.values() if node.running)
-    (found,) = ask(server, MetadataRequest((topic,), allow_auto_topic_creation=False), 12).topics
-    return int(found.partitions[0].leader_id)
+    request = MetadataRequest((topic,), allow_auto_topic_creation=False)
+    (found,) = ask(quorum.nodes[number].bootstrap_servers, request, 12).topics
+    return list(found.partitions)
+
+
+def leader_of(quorum: Quorum) -> int:
+    return int(partitions_at(quorum, NODES[0])[0].leader_id)
 
 
 def all_in_sync(quorum: Quorum) -> bool:
-    topic = MetadataRequest.MetadataRequestTopic(name=TOPIC)
-    for node in quorum.nodes.values():
-        (found,) = ask(node.bootstrap_servers, MetadataRequest((topic,), allow_auto_topic_creation=False), 12).topics
-        isrs = [set(each.isr_nodes) for each in found.partitions]
-        if isrs != [set(NODES)] * PARTITIONS:
-            return False
-    return True
+    isrs = [[set(each.isr_nodes) for each in partitions_at(quorum, number)] for number in NODES]
+    return isrs == [[set(NODES)] * PARTITIONS] * len(NODES)
 
 
 def kill(quorum: Quorum, number: int) -> None:
