@@ -36,7 +36,7 @@ $(STAMP): pyproject.toml requirements/dev.txt
 	@echo "setup: done; try $(BIN)/ottla --help"
 
 .PHONY: demo
-demo: setup ## a small cluster with real workloads, three incidents and a report; about 5 minutes (DEMO_STAY=1 keeps its broker)
+demo: setup ## a small cluster with real workloads, three incidents and a report; about 5 minutes (DEMO_STAY=1 keeps its nodes)
 	@$(BIN)/ottla demo $(if $(DEMO_STAY),--stay)
 
 .PHONY: tour
@@ -83,12 +83,14 @@ INTEROP_PARTS := interop-clients interop-groups interop-spark interop-pipeline
 interop: setup ## real clients and Apache Kafka's own tools, in four parts (needs Java 17 and Maven)
 	@$(BIN)/python tools/in_turn.py $(INTEROP_PARTS)
 
-.PHONY: $(INTEROP_PARTS)
+.PHONY: $(INTEROP_PARTS) interop-moving
 interop-clients: ## the first part of it: single clients, tools, files, pages
 interop-groups: ## the second: groups of all kinds, transactions, Kafka Streams
 interop-spark: ## the third: PySpark's sources and sinks
 interop-pipeline: ## the fourth: the pipeline's tables, streams and reports
-$(INTEROP_PARTS): interop-%: setup
+interop-moving: ## groups, transactions and Kafka Streams once more, on three nodes whose leaders move
+interop-moving: export OTTLA_INTEROP_BROKERS := moving
+$(INTEROP_PARTS) interop-moving: interop-%: setup
 	@$(BIN)/python -m tests.interop.jars
 	@$(BIN)/pytest -m interop -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --durations=10 \
 		$$($(BIN)/python -m tests.interop.parts $*)
@@ -112,9 +114,7 @@ spark-next: setup $(NEXT)/.ready ## all tests of Spark once more, interop includ
 	@export PYTHONPATH=$(CURDIR)/$(NEXT); \
 	$(BIN)/python -c 'import pyspark, sys; sys.exit(pyspark.__version__ != "$(NEXT_PYSPARK)")'; \
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile tests/unit/spark tests/component/spark; \
-	$(BIN)/python -m tests.interop.jars; \
-	$(BIN)/pytest -m interop -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --durations=10 \
-		$$($(BIN)/python -m tests.interop.parts spark) $$($(BIN)/python -m tests.interop.parts pipeline)
+	$(BIN)/python tools/in_turn.py interop-spark interop-pipeline
 
 .PHONY: nightly
 nightly: setup ## everything: check, tests, each part of interop, and Spark's newest; goes on after a failure and sums up

@@ -28,6 +28,7 @@ class VirtualReplica:
     is_leader = True
     is_offline = False
     has_log = True
+    leading = None
 
     def __init__(
         self, partition: Partition, leader_epoch: int, clock: VirtualClock, appended: Callable[[BatchView], None]

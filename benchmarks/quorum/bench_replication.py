@@ -20,15 +20,11 @@ from typing import NamedTuple
 from benchmarks import rounds
 from benchmarks.broker import loads, raw
 from benchmarks.broker.bench_brokers import is_rate, percentile
-from benchmarks.broker.brokers import Apache, cpu_seconds, resident_bytes
+from benchmarks.quorum.three_nodes import ThreeNodes
 from benchmarks.rounds import Figures
 from benchmarks.runner import Size
-from ottla.wire.types import CreateTopicsRequest, MetadataRequest
-from tests.interop.node.brokers import APACHE, OTTLA
-from tests.interop.quorum.members import Quorum, until
 
 PACKAGES = ("confluent-kafka", "msgspec")
-NODES = (1, 2, 3)
 MEGABYTE = 1 << 20
 SETTINGS = {"min.insync.replicas": "2"}
 
@@ -48,64 +44,14 @@ SCALES = {
 }
 
 
-class Cluster:
-    """Three nodes with the face of one broker: the first, which leads all partitions that are measured."""
-
-    def __init__(self, name: str, directory: Path) -> None:
-        self.name = name
-        kind = APACHE if name == Apache.name else OTTLA
-        self._quorum = Quorum(directory, voters=dict.fromkeys(NODES, kind), heap="1g", **SETTINGS)
-        self.port = int(self._quorum.nodes[NODES[0]].bootstrap_servers.rpartition(":")[2])
-        self.pid = 0
-
-    def prepare(self) -> None:
-        """The nodes are formatted when they start."""
-
-    def exec(self) -> None:
-        self._quorum.start(*NODES)
-
-    def stop(self) -> None:
-        for node in self._quorum.nodes.values():
-            if node.running:
-                node.kill()
-
-    def make_topic(self, name: str) -> None:
-        """A topic with one partition, which is in sync on all nodes."""
-        client = raw.RawClient(self.port)
-        kind = CreateTopicsRequest
-        topic = kind.CreatableTopic(name, -1, -1, (kind.CreatableReplicaAssignment(0, NODES),))
-        (made,) = client.call(kind((topic,), 10_000), 7).topics
-        assert made.error_code == 0, made
-        asked = MetadataRequest((MetadataRequest.MetadataRequestTopic(name=name),), allow_auto_topic_creation=False)
-
-        def is_in_sync() -> bool:
-            (found,) = client.call(asked, 9).topics
-            return bool(found.partitions) and set(found.partitions[0].isr_nodes) == set(NODES)
-
-        until(is_in_sync, f"{name} on all nodes")
-        client.close()
-
-    def under_load(self, load: Callable[[], float]) -> tuple[float, float]:
-        """The load's seconds, and the processor time of all nodes."""
-        before = self._sum(cpu_seconds)
-        seconds = load()
-        return seconds, max(self._sum(cpu_seconds) - before, 1e-9)
-
-    def memory_bytes(self) -> int:
-        return int(self._sum(resident_bytes))
-
-    def _sum(self, figure: Callable[[int], float]) -> float:
-        return sum(figure(node.pid or 0) for node in self._quorum.nodes.values())
-
-
-def new_cluster(name: str, directory: Path, _settings: Mapping[str, str] | None, _bytecode: Path | None) -> Cluster:
-    return Cluster(name, directory)
+def new_cluster(name: str, directory: Path, _settings: Mapping[str, str] | None, _bytecode: Path | None) -> ThreeNodes:
+    return ThreeNodes(name, directory, SETTINGS)
 
 
 # --- one cluster, one round
 
 
-def warm_up(cluster: Cluster, scale: Scale) -> None:
+def warm_up(cluster: ThreeNodes, scale: Scale) -> None:
     """Both ways, so that what compiles or caches while it runs has done so; it does not count."""
     cluster.make_topic("warm")
     count = scale.load_bytes // 1024
@@ -114,7 +60,7 @@ def warm_up(cluster: Cluster, scale: Scale) -> None:
     raw.synchronous_produces(cluster.port, "warm", scale.requests)
 
 
-def measure_latency(cluster: Cluster, scale: Scale) -> Figures:
+def measure_latency(cluster: ThreeNodes, scale: Scale) -> Figures:
     cluster.make_topic("latency")
     single = raw.synchronous_produces(cluster.port, "latency", scale.requests)
     through = raw.end_to_end(cluster.port, "latency", scale.end_to_end)
@@ -124,7 +70,7 @@ def measure_latency(cluster: Cluster, scale: Scale) -> Figures:
     yield "end to end: p99", percentile(through, 99)
 
 
-def measure_load(cluster: Cluster, scale: Scale, value_bytes: int, batch_kib: int) -> Figures:
+def measure_load(cluster: ThreeNodes, scale: Scale, value_bytes: int, batch_kib: int) -> Figures:
     name = f"{value_bytes} B records, {batch_kib} KiB batches"
     topic = f"load-{value_bytes}-{batch_kib}"
     count = scale.load_bytes // value_bytes
@@ -137,7 +83,7 @@ def measure_load(cluster: Cluster, scale: Scale, value_bytes: int, batch_kib: in
     yield f"fetch, {name}: processor time of all nodes", cpu / count
 
 
-PARTS: dict[str, Callable[[Cluster, Scale], Figures]] = {
+PARTS: dict[str, Callable[[ThreeNodes, Scale], Figures]] = {
     "latency": measure_latency,
     **{
         f"load {value_bytes} B, {batch_kib} KiB": partial(measure_load, value_bytes=value_bytes, batch_kib=batch_kib)
@@ -147,7 +93,7 @@ PARTS: dict[str, Callable[[Cluster, Scale], Figures]] = {
 }
 
 
-def measure_all(cluster: Cluster, _: Path, options: argparse.Namespace) -> Figures:
+def measure_all(cluster: ThreeNodes, _: Path, options: argparse.Namespace) -> Figures:
     begin = time.perf_counter()
     cluster.exec()
     yield "start: three nodes, formatted and serving", time.perf_counter() - begin

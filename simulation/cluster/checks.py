@@ -9,6 +9,8 @@ voters known               the voters are those of the last change that was answ
 image replayed             the image of a node is what the committed log makes, record by record
 snapshot replayed          so is every snapshot
 logs equal                 the logs of all nodes are the committed one
+coordinators loaded        whoever leads a partition of coordinators has loaded it, and nobody else has
+coordinators replayed      what a coordinator knows is what its log makes, record by record
 =========================  ===========================================================================================
 """
 
@@ -22,6 +24,7 @@ from ottla.core.metadata.image import TOPIC, MetadataImage
 from ottla.core.metadata.snapshot import load_snapshot
 from ottla.wire.batch import BatchView, split_batches
 from simulation.cluster.clients.voters import voters_known
+from simulation.cluster.coordinator_checks import coordinators_loaded, coordinators_replayed
 from simulation.cluster.history import History
 from simulation.cluster.raft_invariants import Batch
 from simulation.cluster.replica_invariants import replicas_out_of_sync
@@ -75,6 +78,10 @@ def final_checks(world: ClusterWorld) -> Iterator[tuple[str, str]]:
         for difference in logs_equal(committed, world.raft.written_log(machine, 0)):
             yield "logs equal", f"{machine.name}: {difference}"
     yield from images_replayed(committed, images)
+    for missing in coordinators_loaded(world):
+        yield "coordinators loaded", missing
+    for difference in coordinators_replayed(world):
+        yield "coordinators replayed", difference
 
 
 def metadata_known(history: History, image: MetadataImage) -> Iterator[str]:

@@ -58,7 +58,7 @@ class Faults:
             self._kill_client,
             self._kill_client,
         ]
-        if world.shape.is_about_replication:
+        if world.shape.is_about_replication or world.shape.is_about_coordinators:
             self._events += [self._isolate, self._isolate, self._isolate, self._heal]
         if world.shape.has_power_losses:
             self._events += [self._lose_power] * 3

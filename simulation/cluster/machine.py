@@ -19,6 +19,7 @@ from ottla.broker.loop.randomness import Randomness
 from ottla.broker.network.dispatch import Dispatch
 from ottla.broker.node import Node
 from ottla.broker.replicas.formatter import format_directories
+from ottla.core.metadata.features import levels_for_format
 from ottla.core.quorum.voters import VoterSet
 from ottla.testing.clock import WALL_START_MS
 from ottla.testing.disk import VirtualDisk
@@ -198,9 +199,12 @@ class Machine:
         self.loses_power_with_process = False
         """Whether the machine goes down when its process next ends."""
 
-    def format(self, voters: VoterSet) -> None:
+    def format(self, voters: VoterSet, transaction_version: int) -> None:
+        levels = levels_for_format({"transaction.version": transaction_version})
         randomness = Randomness(self.random.randbytes)
-        format_directories(self.disk, self.config, 0, cluster_id=CLUSTER_ID, voters=voters, randomness=randomness)
+        format_directories(
+            self.disk, self.config, 0, cluster_id=CLUSTER_ID, levels=levels, voters=voters, randomness=randomness
+        )
 
     @property
     def directories(self) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextvars
 import errno
 import os
+import socket
 from collections import deque
 from collections.abc import Iterable
 from itertools import count
@@ -231,6 +232,11 @@ class _Stream:
     def clear(self) -> None:
         self._queue.clear()
 
+    def abort(self) -> None:
+        """What could not be sent is not sent any more. What is on its way arrives."""
+        if not self._network.carries(self.link):
+            self._queue.clear()
+
     def retransmit(self) -> None:
         """The link may work again."""
         network = self._network
@@ -258,6 +264,7 @@ class Socket:
         self.other: Socket | None = None
         self.incoming: deque[Socket] = deque()
         self.is_connecting = False
+        self._aborts = False
         self._received = bytearray()
         self._has_ended = False
         self.error = 0
@@ -325,8 +332,9 @@ class Socket:
     def setblocking(self, flag: bool) -> None:
         """It never blocks."""
 
-    def setsockopt(self, *option: Any) -> None:  # noqa: ANN401
-        """It has no options."""
+    def setsockopt(self, level: int, option: int, value: Any) -> None:  # noqa: ANN401
+        """Of all options only that to abort has an effect."""
+        self._aborts = self._aborts or option == socket.SO_LINGER
 
     def accept(self) -> tuple[Socket, tuple[str, int]]:
         if not self.incoming:
@@ -375,4 +383,6 @@ class Socket:
         for sock in self.incoming:
             sock.close()
         if self.out is not None and not self.error:
-            self.out.put(_RESET if self._received else _END)
+            if self._aborts:
+                self.out.abort()
+            self.out.put(_RESET if self._received or self._aborts else _END)

@@ -19,7 +19,7 @@ from simulation.cluster.checks import final_checks, unconverged
 from simulation.cluster.clients.admin import Admin
 from simulation.cluster.clients.client import SimulatedClient
 from simulation.cluster.clients.groups import ClassicMember, ConsumerMember, OffsetCommitter, StreamsMember
-from simulation.cluster.clients.movers import ReplicaMover
+from simulation.cluster.clients.movers import CoordinatorMover, ReplicaMover
 from simulation.cluster.clients.producers import HastyProducer, IdempotentProducer, TransactionalProducer
 from simulation.cluster.clients.share import ShareMember, ShareWatcher
 from simulation.cluster.clients.voters import REMOVE_VOTER, VoterAdmin
@@ -45,6 +45,8 @@ _KINDS: Final[tuple[type[SimulatedClient], ...]] = (
     ConsumerMember,
     StreamsMember,
     ClassicMember,
+    ShareMember,
+    ShareWatcher,
 )
 _WRITERS: Final[tuple[type[SimulatedClient], ...]] = (
     Admin,
@@ -57,6 +59,17 @@ _WRITERS: Final[tuple[type[SimulatedClient], ...]] = (
     IdempotentProducer,
 )
 """In worlds that are about replication."""
+_COORDINATED: Final[tuple[type[SimulatedClient], ...]] = (Admin, OffsetCommitter, CoordinatorMover)
+"""In worlds that are about coordinators, with one of the next two."""
+_IN_TRANSACTIONS: Final[tuple[type[SimulatedClient], ...]] = (TransactionalProducer,) * 4
+_IN_SHARE_GROUPS: Final[tuple[type[SimulatedClient], ...]] = (
+    IdempotentProducer,
+    IdempotentProducer,
+    ShareMember,
+    ShareMember,
+    ShareMember,
+    ShareWatcher,
+)
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -100,17 +113,13 @@ class ClusterTally(msgspec.Struct):
 
 
 def make_clients(world: ClusterWorld) -> list[SimulatedClient]:
-    """Some of every kind, or many of a few.
-
-    Share groups must stay on one node, and so must a transaction with its coordinator, as long as coordinators do not
-    write to other nodes.
-    """
+    """Some of every kind, or many of a few."""
     if world.shape.is_about_replication:
         return [kind(world) for kind in _WRITERS]
     chance = Random(f"clients of {world.seed}")
-    kinds = _KINDS if len(world.brokers) > 1 else (*_KINDS, ShareMember, ShareWatcher)
-    if world.shape.replication_factor > 1:
-        kinds = tuple(kind for kind in kinds if kind is not TransactionalProducer)
+    if world.shape.is_about_coordinators:
+        return [kind(world) for kind in (*_COORDINATED, *chance.choice((_IN_TRANSACTIONS, _IN_SHARE_GROUPS)))]
+    kinds = _KINDS
     if chance.random() < 0.5:
         kinds = (Admin, *chance.sample(kinds, 3))
     clients = [kind(world) for kind in kinds for _ in range(chance.randint(1, 2))]

@@ -65,6 +65,8 @@ _SETTINGS: Final = {
 
 _IS_REPLICATED: Final = 0.5
 _IS_ABOUT_REPLICATION: Final = 0.5
+_IS_ABOUT_COORDINATORS: Final = 0.4
+_HAS_OLD_TRANSACTIONS: Final = 0.4
 _BOTH: Final = "broker,controller"
 _ROLES: Final = (
     dict.fromkeys((1, 2, 3), _BOTH),
@@ -95,6 +97,14 @@ class Shape:
             self.replication_factor > 1 and Random(f"subject of {seed}").random() < _IS_ABOUT_REPLICATION
         )
         """Then nearly all clients are producers, and brokers are often cut off from each other."""
+        self.is_about_coordinators = (
+            brokers > 1
+            and not self.is_about_replication
+            and Random(f"coordinators of {seed}").random() < _IS_ABOUT_COORDINATORS
+        )
+        """Then clients write in transactions or work in share groups, and coordinators are moved."""
+        has_old = not self.is_about_replication and Random(f"transactions of {seed}").random() < _HAS_OLD_TRANSACTIONS
+        self.transaction_version = 1 if has_old else 2
 
     @property
     def min_insync_replicas(self) -> int:
@@ -130,7 +140,7 @@ class ClusterWorld:
         for machine in self.machines.values():
             self.network.hosts[broker_port(machine.number)] = machine.name
             self.network.hosts[controller_port(machine.number)] = machine.name
-            machine.format(read_initial_controllers(entries, "CONTROLLER"))
+            machine.format(read_initial_controllers(entries, "CONTROLLER"), self.shape.transaction_version)
 
     def _settings(self, number: int, roles: str) -> dict[str, str]:
         controllers = [each for each, told in self.shape.roles.items() if "controller" in told]

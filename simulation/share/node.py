@@ -12,7 +12,6 @@ from functools import partial
 from itertools import count
 from typing import Any, Final, NamedTuple, cast
 
-from ottla.broker.coordinators.internal_topics import InternalTopic
 from ottla.broker.handlers import share_acknowledge, share_fetch
 from ottla.broker.loop.delayed_operations import DelayedOperation, DelayedOperations
 from ottla.broker.network.request import DelayedResponse, Request
@@ -26,6 +25,7 @@ from ottla.core.coordinator.contract import COMMITTED, Core, Outcome
 from ottla.core.share.partition.events import DeadLetters
 from ottla.core.share.state import PruneLog
 from ottla.core.share.state.kept import Key
+from ottla.core.share.state.messages import refusal
 from ottla.log.names import TopicPartition
 from ottla.log.partition import Partition
 from ottla.log.producer_state import Origin, Verification
@@ -199,13 +199,11 @@ class Broker:
         self._woken: dict[Hashable, None] = {}
         self._line_free_at_ms = 0
         self.sources: dict[int, _Source] = {}
-        self.share_state = _StateRuntime(self)
-        self.internal_topics = _NoTopics()
         self.clock = self._clock
         self.purgatory = self._delayed
         self.monotonic_ms = self._clock.monotonic_ms
         self.wall_ms = self._clock.wall_ms
-        self.persist = Persister(self).ask
+        self.persist = Persister(self, lambda body, keys, done: self.ask_state(body, done)).ask
         self.leader = ShareLeader(self)
 
     # --- requests -----------------------------------------------------------------------------------------------------
@@ -330,6 +328,10 @@ class Broker:
         else:
             machine.later(at_ms - now_ms, arrive)
 
+    def ask_state(self, body: Any, done: Answer) -> None:  # noqa: ANN401
+        """Ask the coordinator of the state of all share partitions."""
+        self.send(partial(self.tell_state, body, done, partial(refusal, body)))
+
     def tell_state(self, body: Any, done: Answer, refuse: Callable[..., Any]) -> None:  # noqa: ANN401
         self._machine.asked_count += 1
         self._machine.state.handle(body, _StateToken(done, refuse), client_id="broker", client_host="/127.0.0.1")
@@ -338,33 +340,6 @@ class Broker:
 class _StateToken(NamedTuple):
     done: Answer
     refuse: Callable[..., Any]
-
-
-class _NoTopics:
-    """The topic of the share coordinator exists from the start."""
-
-    def ensure(self, topic: InternalTopic, done: Callable[[ErrorCode], None]) -> None:
-        raise AssertionError(topic)
-
-
-class _StateRuntime:
-    """The part of the runtime of share coordinators that a persister uses."""
-
-    partition_count = 1
-
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-
-    def ask(
-        self,
-        request: Request | None,
-        key: str,
-        body: Any,  # noqa: ANN401
-        done: Answer,
-        *,
-        refuse: Callable[..., Any],
-    ) -> None:
-        self._broker.send(partial(self._broker.tell_state, body, done, refuse))
 
 
 class _Observer:

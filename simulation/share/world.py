@@ -212,7 +212,7 @@ class ShareWorld(MachineWorld):
             for broker in brokers:
                 broker.leader.drop(GROUP)
 
-        brokers[0].share_state.ask(None, GROUP, body, answered, refuse=lambda code, message: None)
+        brokers[0].ask_state(body, answered)
 
     def _initialization(self, starts: dict[int, int]) -> InitializeShareGroupStateRequest:
         request = InitializeShareGroupStateRequest

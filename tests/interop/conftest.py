@@ -10,7 +10,7 @@ import pytest
 
 from tests.interop.apache import ApacheKafka
 from tests.interop.jars import APACHE_KAFKA, CLIENTS_4_4, Report, SetupError, libraries
-from tests.interop.node.brokers import APACHE, OTTLA, booting, wanted
+from tests.interop.node.brokers import APACHE, MOVING, OTTLA, booting, wanted
 from tests.interop.scheduler import BrokerScheduling, group_of
 from tests.interop.shared_classes import share_classes
 
@@ -32,7 +32,7 @@ def shared_broker(item: pytest.Item) -> tuple[object, ...] | None:
     """The broker that a test shares with others of its folder."""
     given = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
     kind = given.get("kind", given.get("broker"))
-    return (item.path.parent.name, kind, given.get("txn_version")) if kind in (OTTLA, APACHE) else None
+    return (item.path.parent.name, kind, given.get("txn_version")) if kind in (OTTLA, APACHE, MOVING) else None
 
 
 @pytest.hookimpl(optionalhook=True)

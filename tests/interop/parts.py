@@ -1,7 +1,7 @@
 """The tests beside the original in four parts; `python -m tests.interop.parts NAME` prints the paths of one.
 
 A path is a folder or a file below tests/; each test belongs to one part. What takes long comes first, so that nothing
-long is left for one process at the end.
+long is left for one process at the end. Some run once more on three nodes whose leaders move.
 """
 
 import sys
@@ -48,6 +48,18 @@ PARTS = {
     "spark": ("interop/spark",),
     "pipeline": ("interop/pipeline",),
 }
+MOVING = (
+    "interop/streams/test_results.py",
+    "interop/transactions/test_exactly_once.py",
+    "interop/transactions/test_java_clients.py",
+    "interop/transactions/test_python_clients.py",
+    "interop/share/test_java_clients.py",
+    "interop/groups/test_java_clients.py",
+    "interop/groups/test_python_clients.py",
+    "interop/groups_consumer/test_java_clients.py",
+    "interop/groups_consumer/test_python_clients.py",
+)
+"""Run once more on three nodes (`OTTLA_INTEROP_BROKERS=moving`)."""
 
 
 def files(path: str) -> list[Path]:
@@ -57,6 +69,7 @@ def files(path: str) -> list[Path]:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] not in [[name] for name in PARTS]:
-        sys.exit(f"usage: python -m tests.interop.parts {'|'.join(PARTS)}")
-    sys.stdout.writelines(f"tests/{path}\n" for path in PARTS[sys.argv[1]])
+    known = PARTS | {"moving": MOVING}
+    if sys.argv[1:] not in [[name] for name in known]:
+        sys.exit(f"usage: python -m tests.interop.parts {'|'.join(known)}")
+    sys.stdout.writelines(f"tests/{path}\n" for path in known[sys.argv[1]])

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 
 from xdist.scheduler import LoadScopeScheduling
 
-from tests.interop.node.brokers import APACHE, OTTLA
+from tests.interop.node.brokers import APACHE, MOVING, OTTLA
 
 __all__ = ["BrokerScheduling", "group_of"]
 
@@ -21,7 +21,7 @@ def group_of(nodeid: str) -> str:
     path, _, name = nodeid.partition("::")
     file = PurePosixPath(path)
     given = name.partition("[")[2].removesuffix("]").split("-")
-    kind = next((each for each in given if each in (OTTLA, APACHE)), None)
+    kind = next((each for each in given if each in (OTTLA, APACHE, MOVING)), None)
     if kind is None:
         return f"{file.parent.name}-{file.stem}"
     version = next((each for each in given if re.fullmatch(r"tv\d", each)), "")

@@ -1,4 +1,7 @@
-"""Movers: give partitions other replicas, other log directories, and their preferred leaders back."""
+"""Movers: give partitions other replicas, other log directories, and their preferred leaders back.
+
+Those of coordinators' topics change the order of replicas as well: the coordinator moves with its leader.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,10 @@ from ottla.wire.types.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from ottla.wire.types.elect_leaders import ElectLeadersRequest
 from simulation.cluster.clients.client import SimulatedClient
 
-__all__ = ["ReplicaMover"]
+__all__ = ["CoordinatorMover", "ReplicaMover"]
 
 _PREFERRED: Final = 0
+_COORDINATORS: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 
 
 class ReplicaMover(SimulatedClient):
@@ -54,3 +58,21 @@ class ReplicaMover(SimulatedClient):
             await self.client.send(request, broker=machine.number)
 
         await self.do("change directory", (str(at), path), move)
+
+
+class CoordinatorMover(ReplicaMover):
+    """Moves the coordinators of groups, transactions and share partitions."""
+
+    KIND = "coordinator-mover"
+
+    async def work(self) -> None:
+        await self.pause(100, 1_000)
+        image = self.world.newest_image()
+        topics = [] if image is None else [each for each in _COORDINATORS if each in image.topics_by_name]
+        if image is None or not topics:
+            return
+        name = self.random.choice(topics)
+        at = TopicPartition(name, self.random.choice(sorted(image.topics_by_name[name].partitions)))
+        await self._reassign(at)
+        await self.pause(50, 500)
+        await self._elect(at)

@@ -63,42 +63,42 @@ class HastyProducer(SimulatedClient):
 
 
 class TransactionalProducer(SimulatedClient):
-    """Writes some values to several partitions, and commits or aborts them together.
-
-    A transaction must stay on one node, as long as nodes do not replicate: that of its coordinator.
-    """
+    """Writes some values to several partitions, and commits or aborts them together, with or without an offset."""
 
     KIND = "transactional"
 
     _serial = 0
 
     async def work(self) -> None:
-        await self.pause(50, 800)
+        await self.pause(*((5, 200) if self.world.shape.is_about_coordinators else (50, 800)))
         topic = await self.data_topic()
         identity = await self.do("take id", self.name, self._begin)
         if identity is None:
             return
-        leaders = self.client.metadata.topics[topic].partitions
-        partitions = [number for number, each in sorted(leaders.items()) if each.leader == identity.coordinator]
-        if not partitions:
-            return
+        producer = Producer(self.client, identity=identity, delivery_timeout_ms=_DELIVERY_TIMEOUT_MS)
+        # Before transaction version 2 all transactions of a producer have one epoch.
+        for _ in range(1 if identity.is_implicit else self.random.randint(1, 8)):
+            if self.is_over or not await self._transaction(topic, identity, producer):
+                return
+            producer.begin_next()
+
+    async def _transaction(self, topic: str, identity: transactions.Identity, producer: Producer) -> bool:
+        """Whether another one may follow."""
         self._serial += 1
         values = [f"{self.name}:{self._serial}.{number}" for number in range(self.random.randint(1, 5))]
         records = [
             ProducerRecord(
                 topic,
                 value.encode(),
-                partition=self.random.choice(partitions),
+                partition=self.random.randrange(self.partitions),
                 timestamp_ms=self.world.wall_ms(),
             )
             for value in values
         ]
-        is_alone = len(self.world.brokers) == 1
-        mark = self.world.next_mark() if is_alone and self.random.random() < 0.5 else None
+        mark = self.world.next_mark() if self.random.random() < 0.5 else None
         wants_commit = self.random.random() < 0.7
         history = self.world.history
         number = history.begin(self.name, "transaction", (tuple(values), mark, wants_commit))
-        producer = Producer(self.client, identity=identity, delivery_timeout_ms=_DELIVERY_TIMEOUT_MS)
         try:
             await producer.send_all(records)
             if mark is not None:
@@ -114,6 +114,7 @@ class TransactionalProducer(SimulatedClient):
         except ClientError as failure:
             error = type(failure).__name__
         history.end(number, result=outcome, error=error, subject=(tuple(values), mark, wants_commit))
+        return outcome == "committed"
 
     async def _begin(self) -> transactions.Identity:
         return await transactions.begin(self.client, self.name, timeout_ms=_TRANSACTION_TIMEOUT_MS)

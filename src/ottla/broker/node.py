@@ -17,7 +17,7 @@ import gc
 import logging
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from ottla.broker.config.node_config import ListenerConfig, NodeConfig, StartError
@@ -71,6 +71,7 @@ from ottla.broker.network.quotas.quotas import Quotas
 from ottla.broker.network.quotas.rates import Windows
 from ottla.broker.network.request import DelayedResponse, Peer, Request
 from ottla.broker.network.sockets import Bind, Sockets, open_web_server
+from ottla.broker.peers.broker_connections import BrokerConnections
 from ottla.broker.peers.peer_connection import Address, Dial, PeerConnection, PeerEvent, dial, no_login
 from ottla.broker.peers.peer_security import PeerSecurity, probing_dial
 from ottla.broker.peers.raft_peers import RaftPeers
@@ -106,6 +107,7 @@ if TYPE_CHECKING:
     from ottla.broker.network.web_server import WebServer
     from ottla.broker.share import ShareNode
     from ottla.broker.telemetry.clients.telemetry import Telemetry
+    from ottla.broker.transactions.remote_coordinators import RemoteCoordinators
     from ottla.core.replication.partition_leader import InSyncChange, PartitionLeader
     from ottla.log.errors import StorageError
 
@@ -204,10 +206,11 @@ class Node:
             new_uuid=randomness.uuid,
             went_offline=self._went_offline,
             change_isr=self._change_isr,
-            leader_changed=lambda replica: self.fetchers.follow(replica),
+            leader_changed=self._partition_leader_changed,
             removed=lambda replica: self.fetchers.forget(replica),
         )
         self.fetchers = ReplicaFetchers(self)
+        self.brokers = BrokerConnections(self.loop, self.image, self.address_of, self.connect_to_broker)
         self.unit_of_work = UnitOfWork(self.loop, clock, self.replicas)
         self.fetch_sessions = FetchSessions(
             config["max.incremental.fetch.session.cache.slots"], SESSION_EVICTION_MS, lambda: randomness.below(1 << 31)
@@ -375,6 +378,13 @@ class Node:
 
             self._telemetry = Telemetry(self.settings, self.image, self.clock, self.randomness)
         return self._telemetry
+
+    @cached_property
+    def remote_transactions(self) -> RemoteCoordinators:
+        """The transaction coordinators on other nodes."""
+        from ottla.broker.transactions.remote_coordinators import RemoteCoordinators
+
+        return RemoteCoordinators(self.brokers)
 
     def _load_descriptions(self) -> DescriptionPlugin | None:
         plugin_class = self.settings["group.streams.topology.description.plugin.class"]
@@ -678,6 +688,10 @@ class Node:
         else:
             then()
 
+    def _partition_leader_changed(self, replica: Replica) -> None:
+        self.fetchers.follow(replica)
+        self.coordinators.leader_changed(replica)
+
     def _partition_moved(self, key: TopicPartition) -> None:
         """A partition's log, leader or high watermark has changed: wake the operations that wait for it."""
         self.unit_of_work.moved(*key)
@@ -866,6 +880,7 @@ class Node:
         self.replicas.reconfigure(self.image, changes)
         self.log_dir_moves.follow()
         self.fetchers.follow_brokers(changes.brokers)
+        self.brokers.follow(changes.brokers)
         self.coordinators.follow(changes)
         if self._share is not None:
             self._share.follow(changes)
@@ -936,6 +951,7 @@ class Node:
         if self._share is not None:
             self._share.close()
         self.fetchers.close()
+        self.brokers.close()
         self.cooperative_tasks.close()
         self.broker_watch.end()
         self.controller_channel.close()

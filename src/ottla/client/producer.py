@@ -15,7 +15,8 @@ answer is not written twice. After a failure whose outcome is not known the numb
 then takes a new id. Its calls run one after the other.
 
 With an identity of `ottla.client.transactions` all records belong to that transaction. It keeps its id; after a failure
-the transaction has to be aborted.
+the transaction has to be aborted. Below transaction version 2 the identity stays the same after a commit: then
+`begin_next` lets what follows belong to its next transaction.
 """
 
 from __future__ import annotations
@@ -131,6 +132,12 @@ class Producer:
         self._transaction = identity
         self._identity = None if identity is None else _Identity(identity.producer_id, identity.producer_epoch)
         self._sequences: dict[TopicPartition, int] = {}
+        self._joined: set[TopicPartition] = set()
+        """The partitions that take part in the transaction."""
+
+    def begin_next(self) -> None:
+        """The transaction was committed; the next one of the same identity begins."""
+        self._joined.clear()
 
     async def send(
         self,
@@ -244,9 +251,10 @@ class Producer:
 
     async def _join(self, partitions: Iterable[TopicPartition]) -> None:
         """Let partitions that nothing was written to yet take part in the transaction."""
-        new = [at for at in partitions if at not in self._sequences]
+        new = [at for at in partitions if at not in self._joined]
         if new and self._transaction is not None and not self._transaction.is_implicit:
             await add_partitions(self._client, self._transaction, new)
+            self._joined.update(new)
 
     async def _post(
         self, batches: dict[TopicPartition, _Batch], deadline: Deadline

@@ -1,8 +1,10 @@
 """Decides whether a member that vanished left its group or died.
 
 No API tells. A member that leaves commits first. A member that dies has committed nothing for most of a session timeout
-when the coordinator removes it. Offsets are sampled on an interval, so the answer may be open at that moment. Then the
-next sample of each of its partitions decides, because no other member can have read them before.
+when the coordinator removes it. Offsets are sampled on an interval: when they last moved is known to lie between two
+samples, so they must have stood still for half of the timeout for certain and may have for most of it. The answer may
+still be open at that moment. Then the next sample of each of its partitions decides, because no other member can have
+read them before.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from ottla.health.lag_history import LagHistory
 __all__ = ["DOUBTS", "LagOf", "Lost", "Vanished"]
 
 SHARE_OF_SESSION: Final = 0.8
+CERTAIN_SHARE: Final = 0.5
 DOUBTS: Final = 100
 """How many members of a group may be in doubt."""
 
@@ -63,7 +66,12 @@ class Vanished:
             return False
         if all(lag.at_ms >= self.at_ms for lag in lags):
             return all(self._is_long(self.at_ms, lag.before_ms) for lag in growing)
-        return all(lag.at_ms < self.at_ms and self._is_long(lag.at_ms, lag.moved_ms) for lag in growing)
+        return all(
+            lag.at_ms < self.at_ms
+            and self._is_long(self.at_ms, lag.before_ms)
+            and self._is_long(lag.at_ms, lag.moved_ms, CERTAIN_SHARE)
+            for lag in growing
+        )
 
     def is_in_doubt(self, lag_of: LagOf) -> bool:
         """Whether it may have been lost, and one of its partitions has not been sampled since."""
@@ -71,8 +79,8 @@ class Vanished:
         possible = all(lag.moved_ms < self.at_ms and self._is_long(self.at_ms, lag.before_ms) for lag in lags)
         return possible and any(lag.at_ms < self.at_ms for lag in lags)
 
-    def _is_long(self, until_ms: int, since_ms: int) -> bool:
-        return until_ms - self._since(since_ms) >= SHARE_OF_SESSION * self.session_ms
+    def _is_long(self, until_ms: int, since_ms: int, share: float = SHARE_OF_SESSION) -> bool:
+        return until_ms - self._since(since_ms) >= share * self.session_ms
 
     def _since(self, at_ms: int) -> int:
         return max(at_ms, self.reachable_ms)

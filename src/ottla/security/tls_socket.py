@@ -47,6 +47,9 @@ class TlsSocket:
     def getsockopt(self, level: int, option: int) -> int:
         return self._sock.getsockopt(level, option)
 
+    def setsockopt(self, level: int, option: int, value: bytes) -> None:
+        self._sock.setsockopt(level, option, value)
+
     @property
     def has_unsent(self) -> bool:
         return bool(self._unsent) or bool(self._outgoing.pending)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import threading
 from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from ottla.broker.node import Node
 from ottla.broker.replicas.formatter import format_directories
 from ottla.core.quorum.initial_controllers import read_initial_controllers
 from ottla.log.disk import OsDisk
+from ottla.testing.ports import PortReservation
 from ottla.wire import uuid_text
 
 __all__ = ["NODES", "ThreeNodes", "three_nodes"]
@@ -35,7 +35,8 @@ class ThreeNodes:
         self._disk = OsDisk(durable=False)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="three-nodes", daemon=True)
-        ports = _free_ports(2 * len(NODES))
+        self._kept = [PortReservation() for _ in range(2 * len(NODES))]
+        ports = [each.port for each in self._kept]
         self.ports = dict(zip(NODES, ports[: len(NODES)], strict=True))
         controllers = dict(zip(NODES, ports[len(NODES) :], strict=True))
         entries = ",".join(f"{each}@127.0.0.1:{controllers[each]}:{uuid_text(bytes([each] * 16))}" for each in NODES)
@@ -70,6 +71,8 @@ class ThreeNodes:
 
     def start(self) -> None:
         self._thread.start()
+        for each in self._kept:
+            each.release()
 
         async def start() -> None:
             started = await asyncio.gather(*(Node.start(each, disk=self._disk) for each in self._configs.values()))
@@ -88,16 +91,8 @@ class ThreeNodes:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(WAIT_MAX_SECONDS)
         self._loop.close()
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports that nobody has right now. All are open at a time, so that none is given twice."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    try:
-        return [sock.getsockname()[1] for sock in sockets]
-    finally:
-        for sock in sockets:
-            sock.close()
+        for each in self._kept:
+            each.close()
 
 
 @contextmanager

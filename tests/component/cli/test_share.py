@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any, NamedTuple
 
 import pytest
@@ -19,7 +20,7 @@ from ottla.client.configs import Change, Operation, Resource, ResourceType, alte
 from ottla.client.group_offsets import commit
 from ottla.core.share.state.batches import Batch
 from ottla.core.share.state.kept import Kept
-from tests.interop.apache import free_ports
+from ottla.testing.ports import PortReservation
 
 Capture = pytest.CaptureFixture[str]
 JOBS_0 = TopicPartition("jobs", 0)
@@ -36,7 +37,12 @@ class Scene(NamedTuple):
 @pytest.fixture(scope="module", params=["live", "stored"])
 def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
     """With and without a listener that lets others look inside."""
-    settings = {"ottla.inspect.listeners": f"http://127.0.0.1:{free_ports(1)[0]}"} if request.param == "live" else {}
+    with closing(PortReservation()) as kept:
+        settings = {"ottla.inspect.listeners": f"http://127.0.0.1:{kept.port}"} if request.param == "live" else {}
+        yield from _scene(settings)
+
+
+def _scene(settings: dict[str, str]) -> Iterator[Scene]:
     with ottla.testing.broker(**settings) as broker:
         loop = asyncio.new_event_loop()
         client = loop.run_until_complete(Client(broker.bootstrap_servers).__aenter__())

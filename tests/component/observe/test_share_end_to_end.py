@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -11,7 +12,7 @@ import ottla.testing
 from ottla.health import Engine
 from ottla.health.facts import ShareMetrics, ShareState, ShareWindow
 from ottla.health.samples import fact_in
-from tests.interop.apache import free_ports
+from ottla.testing.ports import PortReservation
 from tests.interop.observe.sharing import (
     GROUP,
     LIMIT,
@@ -27,10 +28,10 @@ from tests.interop.observe.sharing import (
 
 @pytest.fixture(scope="module")
 def observed() -> Iterator[Observed]:
-    metrics, inspect = free_ports(2)
-    settings = {"ottla.metrics.port": metrics, "ottla.inspect.listeners": f"http://127.0.0.1:{inspect}"}
-    with ottla.testing.broker(**LIMITS, **settings) as broker:
-        yield asyncio.run(observed_work(broker.bootstrap_servers, (f"http://127.0.0.1:{metrics}/metrics",)))
+    with closing(PortReservation()) as metrics, closing(PortReservation()) as inspect:
+        settings = {"ottla.metrics.port": metrics.port, "ottla.inspect.listeners": f"http://127.0.0.1:{inspect.port}"}
+        with ottla.testing.broker(**LIMITS, **settings) as broker:
+            yield asyncio.run(observed_work(broker.bootstrap_servers, (f"http://127.0.0.1:{metrics.port}/metrics",)))
 
 
 def test_every_record_of_the_state_is_told_once(observed: Observed):

@@ -17,7 +17,7 @@ from tests.component.client.fake_logs import ORDERS, Logs
 from tests.unit.client.batches import batch
 from tests.unit.spark.fake_cluster import topic_options
 
-QUICK = {"kafka.fetch.max.wait.ms": "1", "kafkaConsumer.pollTimeoutMs": "500"}
+QUICK = {"kafka.fetch.max.wait.ms": "1", "kafkaConsumer.pollTimeoutMs": "30000"}
 
 
 def options(**given: str) -> TopicOptions:

@@ -49,7 +49,11 @@ def create(servers: str, *names: str) -> None:
 
 
 def topics(node: ClusterNode) -> set[str]:
-    return {each.topic for each in inspection.partitions(node.bootstrap_servers) or ()}
+    """The names that a node knows; it may take its time to answer."""
+    for _ in range(10):
+        if (seen := inspection.partitions(node.bootstrap_servers)) is not None:
+            return {each.topic for each in seen}
+    raise AssertionError(f"node {node.node_id} does not answer")
 
 
 def test_what_was_created_survives_the_leader(three: Cluster):

@@ -1,4 +1,4 @@
-"""The broker under test: `ottla serve` as a program, or Apache Kafka, with the same face."""
+"""The broker under test: `ottla serve` as a program, Apache Kafka, or three nodes of ottla, with the same face."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+import pytest
+
 from tests.interop.apache import ApacheKafka
+from tests.interop.moving import MovingCluster
 from tests.interop.serving import OttlaServe
 
-OTTLA, APACHE = "ottla", "apache"
+OTTLA, APACHE, MOVING = "ottla", "apache", "moving"
 SWITCH = "OTTLA_INTEROP_BROKERS"
-"""`apache`, `ottla` or both with a comma between them; both unless set."""
+"""`apache`, `ottla` or both with a comma between them; both unless set. `moving`: three nodes whose leaders move."""
 
 
-Node = ApacheKafka | OttlaServe
+Node = ApacheKafka | OttlaServe | MovingCluster
 
 
 class Broker(Protocol):
@@ -42,14 +45,16 @@ B = TypeVar("B", bound=Startable)
 
 def wanted() -> list[str]:
     named = [name.strip() for name in os.environ.get(SWITCH, f"{OTTLA},{APACHE}").split(",")]
-    assert set(named) <= {OTTLA, APACHE}, f"{SWITCH} knows {OTTLA} and {APACHE}"
+    assert set(named) <= {OTTLA, APACHE, MOVING}, f"{SWITCH} knows {OTTLA}, {APACHE} and {MOVING}"
     return named
 
 
 def node_of(kind: str, directory: Path, **settings: Any) -> Node:
     """A node that has not been started yet; both kinds know `data_dir`, and settings by their names."""
-    make: Callable[..., Node] = ApacheKafka if kind == APACHE else OttlaServe
-    return make(directory, **settings)
+    makers: dict[str, Callable[..., Node]] = {OTTLA: OttlaServe, APACHE: ApacheKafka, MOVING: MovingCluster}
+    if kind == MOVING and settings.pop("data_dir", None) is not None:
+        pytest.skip("three nodes have three directories")
+    return makers[kind](directory, **settings)
 
 
 def running(node: Node) -> Iterator[Node]:
@@ -57,6 +62,8 @@ def running(node: Node) -> Iterator[Node]:
     with node:
         yield node
         assert "Traceback" not in node.log, node.log
+        if isinstance(node, MovingCluster):
+            node.check()
 
 
 def booting(make: Callable[..., B]) -> Iterator[Callable[..., B]]:

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.apache import ONE_NODE, ApacheKafka
-from tests.interop.serving import OttlaServe
+from tests.interop.apache import ONE_NODE
+from tests.interop.node.brokers import Node, node_of, running, wanted
 from tests.interop.streams.apps import App
 
-Broker = ApacheKafka | OttlaServe
 MakeApp = Callable[..., App]
 
 SETTINGS = {key: value for key, value in ONE_NODE.items() if not key.startswith(("broker.", "share."))} | {
@@ -22,20 +21,19 @@ SETTINGS = {key: value for key, value in ONE_NODE.items() if not key.startswith(
 _serial = count(1)
 
 
-def made(kind: str, directory: Path, **settings: object) -> Broker:
-    return (OttlaServe if kind == "ottla" else ApacheKafka)(directory, **(SETTINGS | settings))  # type: ignore[arg-type]
+def made(kind: str, directory: Path, **settings: object) -> Node:
+    return node_of(kind, directory, **(SETTINGS | settings))
 
 
-@pytest.fixture(scope="session", params=["ottla", "apache"])
+@pytest.fixture(scope="session", params=wanted())
 def broker(
     request: pytest.FixtureRequest, apache_jars: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Broker]:
-    with made(request.param, tmp_path_factory.mktemp(request.param)) as booted:
-        yield booted
+) -> Iterator[Node]:
+    yield from running(made(request.param, tmp_path_factory.mktemp(request.param)))
 
 
 @pytest.fixture
-def servers(broker: Broker) -> str:
+def servers(broker: Node) -> str:
     return broker.bootstrap_servers
 
 

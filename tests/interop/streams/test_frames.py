@@ -25,7 +25,8 @@ from ottla.wire.types import (
     StreamsGroupHeartbeatRequest,
 )
 from tests.component.broker.raw_client import RawClient
-from tests.interop.streams.conftest import Broker, made
+from tests.interop.node.brokers import Node
+from tests.interop.streams.conftest import made
 from tests.interop.streams.feeding import create, wait_until
 
 _Request = StreamsGroupHeartbeatRequest
@@ -36,7 +37,7 @@ SETTINGS = {"group.streams.assignment.interval.ms": "0", "offsets.topic.num.part
 class Talk:
     """A conversation with one broker; what it answered, as far as it must be the same."""
 
-    def __init__(self, broker: Broker, group: str) -> None:
+    def __init__(self, broker: Node, group: str) -> None:
         host, _, port = broker.bootstrap_servers.partition(":")
         self._client = RawClient(host, int(port))
         self._servers = broker.bootstrap_servers
@@ -112,7 +113,7 @@ def _plain(record: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def brokers(apache_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, Broker]]:
+def brokers(apache_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Node, Node]]:
     base = tmp_path_factory.mktemp("frames")
     with made("ottla", base / "ottla", **SETTINGS) as ottla, made("apache", base / "apache", **SETTINGS) as apache:
         for broker in (ottla, apache):
@@ -125,14 +126,14 @@ def topology(*subtopologies: Any, epoch: int = 0) -> _Request.Topology:
     return _Request.Topology(epoch, subtopologies or (_Request.Subtopology("0", ("t",)),))
 
 
-def both(brokers: tuple[Broker, Broker], group: str, conversation: Any) -> tuple[Talk, Talk]:
+def both(brokers: tuple[Node, Node], group: str, conversation: Any) -> tuple[Talk, Talk]:
     talks = tuple(Talk(broker, group) for broker in brokers)
     for talk in talks:
         conversation(talk)
     return talks  # type: ignore[return-value]
 
 
-def test_members_come_and_go(brokers: tuple[Broker, Broker]):
+def test_members_come_and_go(brokers: tuple[Node, Node]):
     def conversation(talk: Talk) -> None:
         talk.join("A", topology())
         talk.beat("A")
@@ -166,7 +167,7 @@ def test_members_come_and_go(brokers: tuple[Broker, Broker]):
         talk.close()
 
 
-def test_requests_that_are_refused(brokers: tuple[Broker, Broker]):
+def test_requests_that_are_refused(brokers: tuple[Node, Node]):
     def conversation(talk: Talk) -> None:
         talk.beat("A", epoch=3)
         talk.beat("A", epoch=-1)
@@ -203,7 +204,7 @@ def test_requests_that_are_refused(brokers: tuple[Broker, Broker]):
         talk.close()
 
 
-def test_topologies_that_do_not_fit(brokers: tuple[Broker, Broker]):
+def test_topologies_that_do_not_fit(brokers: tuple[Node, Node]):
     together = _Request.CopartitionGroup(source_topics=(0, 1))
     cases = {
         "missing": topology(_Request.Subtopology("0", ("nowhere",))),

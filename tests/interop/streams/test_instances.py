@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from ottla.client import Client, configs
-from tests.interop.streams.conftest import Broker, MakeApp, made
+from tests.interop.node.brokers import Node
+from tests.interop.streams.conftest import MakeApp, made
 from tests.interop.streams.feeding import create, feed, read, wait_for, wait_until
 from tests.interop.streams.groups import WORDS, counts, described, is_stable, lines
 
@@ -114,7 +115,7 @@ def test_the_broker_is_killed_while_tasks_move(
     kind: str, apache_jars: Path, tmp_path: Path, prefix: str, start: MakeApp
 ):
     """The applications go on by themselves."""
-    booted: Broker = made(kind, tmp_path / "broker")
+    booted: Node = made(kind, tmp_path / "broker")
     with booted as broker:
         servers, group = broker.bootstrap_servers, f"{prefix}-app"
         create(servers, f"{prefix}-words", f"{prefix}-out", partitions=4)

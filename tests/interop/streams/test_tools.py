@@ -13,8 +13,9 @@ import pytest
 
 from tests.interop import process
 from tests.interop.apache import tool
+from tests.interop.node.brokers import Node
 from tests.interop.streams.apps import App
-from tests.interop.streams.conftest import Broker, made
+from tests.interop.streams.conftest import made
 from tests.interop.streams.feeding import create, feed, wait_for, wait_until
 from tests.interop.streams.groups import described, is_stable
 
@@ -31,15 +32,15 @@ _FORMS = (
 class Both(NamedTuple):
     """The same application on either broker."""
 
-    ottla: Broker
-    apache: Broker
+    ottla: Node
+    apache: Node
 
     def say(self, *arguments: str) -> tuple[list[str], list[str]]:
         """What the tool prints, without what differs from run to run."""
         return _said(self.ottla, *arguments), _said(self.apache, *arguments)
 
 
-def _said(broker: Broker, *arguments: str) -> list[str]:
+def _said(broker: Node, *arguments: str) -> list[str]:
     main = "org.apache.kafka.tools.streams.StreamsGroupCommand"
     text = tool(main, "--bootstrap-server", broker.bootstrap_servers, *arguments, check=False)
     for form, name in _FORMS:
@@ -108,7 +109,7 @@ def _without_epochs(lines: list[str]) -> list[str]:
 def test_our_own_command(both: Both, apps: list[App]):
     """`ottla streams` shows the same on either broker."""
 
-    def said(broker: Broker, *words: str) -> Any:
+    def said(broker: Node, *words: str) -> Any:
         command = [sys.executable, "-m", "ottla", "streams", *words, "--json"]
         shown = process.run([*command, "--bootstrap-server", broker.bootstrap_servers])
         return json.loads(shown)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from tests.interop import process
 from tests.interop.apache import ONE_NODE, ApacheKafka
-from tests.interop.node.brokers import APACHE, Node
+from tests.interop.moving import MovingCluster
+from tests.interop.node.brokers import APACHE, MOVING, Node
 from tests.interop.serving import OttlaServe
 
 SETTINGS = {
@@ -23,6 +24,8 @@ def new_node(kind: str, directory: Path, version: int, **settings: object) -> No
     feature = ("--feature", f"transaction.version={version}")
     if kind == APACHE:
         return ApacheKafka(directory, format_arguments=("--standalone", *feature), **{**SETTINGS, **settings})
+    if kind == MOVING:
+        return MovingCluster(directory, transaction_version=version, **{**SETTINGS, **settings})
     data_dir = directory / "data"
     if not (data_dir / "meta.properties").exists():
         process.run([sys.executable, "-m", "ottla", "storage", "format", "--data", str(data_dir), *feature])

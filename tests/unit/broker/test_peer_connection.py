@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import socket
+import struct
 from collections.abc import Generator
 from typing import Any
 
@@ -140,6 +142,31 @@ def test_a_connection_that_does_not_come_about_is_given_up_and_tried_again() -> 
         async with running(loop, VirtualDisk()):
             assert (await peer.ask(DescribeClusterRequest(endpoint_type=2), (1, 2))).controller_id == 1
         peer.connection.close()
+
+    run(scenario)
+
+
+def test_what_was_not_answered_does_not_arrive_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel is told to forget it: what is sent again must not be followed by the original."""
+    aborted: list[bytes] = []
+
+    def set_option(sock: VirtualSocket, level: int, option: int, value: Any) -> None:
+        if (level, option) == (socket.SOL_SOCKET, socket.SO_LINGER):
+            aborted.append(value)
+
+    monkeypatch.setattr(VirtualSocket, "setsockopt", set_option)
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk()):
+            peer = Peer(loop)
+            await peer.ask(DescribeClusterRequest(endpoint_type=2), (1, 2))
+            peer.connection.close()
+            assert aborted == []
+            other = Peer(loop)
+            await other.ask(DescribeClusterRequest(endpoint_type=2), (1, 2))
+            other.connection.send(DescribeClusterRequest(endpoint_type=2), (1, 2), lambda _: None)
+            other.connection.close()
+            assert aborted == [struct.pack("ii", 1, 0)]
 
     run(scenario)
 

@@ -20,6 +20,7 @@ from ottla.core.quorum.voters import VoterSet
 from ottla.testing.disk import VirtualDisk
 from ottla.testing.virtual_loop import InlineOffload, VirtualLoop, VirtualSocket
 from ottla.wire import uuid_text
+from ottla.wire.types import CreateTopicsRequest
 from tests.unit.broker.virtual_node import Client
 
 NODES = (1, 2, 3)
@@ -136,6 +137,16 @@ class Cluster:
 
     def client(self, number: int) -> Client:
         return Client(self.loop, int(f"9{number}92"))
+
+    async def create_topic(self, name: str, *assignments: tuple[int, ...]) -> bytes:
+        """A topic whose partitions have these replicas. Its records are of 1970, and stay."""
+        kind = CreateTopicsRequest
+        placed = tuple(kind.CreatableReplicaAssignment(number, each) for number, each in enumerate(assignments))
+        topic = kind.CreatableTopic(name, -1, -1, placed, (kind.CreatableTopicConfig("retention.ms", "-1"),))
+        (created,) = (await self.client(next(iter(self.nodes))).ask(kind((topic,), 10_000), 7)).topics
+        assert created.error_code == 0, created
+        await asyncio.sleep(0.5)  # until all nodes know it
+        return bytes(created.topic_id)
 
 
 @asynccontextmanager

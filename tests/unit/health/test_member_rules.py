@@ -205,6 +205,15 @@ def test_a_member_that_dies_without_goodbye() -> None:
     assert (resolved.since_ms, resolved.until_ms) == (START_MS + 60_000, START_MS + 68_000)
 
 
+def test_samples_between_which_it_died_and_was_removed_are_enough() -> None:
+    """It dies at 61 s, which shows at 62 s, and is gone at 68 s, when others read its partitions at once."""
+    story = Story().tell(SESSION, PAIR).during(0, 68, 2, lambda second: progress(second, 61, 68)).at(68, ALONE)
+
+    [finding] = story.at(69, *progress(69, 61, 68)).open("member-lost")
+
+    assert finding.evidence["partitions"] == ["orders-1", "orders-2"]
+
+
 def test_a_member_that_leaves_after_its_last_commit_is_not_lost() -> None:
     story = Story().tell(SESSION, PAIR).during(0, 66, 2, lambda second: progress(second, 64, 68)).tell(ALONE)
 

@@ -10,6 +10,7 @@ from ottla.broker.coordinators.ports import CoordinatorPorts
 from ottla.broker.coordinators.runtime import Runtime
 from ottla.broker.coordinators.topics import TopicsView
 from ottla.broker.coordinators.world import GroupValues, make_world
+from ottla.broker.replicas.replicas import Replica
 from ottla.core.metadata.image import BROKER, GROUP, Changes
 
 __all__ = ["Coordinators", "Performers"]
@@ -39,6 +40,13 @@ class Coordinators:
         self.topics.remember()
         for runtime in self._runtimes:
             await runtime.start()
+
+    def leader_changed(self, replica: Replica) -> None:
+        """A partition has another leader. If it is one of ours, nothing is decided any more by what was known of it."""
+        topic, partition = replica.topic_partition
+        for runtime in self._runtimes:
+            if runtime.topic.name == topic:
+                runtime.leader_changed(partition)
 
     def follow(self, changes: Changes) -> None:
         """The cluster has changed."""

@@ -20,13 +20,15 @@ class Reader(Protocol):
     def steps(self, batch: AnyBatch) -> Iterator[None]: ...
 
 
-def load_steps(partition: Partition, reader: Reader) -> Iterator[None]:
-    """Read the whole log; yields every few records, so that the loop can serve requests in between.
+def load_steps(
+    partition: Partition, reader: Reader, start_offset: int = 0, end_offset: int | None = None
+) -> Iterator[None]:
+    """Read the log, all of it or a part; yields every few records, so that the loop can serve requests in between.
 
     Only the coordinator that is being loaded appends to the log, and it does not before this is done.
     """
-    offset = partition.log_start_offset
-    while offset < partition.log_end_offset:
+    offset = max(start_offset, partition.log_start_offset)
+    while offset < (partition.log_end_offset if end_offset is None else end_offset):
         region = partition.read(offset, _READ_BYTES, Isolation.LOG_END, min_one_batch=True)
         if region.file is None or not region.length:
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ottla.broker.coordinators.counts import RuntimeCounts
+from ottla.broker.replicas.acknowledged_writes import check_isr
 from ottla.broker.replicas.replicas import Replica
 from ottla.core.coordinator.contract import Producer
 from ottla.log.append import NOT_VERIFIED
@@ -58,10 +59,15 @@ class ReplicaWriter:
         return replica.is_leader and replica.leader_epoch == self._leader_epoch and not replica.is_offline
 
     def _led(self) -> Replica:
-        # A topic that was deleted in this very turn must not come back by being written to.
-        if not self.replica.is_leader:
+        # A topic that was deleted in this very turn must not come back by being written to; and if another node has
+        # led the partition meanwhile, what the shard knows is out of date.
+        if not self.replica.is_leader or self.replica.leader_epoch != self._leader_epoch:
             raise Reject(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return self.replica
+
+    def check(self) -> None:
+        """Reject what could not be committed now: too few replicas are in sync, or this node does not lead."""
+        check_isr(self._led())
 
     def stage(self, batch: BatchBuilder, producer: Producer | None) -> int:
         if producer is None:
@@ -88,6 +94,7 @@ class ReplicaWriter:
     def stage_marker(
         self, producer: Producer, *, committed: bool, coordinator_epoch: int, transaction_version: int
     ) -> int:
+        self.check()
         marker = build_end_txn_marker(
             committed=committed,
             producer_id=producer.producer_id,

@@ -39,6 +39,7 @@ from ottla.broker.network.request import AfterWrite, Answer, Request
 from ottla.broker.replicas.replicas import Replica
 from ottla.core.coordinator.contract import Context, Core, Producer, TopicsChange, World
 from ottla.core.coordinator.partitioner import partition_for
+from ottla.core.metadata.topic_image import NO_LEADER
 from ottla.log.errors import StorageError
 from ottla.wire.batch import Compression
 from ottla.wire.errors import ErrorCode
@@ -185,22 +186,38 @@ class Runtime:
         elif self.partition_count:
             self._edge.refuse(later, self._why_absent(partition_for(key, self.partition_count)), None)
         else:
-            self._topics.ensure(self.topic, lambda code: self._ask_created(request, key, body, later, code))
+            self.ensure_topic(lambda code: self._ask_created(request, key, body, later, code))
 
     def _ask_created(
         self, request: Request | None, key: str, body: object, later: CoordinatorRequest, code: ErrorCode
     ) -> None:
-        shard = self.shards.get(partition_for(key, self.partition_count)) if self.partition_count else None
+        shard = None if code else self.shards.get(partition_for(key, self.partition_count))
         if shard is not None:
             shard.handle(body, self._context(request, later))
-        elif code is ErrorCode.NONE and self.partition_count:
-            self._edge.refuse(later, self._why_absent(partition_for(key, self.partition_count)), None)
         else:
-            self._edge.refuse(later, ErrorCode.COORDINATOR_NOT_AVAILABLE, None)
+            self._edge.refuse(later, code or self._why_absent(partition_for(key, self.partition_count)), None)
+
+    def ensure_topic(self, done: Callable[[ErrorCode], None]) -> None:
+        """Create the topic if there is none; `done` gets NONE once this node knows its partitions."""
+
+        def created(_: ErrorCode) -> None:
+            done(ErrorCode.NONE if self.partition_count else ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+        if self.partition_count:
+            done(ErrorCode.NONE)
+        else:
+            self._topics.ensure(self.topic, created)
 
     def _why_absent(self, partition: int) -> ErrorCode:
         is_loading = partition in self.loading
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if is_loading else ErrorCode.NOT_COORDINATOR
+
+    def coordinator_of(self, key: str) -> int:
+        """The broker that coordinates a key, or NO_LEADER if there is none now."""
+        topic = self._node.image.topic(self.topic.name)
+        if topic is None or not topic.partitions:
+            return NO_LEADER
+        return topic.partitions[partition_for(key, len(topic.partitions))].leader
 
     # --- transactions -------------------------------------------------------------------------------------------------
 
@@ -267,6 +284,12 @@ class Runtime:
                     await asyncio.sleep(0)
                     paused = clock.precise_s()
 
+    def leader_changed(self, partition: int) -> None:
+        """A partition has another leader or leader epoch: what its shard knows is out of date from now on."""
+        shard = self.shards.get(partition)
+        if shard is not None and not self._is_led(shard):
+            self._unload(partition, shard)
+
     def follow(self, partitions: set[int]) -> None:
         """The cluster has changed partitions of the topic: who leads them, or whether they are there."""
         if not self._is_started:
@@ -280,12 +303,10 @@ class Runtime:
         self.partition_count = 0 if topic is None else len(topic.partitions)
 
     def _follow(self, partition: int) -> None:
-        replica, shard = self._replica(partition), self.shards.get(partition)
-        if shard is not None and not self._is_led(shard):
-            self._unload(partition, shard)
-            shard = None
-        if not self._is_started or shard is not None or partition in self.loading:
+        self.leader_changed(partition)
+        if not self._is_started or partition in self.shards or partition in self.loading:
             return
+        replica = self._replica(partition)
         if replica is not None and _can_lead(replica):
             self._load_soon(partition, replica)
 

@@ -76,6 +76,9 @@ class PartitionWriter(Protocol):
     @property
     def batch_max_bytes(self) -> int: ...
 
+    def check(self) -> None:
+        """Raise what an append would be refused with now, whatever it holds."""
+
     def stage(self, batch: BatchBuilder, producer: Producer | None) -> int:
         """Take a batch, to be written at the end of the turn; returns its base offset."""
         ...
@@ -271,6 +274,7 @@ class Shard:
 
     def _append(self, result: Result) -> None:
         """Assign offsets to the records and replay them."""
+        self.writer.check()
         encoded = [encode_record(each) for each in result.records]
         if result.producer is not None:
             self._append_transactional(result.records, encoded, result.producer)

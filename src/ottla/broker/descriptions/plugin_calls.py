@@ -30,7 +30,7 @@ from ottla.broker.coordinators.edge import Perform
 from ottla.broker.descriptions.call_order import CallOrder
 from ottla.broker.descriptions.plugin_loader import SETTING, load_plugin
 from ottla.broker.descriptions.ports import DescriptionPorts, PluginCallPorts
-from ottla.broker.descriptions.topic_table import ReplicaTable
+from ottla.broker.descriptions.topic_table import CompactedTopicTable
 from ottla.broker.loop.delayed_operations import DelayedOperation
 from ottla.core.coordinator.contract import Outcome
 from ottla.core.groups.coordinator import GroupCoordinator
@@ -90,7 +90,7 @@ class DescriptionPlugin:
         return self._node.config.static
 
     async def open_table(self, topic: str) -> TopicTable:
-        table = ReplicaTable(self._node, topic)
+        table = CompactedTopicTable(self._node, topic)
         await table.load()
         return table
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from ottla.broker.replicas.ports import RecordWriterPorts
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -12,8 +14,6 @@ if TYPE_CHECKING:
     from ottla.broker.coordinators.runtime import Runtime
     from ottla.broker.loop.clock import Clock
     from ottla.broker.loop.purgatory import Purgatory
-    from ottla.broker.replicas.replicas import Replicas
-    from ottla.broker.replicas.unit_of_work import UnitOfWork
 
 __all__ = ["DescriptionPorts", "PluginCallPorts", "TopicTablePorts"]
 
@@ -26,12 +26,10 @@ class PluginCallPorts(Protocol):
     purgatory: Purgatory
 
 
-class TopicTablePorts(PluginCallPorts, Protocol):
+class TopicTablePorts(PluginCallPorts, RecordWriterPorts, Protocol):
     """Needed to keep a table in a topic."""
 
     controller_channel: ControllerChannel
-    replicas: Replicas
-    unit_of_work: UnitOfWork
 
 
 class DescriptionPorts(TopicTablePorts, Protocol):

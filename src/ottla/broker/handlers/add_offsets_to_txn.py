@@ -35,23 +35,15 @@ def handle(node: Transactions, request: Request) -> Answer:
         raise Reject(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if not node.authorize(request, Operation.READ, ResourceType.GROUP, body.group_id):
         raise Reject(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    if node.image.topic(GROUPS.name) is not None:
-        return _add(node, request)
     later = DelayedResponse()
-    node.internal_topics.ensure(GROUPS, lambda code: _add_created(node, request, code, later))
-    return later
 
+    def ask(code: ErrorCode) -> None:
+        if code:
+            later.complete(refuse(request, code, None))
+        else:
+            _ask(node, request, later)
 
-def _add_created(node: Transactions, request: Request, code: ErrorCode, later: DelayedResponse) -> None:
-    if code:
-        later.complete(refuse(request, ErrorCode.COORDINATOR_NOT_AVAILABLE, None))
-    else:
-        _ask(node, request, later)
-
-
-def _add(node: Transactions, request: Request) -> DelayedResponse:
-    later = DelayedResponse()
-    _ask(node, request, later)
+    node.groups.ensure_topic(ask)
     return later
 
 

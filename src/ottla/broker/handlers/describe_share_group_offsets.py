@@ -78,14 +78,7 @@ def _ask_all(node: ShareGroups, request: Request, group_id: str, done: _Done) ->
             for topic_id, topic in sorted(found.items(), key=lambda each: each[1].name)
             if _sees(node, request, topic.name)
         ]
-        summarize(
-            node.share.persister,
-            node.image,
-            node.replicas,
-            group_id,
-            asked,
-            lambda topics: done(_Group(group_id, tuple(topics))),
-        )
+        summarize(node, node.share.persister, group_id, asked, lambda topics: done(_Group(group_id, tuple(topics))))
 
     node.groups.ask(
         request,
@@ -111,7 +104,7 @@ def _ask_named(
         known = {each.topic_name: each for each in described}
         done(_Group(group_id, tuple(known.get(each.topic_name) or _absent(each, seen) for each in topics)))
 
-    summarize(node.share.persister, node.image, node.replicas, group_id, asked, finish)
+    summarize(node, node.share.persister, group_id, asked, finish)
 
 
 def _sees(node: ShareGroups, request: Request, topic: str) -> bool:

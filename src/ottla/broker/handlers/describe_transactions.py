@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.network.request import DelayedResponse, Request
+from ottla.core.metadata.topic_image import partitions_by_topic
 from ottla.core.txn.messages import DescribeTransaction
 from ottla.core.txn.transaction import Transaction
 from ottla.wire.access import Operation, ResourceType
@@ -75,10 +76,11 @@ def _describe(node: Transactions, request: Request, transactional_id: str, take:
 
 
 def _state(node: Transactions, request: Request, transaction: Transaction) -> _State:
-    topics: dict[str, list[int]] = {}
-    for topic, partition in sorted(transaction.partitions):
-        if topic in topics or node.authorize(request, Operation.DESCRIBE, ResourceType.TOPIC, topic):
-            topics.setdefault(topic, []).append(partition)
+    topics = {
+        name: found
+        for name, found in partitions_by_topic(sorted(transaction.partitions)).items()
+        if node.authorize(request, Operation.DESCRIBE, ResourceType.TOPIC, name)
+    }
     return _State(
         transactional_id=transaction.transactional_id,
         transaction_state=transaction.state.shown,

@@ -93,7 +93,7 @@ def _answer(
 
 def _find(node: Cluster, request: Request, topic: InternalTopic, key: str) -> _Coordinator:
     found = node.image.topic(topic.name)
-    if found is None:
+    if found is None or not found.partitions:
         return _failed(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     listener = request.connection.peer.listener
     leader_id, code = leader_of(node, found.partitions[partition_for(key, len(found.partitions))], listener)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ottla.broker.loop.purgatory import Purgatory
     from ottla.broker.network.dispatch import Dispatch
     from ottla.broker.network.request import DelayedResponse, Request
+    from ottla.broker.peers.broker_connections import Brokers
     from ottla.broker.replicas.fetch_sessions import FetchSessions
     from ottla.broker.replicas.log_dir_moves import LogDirMoves
     from ottla.broker.replicas.replicas import Replicas
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from ottla.broker.share import ShareNode
     from ottla.broker.telemetry.clients.telemetry import Telemetry
     from ottla.broker.telemetry.loggers import Loggers
+    from ottla.broker.transactions.remote_coordinators import RemoteCoordinators
     from ottla.core.metadata.delegation_tokens import TokenSecrets
     from ottla.core.metadata.image import MetadataImage
     from ottla.wire.access import Operation, ResourceType
@@ -105,6 +107,11 @@ class Records(QuorumMember, Protocol):
     clock: Clock
     unit_of_work: UnitOfWork
 
+    @property
+    def node_id(self) -> int: ...
+    @property
+    def remote_transactions(self) -> RemoteCoordinators: ...
+
 
 class Groups(Access, Protocol):
     """APIs that the group coordinator answers."""
@@ -123,11 +130,15 @@ class Transactions(Access, Protocol):
     replicas: Replicas
     groups: Runtime
     transactions: Runtime
-    internal_topics: InternalTopics
     producer_ids: ProducerIds
     purgatory: Purgatory
     clock: Clock
     unit_of_work: UnitOfWork
+
+    @property
+    def node_id(self) -> int: ...
+    @property
+    def remote_transactions(self) -> RemoteCoordinators: ...
 
 
 class ShareGroups(Access, Protocol):
@@ -137,8 +148,11 @@ class ShareGroups(Access, Protocol):
     replicas: Replicas
     groups: Runtime
     share_state: Runtime
-    internal_topics: InternalTopics
 
+    @property
+    def node_id(self) -> int: ...
+    @property
+    def brokers(self) -> Brokers: ...
     @property
     def share(self) -> ShareNode: ...
 

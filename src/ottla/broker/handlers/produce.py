@@ -19,14 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.loop.delayed_operations import DelayedOperation
 from ottla.broker.network.request import AfterWrite, Answer, Close, CloseCause, DelayedResponse, Request
-from ottla.broker.replicas.lookup import (
-    check_isr,
-    endpoints_of,
-    leader_of,
-    permitted_topic,
-    topic_name,
-    was_replicated,
-)
+from ottla.broker.replicas.acknowledged_writes import ALL, check_isr, write_result
+from ottla.broker.replicas.lookup import endpoints_of, leader_of, permitted_topic, topic_name
 from ottla.broker.replicas.replicas import Replica
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.topic_names import INTERNAL_TOPICS
@@ -56,7 +50,6 @@ API_KEY: Final = 0
 VERSIONS: Final = (3, 13)
 ADVERTISED_LOW: Final = 0
 
-_ALL: Final = -1
 _ACKS: Final = (-1, 0, 1)
 _ZSTD_FROM: Final = 7
 _LEADER_FROM: Final = 10
@@ -118,7 +111,7 @@ class _Produce:
         if name in INTERNAL_TOPICS and request.client_id != _ADMIN_CLIENT:
             raise Reject(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is written by brokers only.")
         replica = node.replicas.leader(name, partition.index)
-        if self.acks == _ALL:
+        if self.acks == ALL:
             check_isr(replica)
         verification = self.verified.get((name, partition.index), NOT_VERIFIED)
         if isinstance(verification, Reject):
@@ -172,16 +165,11 @@ class _Produce:
         waiting: list[_Staged] = []
         for one in self.staged:
             try:
-                if not one.replica.is_leader or one.replica.leader_epoch != one.leader_epoch:
-                    # The records may be gone: what a later epoch has acknowledged says nothing of them.
-                    self._fail(one, ErrorCode.NOT_LEADER_OR_FOLLOWER, None)
-                elif one.replica.is_acknowledged(one.info.last_offset + 1, self.acks):
-                    if self.acks == _ALL and not was_replicated(one.replica):
-                        self._fail(one, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, None)
-                elif expired:
-                    self._fail(one, ErrorCode.REQUEST_TIMED_OUT, None)
-                else:
+                code = write_result(one.replica, one.leader_epoch, one.info.last_offset + 1, self.acks)
+                if code is None and not expired:
                     waiting.append(one)
+                elif code is not ErrorCode.NONE:
+                    self._fail(one, code or ErrorCode.REQUEST_TIMED_OUT, None)
             except LogError as error:
                 self._fail(one, error.code, str(error))
         self.staged = waiting

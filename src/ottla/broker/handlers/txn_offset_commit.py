@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.coordinators.internal_topics import GROUPS
 from ottla.broker.network.request import Answer, DelayedResponse, Request
 from ottla.broker.transactions.verification import verify_offsets
 from ottla.core.coordinator.contract import Context
@@ -53,10 +52,14 @@ def handle(node: Transactions, request: Request) -> Answer:
     if all(target.error_of(each.partition_index) for topic, target in targets for each in topic.partitions):
         return _answer(request, targets, ErrorCode.NONE)
     later = DelayedResponse()
-    if node.groups.partition_count:
-        _verify(node, request, targets, later)
-    else:
-        node.internal_topics.ensure(GROUPS, lambda code: _verify_created(node, request, targets, later, code))
+
+    def verify(code: ErrorCode) -> None:
+        if code:
+            later.complete(_answer(request, targets, code))
+        else:
+            _verify(node, request, targets, later)
+
+    node.groups.ensure_topic(verify)
     return later
 
 
@@ -77,17 +80,11 @@ def _judge(node: Transactions, request: Request) -> ErrorCode:
     return ErrorCode.NONE if body.group_id else ErrorCode.INVALID_GROUP_ID
 
 
-def _verify_created(
-    node: Transactions, request: Request, targets: _Targets, later: DelayedResponse, code: ErrorCode
-) -> None:
-    if code or not node.groups.partition_count:
-        later.complete(_answer(request, targets, ErrorCode.COORDINATOR_NOT_AVAILABLE))
-    else:
-        _verify(node, request, targets, later)
-
-
 def _verify(node: Transactions, request: Request, targets: _Targets, later: DelayedResponse) -> None:
-    """Ask the transaction's coordinator first, then the group's: a marker in between makes the append fail."""
+    """Ask the transaction's coordinator first, then the group's: a marker in between makes the append fail.
+
+    Where the group has no coordinator here, the transaction's is not asked.
+    """
     body: TxnOffsetCommitRequest = request.body
     guard = node.groups.verification_guard(body.group_id, body.producer_id)
 
@@ -99,7 +96,10 @@ def _verify(node: Transactions, request: Request, targets: _Targets, later: Dela
         node.groups.ask(request, body.group_id, commit, later.complete, refuse=partial(refuse, request))
 
     partition = partition_for(body.group_id, node.groups.partition_count)
-    verify_offsets(node, body, request.version, partition, verified)
+    if partition in node.groups.shards:
+        verify_offsets(node, body, request.version, partition, verified)
+    else:
+        verified(ErrorCode.NONE)
 
 
 def refuse(request: Request, code: int, message: str | None) -> TxnOffsetCommitResponse:

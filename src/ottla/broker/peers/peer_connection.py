@@ -18,6 +18,7 @@ import errno
 import logging
 import os
 import socket
+import struct
 from collections import deque
 from collections.abc import Callable, Generator
 from enum import Enum
@@ -43,6 +44,7 @@ _JITTER: Final = 0.2
 _SESSION_SHARE: Final = 0.85
 """Which part of a session is used; Kafka's clients log in anew after 85 to 95 %."""
 _RENEW_AGAIN_SECONDS: Final = 0.005
+_ABORT: Final = struct.pack("ii", 1, 0)
 _API_VERSIONS: Final = 18
 _API_VERSIONS_VERSION: Final = 3
 
@@ -430,6 +432,9 @@ class PeerConnection:
         if sock is not None:
             self._loop.remove_reader(sock.fileno())
             self._loop.remove_writer(sock.fileno())
+            if self._in_flight:
+                # What is repeated must not be followed by the original: the kernel forgets what has not arrived yet.
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _ABORT)
             sock.close()
         self._served, self._is_ready, self._frame = None, False, None
         self._size.clear()

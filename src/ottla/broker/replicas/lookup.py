@@ -94,19 +94,6 @@ def check_epoch(replica: Replica, current_leader_epoch: int) -> None:
     raise Reject(ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH)
 
 
-def check_isr(replica: Replica) -> None:
-    """Reject a write with acks=all while fewer replicas are in sync than min.insync.replicas asks for."""
-    leading = replica.leading
-    if leading is not None and leading.is_under_min_isr(replica.min_insync_replicas):
-        raise Reject(ErrorCode.NOT_ENOUGH_REPLICAS)
-
-
-def was_replicated(replica: Replica) -> bool:
-    """Whether what has reached the high watermark was written to as many replicas."""
-    leading = replica.leading
-    return leading is None or leading.has_enough_replicas(replica.min_insync_replicas)
-
-
 def leader_of(image: MetadataImage, topic: str, partition: int) -> Leader:
     found = image.partition(topic, partition)
     return Leader() if found is None else Leader(found.leader, found.leader_epoch)

@@ -12,14 +12,18 @@ if TYPE_CHECKING:
     from ottla.broker.loop.clock import Clock
     from ottla.broker.loop.cooperative_tasks import CooperativeTasks
     from ottla.broker.loop.offload import Offload
+    from ottla.broker.loop.purgatory import Purgatory
     from ottla.broker.loop.randomness import Randomness
+    from ottla.broker.peers.broker_connections import Brokers
     from ottla.broker.replicas.log_dir_moves import LogDirMoves
     from ottla.broker.replicas.replicas import Replica, Replicas
     from ottla.broker.replicas.storage import NodeStorage
+    from ottla.broker.replicas.unit_of_work import UnitOfWork
+    from ottla.core.metadata.image import MetadataImage
     from ottla.log.directory import LogDirectory
     from ottla.log.disk import Disk
 
-__all__ = ["LogChorePorts", "LogDirMovePorts", "TaskPorts"]
+__all__ = ["EndOffsetPorts", "LogChorePorts", "LogDirMovePorts", "RecordWriterPorts", "TaskPorts"]
 
 
 class TaskPorts(Protocol):
@@ -56,3 +60,24 @@ class LogChorePorts(TaskPorts, Protocol):
 
     storage: NodeStorage
     log_dir_moves: LogDirMoves
+
+
+class EndOffsetPorts(Protocol):
+    """Needed to find out how far partitions are committed."""
+
+    image: MetadataImage
+    replicas: Replicas
+
+    @property
+    def node_id(self) -> int: ...
+    @property
+    def brokers(self) -> Brokers: ...
+
+
+class RecordWriterPorts(EndOffsetPorts, Protocol):
+    """Needed to write to partitions, wherever they are led."""
+
+    clock: Clock
+    settings: Settings
+    unit_of_work: UnitOfWork
+    purgatory: Purgatory

@@ -158,6 +158,12 @@ class UnitOfWork:
         self._answers.append((later, message))
         self._queue()
 
+    def after_write(self, call: Callable[[], None]) -> None:
+        """Call a function at the end of this turn, once everything is staged and written."""
+        later = DelayedResponse()
+        later.deliver_to(lambda _: call())
+        self.deliver(later, None)
+
     # --- timers -------------------------------------------------------------------------------------------------------
 
     def due_at(self, shard: Participant, at_ms: int) -> None:

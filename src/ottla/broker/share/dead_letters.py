@@ -20,14 +20,11 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from ottla.broker.loop.delayed_operations import DelayedOperation
-from ottla.broker.replicas.lookup import check_isr
-from ottla.broker.replicas.replicas import Replica
+from ottla.broker.replicas.record_writer import write_batches
 from ottla.broker.share.backoff import ATTEMPTS_MAX, pause_ms
 from ottla.broker.share.dead_letter_records import letters_for
 from ottla.broker.share.edge import Source
 from ottla.broker.share.ports import DeadLetterPorts
-from ottla.broker.transactions.marker_appends import after_write
-from ottla.core.metadata.fault import Reject
 from ottla.core.share.partition.events import DeadLetters
 from ottla.core.share.state.kept import Key
 from ottla.log.errors import LogError
@@ -115,7 +112,7 @@ class _DeadLetterWrite:
                 self._write(topic)
         except _Forbidden as error:
             self._give_up(str(error))
-        except (Reject, LogError) as error:
+        except LogError as error:  # the records cannot be read
             self._try_again(str(error))
 
     # --- the topic ----------------------------------------------------------------------------------------------------
@@ -165,13 +162,17 @@ class _DeadLetterWrite:
     def _write(self, name: str) -> None:
         topic = self._node.image.topic(name)
         assert topic is not None
-        replica = self._node.replicas.leader(name, self._partition % len(topic.partitions))
-        check_isr(replica)
         if self._batches is None:
             self._batches = self._build(name)
         self._queues.requests[self._group_id] += 1
-        ends = [replica.stage(bytearray(batch)).last_offset + 1 for batch in self._batches]
-        after_write(self._node.unit_of_work, lambda: self._look(replica, ends[-1]))
+        write_batches(self._node, name, self._partition % len(topic.partitions), self._batches, self._written)
+
+    def _written(self, code: ErrorCode, message: str) -> None:
+        if code:
+            self._try_again(message)
+        else:
+            self._queues.sent[self._group_id] += self._count
+            self._done()
 
     def _build(self, name: str) -> list[bytes]:
         return letters_for(
@@ -182,35 +183,6 @@ class _DeadLetterWrite:
             batch_max_bytes=self._node.settings.topic_value(name, "max.message.bytes"),
             copies=self._node.world.group_setting(self._group_id, COPIES),
         )
-
-    def _look(self, replica: Replica, end_offset: int) -> None:
-        """Wait until all is committed."""
-        self._node.replicas.write_staged()
-        if self._settle(replica, end_offset, expired=False):
-            return
-        deadline_at_ms = self._node.clock.monotonic_ms() + self._node.settings["request.timeout.ms"]
-        delayed = DelayedOperation(
-            lambda expired: self._settle(replica, end_offset, expired=expired),
-            (replica.topic_partition,),
-            deadline_at_ms,
-        )
-        if not self._node.purgatory.park(delayed):
-            self._settle(replica, end_offset, expired=True)
-
-    def _settle(self, replica: Replica, end_offset: int, *, expired: bool) -> bool:
-        """Whether the result of the write is known."""
-        try:
-            if replica.is_acknowledged(end_offset, -1):
-                self._queues.sent[self._group_id] += self._count
-                self._done()
-                return True
-        except LogError as error:
-            self._try_again(str(error))
-            return True
-        if expired or not replica.is_leader:
-            self._try_again("nobody has confirmed what was written")
-            return True
-        return False
 
     @property
     def _count(self) -> int:

@@ -6,8 +6,8 @@ could move a start offset back, and finished records would be delivered again. F
 retried once a later one about the same share partition has succeeded. If the last attempt fails, all requests in the
 queue fail with it.
 
-Apache Kafka tries UNKNOWN_TOPIC_OR_PARTITION again as well, since a coordinator elsewhere may hear of a topic later.
-Here both look at the same metadata, so that it is an answer like any other.
+UNKNOWN_TOPIC_OR_PARTITION is an answer like any other. Apache Kafka tries it again, since a coordinator elsewhere may
+hear of a topic later; here such a coordinator counts as not available (`share_coordinators`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from typing import Any, Final
 from ottla.broker.loop.delayed_operations import DelayedOperation
 from ottla.broker.share.backoff import ATTEMPTS_MAX, pause_ms
 from ottla.broker.share.ports import PersisterPorts
-from ottla.broker.share.state_requests import ask_about, ask_state
 from ottla.broker.share.state_samples import StateCounts
 from ottla.core.share.state.kept import Key
 from ottla.core.share.state.messages import answer_of, form_of, keys_of, part_of, results_of
@@ -34,6 +33,8 @@ _TRIED_AGAIN: Final = frozenset(
 
 StateRequest = Any
 Done = Callable[[Any], None]
+AskCoordinators = Callable[[StateRequest, Sequence[Key], Done], None]
+"""Asks the share coordinators of share partitions, once."""
 
 
 class _StateRequest:
@@ -76,9 +77,10 @@ class _RequestQueue:
 
 
 class Persister:
-    def __init__(self, node: PersisterPorts) -> None:
+    def __init__(self, node: PersisterPorts, ask_coordinators: AskCoordinators) -> None:
         self.counts = StateCounts()
         self._node = node
+        self._ask_coordinators = ask_coordinators
         self._serial = 0
         self._under_way: dict[Key, int] = {}
         """How many requests about a share partition are with its coordinator."""
@@ -94,7 +96,7 @@ class Persister:
         request = _StateRequest(self._serial, self._node.clock.monotonic_ms(), body, keys, done)
         if len(keys) == 1 and keys[0] not in self._lines:  # as a rule: a leader writes for one share partition
             self._set_out(request, keys[0])
-            ask_about(self._node, None, body, keys, partial(self._heard_one, request, keys[0]))
+            self._ask_coordinators(body, keys, partial(self._heard_one, request, keys[0]))
             return
         if not keys:
             done(answer_of(body, {}))
@@ -119,7 +121,7 @@ class Persister:
         for key in keys:
             self._set_out(request, key)
         body = request.body if len(keys) == len(request.keys) else part_of(request.body, keys)
-        ask_state(self._node, None, body, partial(self._heard, request, keys))
+        self._ask_coordinators(body, keys, partial(self._heard, request, keys))
 
     def _heard_one(self, request: _StateRequest, key: Key, answer: Any) -> None:  # noqa: ANN401
         """The response to a request about a single share partition."""

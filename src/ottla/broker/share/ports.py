@@ -6,25 +6,23 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ottla.broker.network.authorization import Access
+from ottla.broker.replicas.ports import RecordWriterPorts
 
 if TYPE_CHECKING:
     import asyncio
 
-    from ottla.broker.config.settings import Settings
     from ottla.broker.controller.channel import ControllerChannel
-    from ottla.broker.coordinators.internal_topics import InternalTopic
     from ottla.broker.coordinators.runtime import MakeRefusal
     from ottla.broker.loop.clock import Clock
     from ottla.broker.loop.delayed_operations import DelayedOperations
     from ottla.broker.loop.purgatory import Purgatory
     from ottla.broker.network.request import Request
-    from ottla.broker.replicas.replicas import Replicas
-    from ottla.broker.replicas.unit_of_work import UnitOfWork
+    from ottla.broker.peers.broker_connections import Brokers
     from ottla.core.coordinator.contract import World
     from ottla.core.metadata.image import MetadataImage
     from ottla.wire.errors import ErrorCode
 
-__all__ = ["DeadLetterPorts", "LeaderPorts", "PersisterPorts", "ShareStatePorts"]
+__all__ = ["DeadLetterPorts", "LeaderPorts", "PersisterPorts", "ShareCoordinatorPorts", "ShareStatePorts"]
 
 
 class StateRuntime(Protocol):
@@ -32,15 +30,15 @@ class StateRuntime(Protocol):
 
     @property
     def partition_count(self) -> int: ...
+    def ensure_topic(self, done: Callable[[ErrorCode], None]) -> None:
+        """Create the topic if there is none; `done` gets NONE once its partitions are known."""
+
+    def coordinator_of(self, key: str) -> int:
+        """The broker that coordinates a key, or NO_LEADER."""
+
     def ask(
         self, request: Request | None, key: str, body: object, done: Callable[[Any], None], *, refuse: MakeRefusal
     ) -> None: ...
-
-
-class TopicCreation(Protocol):
-    """Creates the topic of share coordinators."""
-
-    def ensure(self, topic: InternalTopic, done: Callable[[ErrorCode], None]) -> None: ...
 
 
 class ShareStatePorts(Protocol):
@@ -48,12 +46,21 @@ class ShareStatePorts(Protocol):
 
     @property
     def share_state(self) -> StateRuntime: ...
+
+
+class ShareCoordinatorPorts(ShareStatePorts, Protocol):
+    """Needed to ask share coordinators on any node."""
+
+    image: MetadataImage
+
     @property
-    def internal_topics(self) -> TopicCreation: ...
+    def node_id(self) -> int: ...
+    @property
+    def brokers(self) -> Brokers: ...
 
 
-class PersisterPorts(ShareStatePorts, Protocol):
-    """Needed to send requests to share coordinators and retry them."""
+class PersisterPorts(Protocol):
+    """Needed to retry requests to share coordinators."""
 
     @property
     def clock(self) -> Clock: ...
@@ -61,16 +68,10 @@ class PersisterPorts(ShareStatePorts, Protocol):
     def purgatory(self) -> Purgatory | DelayedOperations: ...
 
 
-class DeadLetterPorts(Protocol):
+class DeadLetterPorts(RecordWriterPorts, Protocol):
     """Needed to write to dead-letter queues."""
 
-    clock: Clock
-    image: MetadataImage
-    settings: Settings
     controller_channel: ControllerChannel
-    replicas: Replicas
-    unit_of_work: UnitOfWork
-    purgatory: Purgatory
     world: World
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ottla.broker.share.leader import ShareLeader
     from ottla.broker.share.led_share_partition import LedSharePartition
     from ottla.broker.share.persister import Persister
-    from ottla.broker.share.ports import LeaderPorts, PersisterPorts
+    from ottla.broker.share.ports import LeaderPorts, ShareCoordinatorPorts
     from ottla.core.share.partition.events import DeadLetters
     from ottla.core.share.state.kept import Key
 
@@ -25,7 +25,7 @@ __all__ = ["ShareNode"]
 
 
 class ShareNode:
-    def __init__(self, node: LeaderPorts, state: PersisterPorts) -> None:
+    def __init__(self, node: LeaderPorts, state: ShareCoordinatorPorts) -> None:
         self._node = node
         self._state = state
         self._leader: ShareLeader | None = None
@@ -37,8 +37,9 @@ class ShareNode:
     def persister(self) -> Persister:
         """Reads and writes the state of share partitions."""
         from ottla.broker.share.persister import Persister
+        from ottla.broker.share.share_coordinators import ShareCoordinators
 
-        return Persister(self._state)
+        return Persister(self._node, ShareCoordinators(self._state).ask)
 
     @property
     def leader(self) -> ShareLeader:

@@ -1,17 +1,15 @@
-"""Sends requests about the state of share partitions to their share coordinators.
+"""Requests about the state of share partitions, to the share coordinators of this node.
 
 A request is about one group, whose share partitions may belong to several partitions of `__share_group_state`. Each
-coordinator gets its part, and the parts of the response are joined in the order of the request. Leaders and group
-coordinators use it (`Persister`), and so do requests that come over the network.
+coordinator gets its part, and the parts of the response are joined in the order of the request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ottla.broker.coordinators.internal_topics import SHARE_STATE
 from ottla.broker.network.request import Request
 from ottla.broker.share.ports import ShareStatePorts
 from ottla.core.coordinator.partitioner import partition_for
@@ -19,9 +17,11 @@ from ottla.core.share.state.kept import Key
 from ottla.core.share.state.messages import answer_of, coordinator_key, keys_of, part_of, refusal, results_of
 from ottla.wire.errors import ErrorCode
 
-__all__ = ["ask_about", "ask_state"]
+__all__ = ["ask_about", "ask_in_parts", "ask_state"]
 
 Done = Callable[[Any], None]
+AskPart = Callable[[int, Any, Sequence[Key], Done], None]
+"""Asks about share partitions that have one place."""
 
 
 def ask_state(node: ShareStatePorts, request: Request | None, body: Any, done: Done) -> None:  # noqa: ANN401
@@ -36,30 +36,44 @@ def ask_state(node: ShareStatePorts, request: Request | None, body: Any, done: D
         done(answer_of(body, {}))
 
 
-def ask_about(node: ShareStatePorts, request: Request | None, body: Any, keys: list[Key], done: Done) -> None:  # noqa: ANN401
+def ask_about(
+    node: ShareStatePorts,
+    request: Request | None,
+    body: Any,  # noqa: ANN401
+    keys: Sequence[Key],
+    done: Done,
+) -> None:
     """`ask_state`, for a caller that knows the share partitions of `body`."""
-    if node.share_state.partition_count:
-        _ask(node, request, body, keys, done)
-    else:
-        node.internal_topics.ensure(SHARE_STATE, lambda _: _ask_created(node, request, body, keys, done))
+
+    def ask_part(place: int, part: Any, keys: Sequence[Key], done: Done) -> None:  # noqa: ANN401
+        node.share_state.ask(request, coordinator_key(keys[0]), part, done, refuse=partial(refusal, part))
+
+    def ask(code: ErrorCode) -> None:
+        if code:
+            done(refusal(body, code, None))
+            return
+        count = node.share_state.partition_count
+        ask_in_parts(body, keys, lambda key: partition_for(coordinator_key(key), count), ask_part, done)
+
+    node.share_state.ensure_topic(ask)
 
 
-def _ask_created(node: ShareStatePorts, request: Request | None, body: Any, keys: list[Key], done: Done) -> None:  # noqa: ANN401
-    if node.share_state.partition_count:
-        _ask(node, request, body, keys, done)
-    else:
-        done(refusal(body, ErrorCode.COORDINATOR_NOT_AVAILABLE, None))
-
-
-def _ask(node: ShareStatePorts, request: Request | None, body: Any, keys: list[Key], done: Done) -> None:  # noqa: ANN401
+def ask_in_parts(
+    body: Any,  # noqa: ANN401
+    keys: Sequence[Key],
+    place_of: Callable[[Key], int],
+    ask_part: AskPart,
+    done: Done,
+) -> None:
+    """Ask about the share partitions of each place apart, and join the answers."""
     if len(keys) == 1:  # as a rule: a leader writes for one share partition
-        _ask_one(node, request, body, keys[0], done)
+        ask_part(place_of(keys[0]), body, keys, done)
         return
     places: dict[int, set[Key]] = {}
     for key in keys:
-        places.setdefault(partition_for(coordinator_key(key), node.share_state.partition_count), set()).add(key)
+        places.setdefault(place_of(key), set()).add(key)
     if len(places) == 1:
-        _ask_one(node, request, body, keys[0], done)
+        ask_part(next(iter(places)), body, keys, done)
         return
     results: dict[Key, Any] = {}
 
@@ -68,9 +82,6 @@ def _ask(node: ShareStatePorts, request: Request | None, body: Any, keys: list[K
         if len(results) == len(set(keys)):
             done(answer_of(body, results))
 
-    for part in places.values():
-        _ask_one(node, request, part_of(body, part), next(iter(part)), take)
-
-
-def _ask_one(node: ShareStatePorts, request: Request | None, body: Any, key: Key, done: Done) -> None:  # noqa: ANN401
-    node.share_state.ask(request, coordinator_key(key), body, done, refuse=partial(refusal, body))
+    for place, wanted in places.items():
+        part = part_of(body, wanted)
+        ask_part(place, part, keys_of(part), take)

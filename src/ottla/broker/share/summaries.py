@@ -1,19 +1,19 @@
 """The progress of a share group in partitions: its start offset as last written, and its lag.
 
 The lag is what lies between the start and the end of a partition, without what is done beyond the start. It is known
-once the share coordinator has been told of a start, and how much is done. The end is the leader's high watermark; today
-this node leads every partition that it knows of, and a leader elsewhere would be asked in `_lag`.
+once the share coordinator has been told of a start, and how much is done. The end is the leader's high watermark.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ottla.broker.replicas.replicas import Replicas
+from ottla.broker.replicas.end_offsets import EndOffsets, ask_end_offsets
+from ottla.broker.replicas.ports import EndOffsetPorts
 from ottla.broker.share.persister import Persister
-from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.image import MetadataImage
+from ottla.wire.errors import ErrorCode
 from ottla.wire.types.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponseDescribeShareGroupOffsetsResponsePartition as Partition,
 )
@@ -42,9 +42,8 @@ class SummaryTopic(NamedTuple):
 
 
 def summarize(
+    node: EndOffsetPorts,
     persister: Persister,
-    image: MetadataImage,
-    replicas: Replicas,
     group_id: str,
     topics: Sequence[SummaryTopic],
     done: Callable[[list[Topic]], None],
@@ -53,7 +52,13 @@ def summarize(
 
     def answered(answer: ReadShareGroupStateSummaryResponse) -> None:
         summaries = {(topic.topic_id, each.partition): each for topic in answer.results for each in topic.partitions}
-        done([_described(replicas, topic, summaries) for topic in topics])
+        started = [
+            (topic.name, each)
+            for topic in topics
+            for each in topic.partitions
+            if _has_lag(summaries.get((topic.topic_id, each)))
+        ]
+        ask_end_offsets(node, started, lambda ends: done([_described(topic, summaries, ends) for topic in topics]))
 
     kind = ReadShareGroupStateSummaryRequest
     body = kind(
@@ -61,7 +66,7 @@ def summarize(
         tuple(
             kind.ReadStateSummaryData(topic.topic_id, tuple(map(kind.PartitionData, existing)))
             for topic in topics
-            if (existing := _existing(image, topic))
+            if (existing := _existing(node.image, topic))
         ),
     )
     persister.ask(body, answered)
@@ -72,26 +77,25 @@ def _existing(image: MetadataImage, topic: SummaryTopic) -> list[int]:
     return [each for each in dict.fromkeys(topic.partitions) if image.partition(topic.name, each) is not None]
 
 
-def _described(replicas: Replicas, topic: SummaryTopic, summaries: dict[tuple[bytes, int], Summary]) -> Topic:
+def _has_lag(summary: Summary | None) -> bool:
+    return summary is not None and NOT_KNOWN not in (summary.start_offset, summary.delivery_complete_count)
+
+
+def _described(topic: SummaryTopic, summaries: Mapping[tuple[bytes, int], Summary], ends: EndOffsets) -> Topic:
     partitions = (
-        _partition(replicas, topic.name, each, summaries.get((topic.topic_id, each))) for each in topic.partitions
+        _partition(each, summaries.get((topic.topic_id, each)), ends.get((topic.name, each), NOT_KNOWN))
+        for each in topic.partitions
     )
     return Topic(topic.name, topic.topic_id, tuple(partitions))
 
 
-def _partition(replicas: Replicas, topic: str, index: int, summary: Summary | None) -> Partition:
+def _partition(index: int, summary: Summary | None, end_offset: int | ErrorCode) -> Partition:
     """What cannot be read counts as nothing there, as with offsets of other groups."""
     if summary is None or summary.error_code:
         return Partition(index, NOT_KNOWN)
-    try:
-        lag = _lag(replicas, topic, index, summary)
-    except Reject as reject:
-        return Partition(index, error_code=reject.code, error_message=reject.code.meaning)
+    if not _has_lag(summary):
+        return Partition(index, summary.start_offset, summary.leader_epoch, NOT_KNOWN)
+    if isinstance(end_offset, ErrorCode):
+        return Partition(index, error_code=end_offset, error_message=end_offset.meaning)
+    lag = end_offset - summary.start_offset - summary.delivery_complete_count
     return Partition(index, summary.start_offset, summary.leader_epoch, lag)
-
-
-def _lag(replicas: Replicas, topic: str, index: int, summary: Summary) -> int:
-    if NOT_KNOWN in (summary.start_offset, summary.delivery_complete_count):
-        return NOT_KNOWN
-    end_offset = replicas.leader(topic, index).high_watermark
-    return end_offset - summary.start_offset - summary.delivery_complete_count

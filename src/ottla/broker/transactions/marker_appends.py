@@ -12,9 +12,8 @@ from typing import Final, NamedTuple
 
 from ottla.broker.coordinators.internal_topics import GROUPS
 from ottla.broker.loop.delayed_operations import DelayedOperation
-from ottla.broker.network.request import DelayedResponse
+from ottla.broker.replicas.acknowledged_writes import check_isr, write_result
 from ottla.broker.replicas.replicas import Replica
-from ottla.broker.replicas.unit_of_work import UnitOfWork
 from ottla.broker.transactions.ports import MarkerAppendPorts
 from ottla.core.coordinator.contract import Producer
 from ottla.core.metadata.fault import Reject
@@ -25,7 +24,7 @@ from ottla.wire.batch import build_end_txn_marker
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersRequestWritableTxnMarker
 
-__all__ = ["Answers", "after_write", "append_markers"]
+__all__ = ["Answers", "append_markers"]
 
 Answers = list[dict[Partition, ErrorCode]]
 """For each marker of a request, how each partition has taken it."""
@@ -41,13 +40,6 @@ _NOT_READY: Final = frozenset(
 )
 
 
-def after_write(unit_of_work: UnitOfWork, call: Callable[[], None]) -> None:
-    """Call a function at the end of this turn, once everything is staged; it causes the write that it needs."""
-    later = DelayedResponse()
-    later.deliver_to(lambda _: call())
-    unit_of_work.deliver(later, None)
-
-
 def append_markers(node: MarkerAppendPorts, request: WriteTxnMarkersRequest, done: Callable[[Answers], None]) -> None:
     """Write markers to partitions of this node; `done` gets the answers, at once or later."""
     _MarkerAppend(node, request, done).begin()
@@ -57,6 +49,7 @@ class _Staged(NamedTuple):
     answers: dict[Partition, ErrorCode]
     partition: Partition
     replica: Replica
+    leader_epoch: int
     end_offset: int
 
 
@@ -81,7 +74,7 @@ class _MarkerAppend:
                     self._open_count += 1
                     self._append(marker, Partition(topic.name, index), answers)
         if self._staged:
-            after_write(self._node.unit_of_work, self._look)
+            self._node.unit_of_work.after_write(self._look)
         self._close_one()
 
     def _append(self, marker: _Marker, partition: Partition, answers: dict[Partition, ErrorCode]) -> None:
@@ -93,7 +86,8 @@ class _MarkerAppend:
         except (Reject, LogError) as error:
             self._answer(answers, partition, ErrorCode(error.code))
             return
-        self._staged.append(_Staged(answers, partition, self._node.replicas.leader(*partition), end_offset))
+        replica = self._node.replicas.leader(*partition)
+        self._staged.append(_Staged(answers, partition, replica, replica.leader_epoch, end_offset))
 
     def _stage(self, marker: _Marker, partition: Partition) -> int:
         records = build_end_txn_marker(
@@ -105,6 +99,7 @@ class _MarkerAppend:
         )
         verification = Verification(transaction_version=marker.transaction_version)
         replica = self._node.replicas.leader(*partition)
+        check_isr(replica)
         return replica.stage(records, origin=Origin.COORDINATOR, verification=verification).last_offset + 1
 
     def _tell_groups(self, marker: _Marker, partition: Partition, answers: dict[Partition, ErrorCode]) -> None:
@@ -123,7 +118,6 @@ class _MarkerAppend:
     # --- after the write ----------------------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        self._node.replicas.write_staged()
         if self._settle(expired=False):
             return
         keys = {each.replica.topic_partition for each in self._staged}
@@ -157,8 +151,6 @@ class _MarkerAppend:
 def _outcome(staged: _Staged) -> ErrorCode | None:
     """The result of a marker; None if it is not known yet."""
     try:
-        if staged.replica.is_acknowledged(staged.end_offset, -1):
-            return ErrorCode.NONE
+        return write_result(staged.replica, staged.leader_epoch, staged.end_offset)
     except LogError as error:
         return ErrorCode(error.code)
-    return None if staged.replica.is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER

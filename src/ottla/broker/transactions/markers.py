@@ -1,18 +1,23 @@
 """Performs the effects of transaction coordinators: sends markers, takes producer ids.
 
-Markers go out as WriteTxnMarkers, one request for each node that leads partitions of the transaction. A request to
-this node itself is handled as if it had been read from a connection.
+Markers go out as WriteTxnMarkers to the nodes that lead partitions of the transaction; those of several transactions
+go to a node together. A request to this node itself is handled as if it had been read from a connection.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
 
 from ottla.broker.controller.producer_ids import ProducerIds
 from ottla.broker.coordinators.edge import Perform
+from ottla.broker.peers.gathered_requests import GatheredRequests
+from ottla.broker.peers.peer_connection import PeerError
 from ottla.broker.transactions.marker_appends import append_markers
 from ottla.broker.transactions.ports import MarkerSendPorts
 from ottla.core.coordinator.contract import Outcome
+from ottla.core.metadata.topic_image import NO_LEADER, partitions_by_topic
 from ottla.core.txn.messages import TakeProducerId, WriteMarkers
 from ottla.core.txn.transaction import Partition
 from ottla.wire.errors import ErrorCode
@@ -20,17 +25,29 @@ from ottla.wire.types.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersRequestWritableTxnMarker,
     WriteTxnMarkersRequestWritableTxnMarkerTopic,
+    WriteTxnMarkersResponse,
 )
 
 __all__ = ["performers"]
 
+_VERSIONS: Final = (1, 2)
+
 Done = Callable[[Outcome], None]
+Answers = Mapping[Partition, ErrorCode]
+_Marker = WriteTxnMarkersRequestWritableTxnMarker
+_Remote = GatheredRequests[_Marker]
 
 
 def performers(node: MarkerSendPorts) -> dict[type, Perform]:
     """The performers of the effects of transaction coordinators."""
+    remote: _Remote = GatheredRequests(
+        node.brokers,
+        _VERSIONS,
+        lambda markers: WriteTxnMarkersRequest(tuple(markers)),
+        lambda marker: (marker.producer_id,),
+    )
     return {
-        WriteMarkers: lambda effect, done: _MarkerSend(node, effect, done).begin(),
+        WriteMarkers: lambda effect, done: _MarkerSend(node, remote, effect, done).begin(),
         TakeProducerId: lambda effect, done: _take_producer_id(node.producer_ids, done),
     }
 
@@ -45,8 +62,9 @@ def _take_producer_id(producer_ids: ProducerIds, done: Done) -> None:
 class _MarkerSend:
     """The markers of one transaction."""
 
-    def __init__(self, node: MarkerSendPorts, effect: WriteMarkers, done: Done) -> None:
+    def __init__(self, node: MarkerSendPorts, remote: _Remote, effect: WriteMarkers, done: Done) -> None:
         self._node = node
+        self._remote = remote
         self._effect = effect
         self._done = done
         self._answers: dict[Partition, ErrorCode] = {}
@@ -64,30 +82,45 @@ class _MarkerSend:
         if not by_leader:
             self._take({})
 
-    def _send(self, leader: int, partitions: list[Partition]) -> None:
-        if leader != self._node.node_id:
-            # Nodes do not talk to each other yet; the coordinator asks again, and leadership may come to this one.
-            self._take(dict.fromkeys(partitions, ErrorCode.NOT_LEADER_OR_FOLLOWER))
-            return
-        append_markers(self._node, self._request(partitions), lambda answers: self._take(answers[0]))
+    def _send(self, leader: int, partitions: Sequence[Partition]) -> None:
+        marker = self._marker(partitions)
+        if leader == self._node.node_id:
+            append_markers(self._node, WriteTxnMarkersRequest((marker,)), lambda answers: self._take(answers[0]))
+        elif leader == NO_LEADER:
+            self._take(dict.fromkeys(partitions, ErrorCode.LEADER_NOT_AVAILABLE))
+        else:
+            self._remote.ask(leader, marker, partial(self._answered, partitions))
 
-    def _request(self, partitions: list[Partition]) -> WriteTxnMarkersRequest:
-        topics: dict[str, list[int]] = {}
-        for topic, index in partitions:
-            topics.setdefault(topic, []).append(index)
-        marker = WriteTxnMarkersRequestWritableTxnMarker(
+    def _answered(self, partitions: Iterable[Partition], response: Any) -> None:  # noqa: ANN401
+        """Another node has written markers, or has not been heard of."""
+        answers = {} if isinstance(response, PeerError) else _codes(response, self._effect.producer_id)
+        self._take({each: answers.get(each, ErrorCode.NETWORK_EXCEPTION) for each in partitions})
+
+    def _marker(self, partitions: Iterable[Partition]) -> _Marker:
+        return _Marker(
             producer_id=self._effect.producer_id,
             producer_epoch=self._effect.producer_epoch,
             transaction_result=self._effect.is_commit,
             topics=tuple(
-                WriteTxnMarkersRequestWritableTxnMarkerTopic(name, tuple(indexes)) for name, indexes in topics.items()
+                WriteTxnMarkersRequestWritableTxnMarkerTopic(name, tuple(indexes))
+                for name, indexes in partitions_by_topic(partitions).items()
             ),
             coordinator_epoch=self._effect.coordinator_epoch,
             transaction_version=self._effect.transaction_version,
         )
-        return WriteTxnMarkersRequest((marker,))
 
-    def _take(self, answers: Mapping[Partition, ErrorCode]) -> None:
+    def _take(self, answers: Answers) -> None:
         self._answers.update(answers)
         if len(self._answers) == len(self._effect.partitions):
             self._done(Outcome(value=self._answers))
+
+
+def _codes(response: WriteTxnMarkersResponse, producer_id: int) -> Answers:
+    """How the partitions have taken the marker of a producer."""
+    return {
+        Partition(topic.name, each.partition_index): ErrorCode(each.error_code)
+        for marker in response.markers
+        if marker.producer_id == producer_id
+        for topic in marker.topics
+        for each in topic.partitions
+    }

@@ -10,8 +10,10 @@ if TYPE_CHECKING:
     from ottla.broker.coordinators.runtime import Runtime
     from ottla.broker.loop.clock import Clock
     from ottla.broker.loop.purgatory import Purgatory
+    from ottla.broker.peers.broker_connections import Brokers
     from ottla.broker.replicas.replicas import Replicas
     from ottla.broker.replicas.unit_of_work import UnitOfWork
+    from ottla.broker.transactions.remote_coordinators import RemoteCoordinators
     from ottla.core.metadata.image import MetadataImage
 
 __all__ = ["MarkerAppendPorts", "MarkerSendPorts", "VerificationPorts"]
@@ -27,6 +29,11 @@ class VerificationPorts(Protocol):
     unit_of_work: UnitOfWork
     purgatory: Purgatory
     transactions: Runtime
+
+    @property
+    def node_id(self) -> int: ...
+    @property
+    def remote_transactions(self) -> RemoteCoordinators: ...
 
 
 class MarkerAppendPorts(Protocol):
@@ -45,6 +52,9 @@ class MarkerSendPorts(MarkerAppendPorts, Protocol):
 
     image: MetadataImage
     producer_ids: ProducerIds
+
+    @property
+    def brokers(self) -> Brokers: ...
 
     @property
     def node_id(self) -> int: ...

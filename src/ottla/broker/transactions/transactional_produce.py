@@ -15,8 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from ottla.broker.network.request import AfterWrite, Answer, Close, DelayedResponse, Request
 from ottla.broker.replicas.lookup import topic_name
 from ottla.broker.transactions import ports
-from ottla.broker.transactions.marker_appends import after_write
-from ottla.broker.transactions.verification import TransactionSupport, ask_coordinator
+from ottla.broker.transactions.verification import UNDECIDED, TransactionSupport, ask_coordinator
 from ottla.core.metadata.fault import Reject
 from ottla.core.txn.transaction import Partition
 from ottla.log.producer_state import ProducerState, Verification
@@ -27,13 +26,6 @@ from ottla.wire.types.produce import ProduceRequest
 __all__ = ["verify_produce"]
 
 _IDS_FROM: Final = 13
-_AGAIN: Final = frozenset(
-    {
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.NOT_COORDINATOR,
-    }
-)
 
 Verified = Mapping[Any, Verification | Reject]
 """Topic and partition -> what the log is given with the batch, or why it is refused."""
@@ -105,7 +97,7 @@ class _VerifiedProduce:
         verified.update({each: _reject(code, self._support) for each, code in codes.items() if code})
         self._staged = _stage(self._produce, verified)
         if self._later is not None:
-            after_write(self._node.unit_of_work, self._finish)
+            self._node.unit_of_work.after_write(self._finish)
 
     def answer(self) -> AfterWrite | DelayedResponse:
         if self._staged is not None:
@@ -115,7 +107,6 @@ class _VerifiedProduce:
 
     def _finish(self) -> None:
         assert self._later is not None
-        self._node.replicas.write_staged()
         try:
             answer = self._produce.finish()
         except Close as reason:
@@ -158,7 +149,7 @@ def _guard(node: ports.VerificationPorts, first: _FirstBatch) -> int | None:
 
 def _reject(code: ErrorCode, support: TransactionSupport) -> Reject:
     is_old_concurrent = code is ErrorCode.CONCURRENT_TRANSACTIONS and support is not TransactionSupport.ADDS
-    if code in _AGAIN or is_old_concurrent:
+    if code in UNDECIDED or is_old_concurrent:
         return Reject(
             ErrorCode.NOT_ENOUGH_REPLICAS,
             f"It is not known whether the partition was added to the transaction: {code.name}.",

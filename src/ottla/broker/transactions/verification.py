@@ -3,6 +3,7 @@
 The first batch that a producer writes to a partition in a transaction makes the partition part of it in the log, and
 only a marker ends that. So before it is taken the coordinator is asked (KIP-890): producers of the older protocols have
 added the partition themselves, and it is only verified; for those of transaction version 2 the partition is added now.
+A coordinator on another node is asked over the network (`remote_coordinators`).
 
 =============================================  =========================================================================
 the coordinator says                           the producer hears
@@ -24,12 +25,29 @@ from ottla.broker.coordinators.internal_topics import GROUPS
 from ottla.broker.loop.delayed_operations import DelayedOperation
 from ottla.broker.replicas.replicas import Replicas
 from ottla.broker.transactions.ports import VerificationPorts
+from ottla.core.metadata.topic_image import NO_LEADER
 from ottla.core.txn.messages import AddPartitions, VerifyPartitions
 from ottla.core.txn.transaction import Partition
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.txn_offset_commit import TxnOffsetCommitRequest
 
-__all__ = ["TransactionSupport", "ask_coordinator", "has_open_transaction", "verify_offsets"]
+__all__ = [
+    "UNDECIDED",
+    "TransactionSupport",
+    "ask_coordinator",
+    "has_open_transaction",
+    "verify_offsets",
+]
+
+UNDECIDED: Final = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+"""Nobody could be asked; that may be otherwise in a moment."""
 
 _V2: Final = 2
 
@@ -81,6 +99,10 @@ class _VerificationRequest:
         self._until_ms = node.clock.monotonic_ms() + node.settings["add.partitions.to.txn.retry.backoff.max.ms"]
 
     def ask(self) -> None:
+        coordinator = self._node.transactions.coordinator_of(self._transactional_id)
+        if coordinator not in (NO_LEADER, self._node.node_id):
+            self._node.remote_transactions.ask(coordinator, self._body, self._answered)
+            return
         self._node.transactions.ask(
             None, self._transactional_id, self._body, self._answered, refuse=lambda code, message: code
         )
@@ -134,16 +156,22 @@ def verify_offsets(
     partition: int,
     done: Callable[[ErrorCode], None],
 ) -> None:
-    """The same for the partition of `__consumer_offsets` to which a transaction commits offsets of a group."""
+    """The same for the partition of `__consumer_offsets` to which a transaction commits offsets of a group.
+
+    The client takes NOT_COORDINATOR for a word about the group; so if nobody can be asked about the transaction, it is
+    told to try again (COORDINATOR_NOT_AVAILABLE).
+    """
     wanted, producer = Partition(GROUPS.name, partition), (body.producer_id, body.producer_epoch)
     support = TransactionSupport.of_txn_offset_commit(version)
     is_needed = support is TransactionSupport.ADDS or node.settings["transaction.partition.verification.enable"]
     if not is_needed or has_open_transaction(node.replicas, wanted, producer):
         done(ErrorCode.NONE)
         return
-    ask_coordinator(
-        node, body.transactional_id, producer, frozenset({wanted}), support, lambda codes: done(codes[wanted])
-    )
+
+    def answered(codes: Codes) -> None:
+        done(ErrorCode.COORDINATOR_NOT_AVAILABLE if codes[wanted] in UNDECIDED else codes[wanted])
+
+    ask_coordinator(node, body.transactional_id, producer, frozenset({wanted}), support, answered)
 
 
 def has_open_transaction(replicas: Replicas, partition: Partition, producer: tuple[int, int]) -> bool:

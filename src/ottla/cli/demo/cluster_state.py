@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeVar
 
@@ -24,11 +25,13 @@ from ottla.client.configs import Change, Operation, Resource, ResourceType, alte
 from ottla.client.group_offsets import committed, share_starts
 from ottla.client.group_view import GroupView
 from ottla.client.groups import list_groups, try_view
+from ottla.client.metadata import Partition
 
 __all__ = ["ClusterState", "DemoTimeoutError"]
 
 T = TypeVar("T")
 POLL_S: Final = 0.2
+NOBODY: Final = -1
 EXPECTED: Final = {BILLING: len(BILLING_MEMBERS), RISK_CHECKS: RISK_WORKERS, WORD_TOTALS: 1, AUDIT: 1}
 """Group -> members."""
 
@@ -38,7 +41,7 @@ class DemoTimeoutError(Exception):
 
 
 class ClusterState:
-    """Uses a new connection each time, because the broker may have been down in between."""
+    """Uses a new connection each time, because a node may have been down in between."""
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
@@ -48,12 +51,38 @@ class ClusterState:
 
     async def create_topics(self) -> None:
         async with self._client() as client:
-            wanted = (topics.NewTopic(name, partitions=count, replication_factor=1) for name, count in TOPICS.items())
+            wanted = (topics.NewTopic(name, partitions=count) for name, count in TOPICS.items())
             await topics.create(client, *wanted)
 
     async def quorum(self) -> QuorumDescription:
         async with self._client() as client:
             return await describe_quorum(client)
+
+    async def leaders(self) -> Counter[int]:
+        """Node -> how many partitions it leads, those of coordinators included."""
+        return Counter(each.leader for each in await self._partitions())
+
+    async def _partitions(self) -> list[Partition]:
+        async with self._client() as client:
+            return [each for topic in (await client.all_topics()).values() for each in topic.partitions.values()]
+
+    async def led_by_others(self, gone: int, timeout_s: float) -> Counter[int]:
+        """Wait until others lead all that a node led."""
+
+        async def find() -> Counter[int] | None:
+            led = await self.leaders()
+            return None if {gone, NOBODY} & led.keys() else led
+
+        return await _until(find, timeout_s, f"not all partitions of node {gone} have another leader")
+
+    async def in_sync(self, timeout_s: float) -> bool:
+        """Wait until all replicas are in sync."""
+
+        async def find() -> bool | None:
+            partitions = await self._partitions()
+            return all(set(each.isr) == set(each.replicas) for each in partitions) or None
+
+        return await _until(find, timeout_s, "not all replicas come in sync")
 
     async def cluster_id(self) -> str:
         async with self._client() as client:

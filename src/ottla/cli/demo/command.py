@@ -19,7 +19,7 @@ from ottla.cli.demo.directory import DemoDirectory
 from ottla.cli.demo.expected import expectations
 from ottla.cli.demo.ledger import accounts
 from ottla.cli.demo.narrator import Narrator
-from ottla.cli.demo.node import Node, OttlaNode
+from ottla.cli.demo.nodes import OttlaNodes
 from ottla.cli.demo.plan import Plan
 from ottla.cli.demo.story import Story
 from ottla.cli.demo.summary import show_accounts, show_expectations, show_findings
@@ -91,18 +91,18 @@ class _Demo:
         await self._doctor()
         application = await self._application()
         async with Children(self._directory.said) as children:
-            node = OttlaNode(children, self._directory.data, self._plan)
-            workloads = WorkloadProcesses(children, self._directory, self._plan, node, application)
+            nodes = OttlaNodes(children, self._directory.data, self._plan)
+            workloads = WorkloadProcesses(children, self._directory, self._plan, nodes, application)
             watcher = Watcher(children, self._plan)
-            await Story(self._plan, self._directory, node, workloads, watcher, self._narrator).tell()
+            await Story(self._plan, self._directory, nodes, workloads, watcher, self._narrator).tell()
             settled = accounts(self._directory)
             told = truth.collect(self._directory, self._plan) | {"ledger": [each.facts() for each in settled]}
             truth.write(told, self._directory.truth)
             is_well = show_accounts(self._narrator.console, settled)
-            facts = await self._judge(children, node)
+            facts = await self._judge(children, nodes)
             is_well = self._sum_up(facts, told) and is_well
             if self._options.stay:
-                await self._stay(node)
+                await self._stay(nodes)
         return 0 if is_well else EXIT_REFUSED
 
     async def _doctor(self) -> None:
@@ -124,15 +124,15 @@ class _Demo:
             self._narrator.warn(f"{missing}: a member in Python plays the streams group")
             return None
 
-    async def _judge(self, children: Children, node: Node) -> dict[str, Any]:
+    async def _judge(self, children: Children, nodes: OttlaNodes) -> dict[str, Any]:
         began = monotonic()
         reason = evaluation.why_no_spark() if self._options.spark else "not wanted"
         if reason is None:
-            facts = await evaluation.with_spark(children, self._directory, self._narrator)
+            facts = await evaluation.with_spark(children, nodes.data_dir, self._directory, self._narrator)
             how = f"{facts['tables']['outputs']['total']} tables"
         else:
             self._narrator.warn(f"no Spark ({reason}): the same rules look at the same samples, without tables")
-            facts = await evaluation.without_spark(node, self._directory)
+            facts = await evaluation.without_spark(nodes, self._directory)
             how = "no tables"
         found = len(facts["findings"])
         self._narrator.step(6, "pipeline", f"{found} findings, {how}, in {monotonic() - began:.1f} s")
@@ -151,11 +151,11 @@ class _Demo:
         console.print(f"report {self._directory.report_html}", soft_wrap=True)
         return is_well
 
-    async def _stay(self, node: Node) -> None:
-        """Keep the broker running until Ctrl-C, which then counts as a normal end."""
-        hint = f"ottla groups list --bootstrap {node.bootstrap}"
-        self._narrator.console.print(f"\nThe broker stays until Ctrl-C. Look around: {hint}", soft_wrap=True)
+    async def _stay(self, nodes: OttlaNodes) -> None:
+        """Keep the nodes running until Ctrl-C, which then counts as a normal end."""
+        hint = f"ottla groups list --bootstrap {nodes.bootstrap}"
+        self._narrator.console.print(f"\nThe nodes stay until Ctrl-C. Look around: {hint}", soft_wrap=True)
         with contextlib.suppress(asyncio.CancelledError):
             while True:
-                node.check()
+                nodes.check()
                 await asyncio.sleep(1)

@@ -15,7 +15,7 @@ MARK: Final = ".ottla-demo"
 
 
 class DemoDirectory:
-    """`data` is the broker's, `journal` has the journals of the workloads, `said` the output of processes."""
+    """`data` is the nodes', `journal` has the journals of the workloads, `said` the output of processes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from ottla import __version__
@@ -17,7 +18,7 @@ from ottla.cli.demo.children import Children
 from ottla.cli.demo.directory import DemoDirectory
 from ottla.cli.demo.journal import now_ms
 from ottla.cli.demo.narrator import Narrator
-from ottla.cli.demo.node import Node
+from ottla.cli.demo.nodes import Nodes
 from ottla.cli.doctor import java
 from ottla.client import EARLIEST, LATEST, Client, fetch
 from ottla.health.samples import OBSERVATIONS, Sample
@@ -47,7 +48,9 @@ def why_no_spark() -> str | None:
     return None if found.state == "ok" else f"Spark needs Java 17 or newer: {found.found}"
 
 
-async def with_spark(children: Children, directory: DemoDirectory, narrator: Narrator) -> dict[str, Any]:
+async def with_spark(
+    children: Children, data_dir: Path, directory: DemoDirectory, narrator: Narrator
+) -> dict[str, Any]:
     """Run the pipeline over the data directory; returns the facts of its report."""
     command = [
         sys.executable,
@@ -56,12 +59,12 @@ async def with_spark(children: Children, directory: DemoDirectory, narrator: Nar
         "pipeline",
         "run",
         "--from-log",
-        str(directory.data),
+        str(data_dir),
         "--out",
         str(directory.path),
     ]
     child = await children.start("pipeline", command)
-    async with narrator.doing(lambda: child.tail(1) or "Spark starts, and reads the broker's files"):
+    async with narrator.doing(lambda: child.tail(1) or "Spark starts, and reads the files of a node"):
         code = await child.wait()
     if code or not directory.report_json.exists():
         raise PipelineFailed(f"ottla pipeline run ended with exit code {code}; it said:\n{child.tail()}")
@@ -69,9 +72,9 @@ async def with_spark(children: Children, directory: DemoDirectory, narrator: Nar
     return facts
 
 
-async def without_spark(node: Node, directory: DemoDirectory) -> dict[str, Any]:
+async def without_spark(nodes: Nodes, directory: DemoDirectory) -> dict[str, Any]:
     """Run the rules over samples and the state of share groups; writes and returns the findings."""
-    async with Client(node.bootstrap, client_id="demo") as client:
+    async with Client(nodes.bootstrap, client_id="demo") as client:
         samples = await read_topic(client, OBSERVATIONS)
         states = [row async for row in _share_states(client)]
         names = {uuid_text(topic.topic_id): name for name, topic in (await client.all_topics()).items()}

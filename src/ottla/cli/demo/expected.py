@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from ottla.cli.demo.plan import AUDIT
+from ottla.cli.demo.plan import AUDIT, TOPICS
 
 __all__ = ["ALLOWED", "Expectation", "expectations"]
 
@@ -19,12 +19,24 @@ STOOD_STILL_MS: Final = (4_000, 15_000)
 STORM_COVERED: Final = 0.6
 STORM_EXCESS_MS: Final = 30_000
 STORM_PEAK_PERCENT: Final = (45, 75)
+FENCED_WITHIN_MS: Final = 25_000
+"""A node's session runs out first; if it led the quorum, it begins anew with the next leader."""
 DOWN_SLACK_MS: Final = 10_000
 """Samples are taken on intervals, and a node needs some time to start."""
+MARGIN_SLACK_MS: Final = 20_000
 MOVE_WINDOW_MS: Final = (5_000, 60_000)
 
 OF_THE_STORY: Final = frozenset(
-    {"member-lost", "node-unreachable", "quorum-leader-changed", "redelivery-storm", "poison-records"}
+    {
+        "member-lost",
+        "broker-fenced",
+        "node-unreachable",
+        "under-replicated",
+        "no-majority-margin",
+        "quorum-leader-changed",
+        "redelivery-storm",
+        "poison-records",
+    }
 )
 ALLOWED: Final = frozenset(
     {
@@ -35,11 +47,10 @@ ALLOWED: Final = frozenset(
         "voter-lagging",
         "share-window-full",
         "observer-stale",
-        "single-voter",
     }
 )
-"""Findings that are allowed beside the incidents: their consequences, and those of every single node."""
-NEVER: Final = ("broker-fenced", "under-replicated", "no-majority-margin", "offline-partitions", "rejected-records")
+"""Findings that are allowed beside the incidents: their consequences."""
+NEVER: Final = ("offline-partitions", "internal-topic-offline", "under-min-isr", "quorum-lost", "rejected-records")
 
 
 class Expectation(NamedTuple):
@@ -64,8 +75,8 @@ def expectations(report: Facts, truth: Facts) -> list[Expectation]:
     return checks
 
 
-def _of(found: Iterable[Finding], rule: str) -> list[Finding]:
-    return [each for each in found if each["rule"] == rule]
+def _of(found: Iterable[Finding], *rules: str) -> list[Finding]:
+    return [each for each in found if each["rule"] in rules]
 
 
 def _expect(what: str, holds: bool, seen: object) -> Expectation:
@@ -97,24 +108,56 @@ def _member_lost(found: list[Finding], killed: Facts) -> Iterator[Expectation]:
 
 
 def _node(found: list[Finding], killed: Facts) -> Iterator[Expectation]:
-    silent = [each for each in _of(found, "node-unreachable") if each["subject"]["name"] == str(killed["node"])]
-    yield _expect(f"node {killed['node']} did not answer", len(silent) == 1, [e["sentence"] for e in silent])
-    for each in silent[:1]:
-        began, ended = each["since_ms"] - killed["at_ms"], each["until_ms"] or 0
-        holds = abs(began) <= DOWN_SLACK_MS
-        holds &= killed["restarted_ms"] - DOWN_SLACK_MS <= ended <= killed["ready_ms"] + DOWN_SLACK_MS
-        yield _expect("from when it was killed until it was back", holds, (each["since_ms"], ended))
-        yield _expect("and it answers again", _resolved(each), each["state"])
-    elected = [
-        each["evidence"]
-        for each in _of(found, "quorum-leader-changed")
-        if each["evidence"]["leader"] == killed["leader_after"] and each["evidence"]["epoch"] == killed["epoch_after"]
-    ]
-    yield _expect(
-        f"the same node leads the quorum again, in epoch {killed['epoch_after']}",
-        bool(elected) and killed["epoch_after"] > killed["epoch_before"],
-        [each["evidence"] for each in _of(found, "quorum-leader-changed")],
+    node, moved = killed["node"], killed["led"]
+    fenced = [each for each in _of(found, "broker-fenced") if each["subject"]["name"] == str(node)]
+    yield _expect(f"node {node} was fenced", len(fenced) == 1, [each["sentence"] for each in fenced])
+    for each in fenced[:1]:
+        since, until = each["since_ms"], each["until_ms"] or 0
+        holds = killed["at_ms"] <= since <= killed["at_ms"] + FENCED_WITHIN_MS
+        holds &= killed["restarted_ms"] - DOWN_SLACK_MS <= until <= killed["in_sync_ms"] + DOWN_SLACK_MS
+        yield _expect("from soon after it was killed until it was back", holds, (since, until))
+        yield _expect("and it is there again", _resolved(each), each["state"])
+        evidence = each["evidence"]["moved"]
+        yield _expect(f"others took over the {moved} partitions that it led", evidence == moved, evidence)
+    yield _copies(found, killed)
+    yield _margin(found, killed)
+    if killed["led_quorum"]:
+        yield _elected(found, killed)
+    missed = [each for each in _of(found, "broker-fenced", "node-unreachable") if each["subject"]["name"] != str(node)]
+    yield _expect("no other node was missed", not missed, [each["sentence"] for each in missed])
+
+
+def _copies(found: list[Finding], killed: Facts) -> Expectation:
+    """Every partition of the workloads has a replica on every node."""
+    short = [each for each in _of(found, "under-replicated") if each["subject"]["name"] in TOPICS]
+    holds = {each["subject"]["name"] for each in short} == TOPICS.keys()
+    holds &= all(_resolved(each) and each["evidence"]["missing"] == [killed["node"]] for each in short)
+    return _expect(
+        "meanwhile all topics lacked the copies of this node, which it has made up for",
+        holds,
+        [(each["subject"]["name"], each["evidence"]["missing"], each["state"]) for each in short],
     )
+
+
+def _margin(found: list[Finding], killed: Facts) -> Expectation:
+    latest_ms = killed["restarted_ms"] + MARGIN_SLACK_MS
+    times = [(each["since_ms"], each["until_ms"], each["state"]) for each in _of(found, "no-majority-margin")]
+    holds = [
+        since
+        for since, until, state in times
+        if since <= latest_ms and (until or since) >= killed["at_ms"] and state == "resolved"
+    ]
+    return _expect("and the quorum had no voter to spare", len(holds) == len(times) == 1, times)
+
+
+def _elected(found: list[Finding], killed: Facts) -> Expectation:
+    evidence = [each["evidence"] for each in _of(found, "quorum-leader-changed")]
+    holds = any(
+        (each["leader"], each["epoch"]) == (killed["leader_after"], killed["epoch_after"])
+        and each["epoch"] > killed["epoch_before"]
+        for each in evidence
+    )
+    return _expect(f"node {killed['leader_after']} leads the quorum, in epoch {killed['epoch_after']}", holds, evidence)
 
 
 def _storm(found: list[Finding], storm: Facts) -> Iterator[Expectation]:

@@ -62,21 +62,13 @@ def _of(directory: DemoDirectory, pattern: str, *what: str) -> Counter[Record]:
 def _read(directory: DemoDirectory, group: str, pattern: str, written: set[Record], topic: str) -> Account:
     """Each record is committed once: a commit after a crash begins where the last one ended.
 
-    What a member was about to commit when it was killed may be committed, although it did not live to write that down.
+    What a member was about to commit may be committed without its knowing it: it was killed before it could write that
+    down, or asked again when no answer came, and was refused since its session had ended meanwhile.
     """
     done = _of(directory, pattern, "committed")
-    doubted = _unanswered(directory, pattern)
+    doubted = set(_of(directory, pattern, "commits"))
     wrong = [*_lacking("not committed", written - set(done) - doubted), *_lacking("committed twice", _repeated(done))]
     return Account(group, topic, len(written), len(set(done) | doubted), tuple(wrong))
-
-
-def _unanswered(directory: DemoDirectory, pattern: str) -> set[Record]:
-    """What the last commits were to commit of members that wrote nothing down after that."""
-    found: set[Record] = set()
-    for path in directory.journal.glob(f"{pattern}.jsonl"):
-        last = list(entries(path, "commits", "committed"))[-1:]
-        found.update(_records(entry for entry in last if entry["what"] == "commits"))
-    return found
 
 
 def _shared(directory: DemoDirectory, written: set[Record], poison: set[Record]) -> Account:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-__all__ = ["AUDIT", "BILLING", "LINES", "ORDERS", "PAYMENTS", "RISK_CHECKS", "TOPICS", "WORD_TOTALS", "Plan"]
+__all__ = ["AUDIT", "BILLING", "LINES", "NODES", "ORDERS", "PAYMENTS", "RISK_CHECKS", "TOPICS", "WORD_TOTALS", "Plan"]
 
+NODES: Final = 3
 ORDERS: Final = "orders"
 PAYMENTS: Final = "payments"
 LINES: Final = "lines"
@@ -32,6 +33,7 @@ POISON_AT_S: Final = (18, 40, 62, 86)
 """The times of the poison records in each partition of payments, in seconds after writing began."""
 
 _SESSION_S: Final = 6.0
+_NODE_SESSION_S: Final = 9.0
 _LOCK_S: Final = 5.0
 _HEARTBEAT_S: Final = 1.0
 _SESSION_MIN_S: Final = 3.0
@@ -52,23 +54,24 @@ class Plan:
 
     @property
     def second_app_s(self) -> float:
-        return self.s(35)
+        return self.s(20)
 
     @property
     def kill_member_s(self) -> float:
-        return self.s(52)
+        return self.s(40)
 
     @property
-    def kill_broker_s(self) -> float:
-        return self.s(72)
+    def kill_node_s(self) -> float:
+        return self.s(55)
 
     @property
     def down_s(self) -> float:
-        return self.s(15)
+        """Longer than half a minute: so long partitions may lack a replica before that is a finding."""
+        return self.s(45)
 
     @property
     def storm_s(self) -> float:
-        return self.s(108)
+        return self.s(115)
 
     @property
     def storm_length_s(self) -> float:
@@ -78,7 +81,7 @@ class Plan:
     def end_s(self) -> float:
         """When the producers stop. A finding is resolved half a minute after its condition was last true, and a storm
         is detected in windows of ten seconds, some time after they end: so there is a minute of calm."""
-        return self.s(204)
+        return self.s(210)
 
     @property
     def session_ms(self) -> int:
@@ -99,8 +102,13 @@ class Plan:
 
     @property
     def broker_settings(self) -> dict[str, str]:
-        """The broker's settings for --set."""
-        told = {"group.min.session.timeout.ms": self.session_ms, "group.initial.rebalance.delay.ms": 0}
+        """What the nodes are set to, beside their addresses."""
+        told = {
+            "broker.session.timeout.ms": _ms(max(_SESSION_MIN_S, self.s(_NODE_SESSION_S))),
+            "broker.heartbeat.interval.ms": self.heartbeat_ms,
+            "group.min.session.timeout.ms": self.session_ms,
+            "group.initial.rebalance.delay.ms": 0,
+        }
         for kind in ("consumer", "share", "streams"):
             told |= {
                 f"group.{kind}.session.timeout.ms": self.session_ms,
@@ -114,7 +122,7 @@ class Plan:
             "group.share.min.record.lock.duration.ms": self.lock_ms,
             "group.share.delivery.count.limit": DELIVERY_LIMIT,
         }
-        return ONE_NODE | {name: str(value) for name, value in told.items()}
+        return _REPLICATED | _SMALL | {name: str(value) for name, value in told.items()}
 
     def poison(self) -> dict[int, tuple[int, ...]]:
         """Partition of payments -> the numbers of its poison records, counted from 0."""
@@ -126,19 +134,22 @@ class Plan:
         }
 
 
-ONE_NODE: Final = {
-    "auto.create.topics.enable": "false",
-    "default.replication.factor": "1",
-    "offsets.topic.num.partitions": "3",
-    "offsets.topic.replication.factor": "1",
-    "share.coordinator.state.topic.num.partitions": "3",
-    "share.coordinator.state.topic.replication.factor": "1",
-    "share.coordinator.state.topic.min.isr": "1",
-    "transaction.state.log.num.partitions": "3",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
+_REPLICATED: Final = {
+    "default.replication.factor": str(NODES),
+    "min.insync.replicas": str(NODES - 1),
+    "offsets.topic.replication.factor": str(NODES),
+    "share.coordinator.state.topic.min.isr": str(NODES - 1),
+    "share.coordinator.state.topic.replication.factor": str(NODES),
+    "transaction.state.log.min.isr": str(NODES - 1),
+    "transaction.state.log.replication.factor": str(NODES),
 }
-"""Small internal topics, for one node."""
+_SMALL: Final = {
+    "auto.create.topics.enable": "false",
+    "offsets.topic.num.partitions": "3",
+    "share.coordinator.state.topic.num.partitions": "3",
+    "transaction.state.log.num.partitions": "3",
+}
+"""Small internal topics."""
 
 
 def _ms(seconds: float) -> int:

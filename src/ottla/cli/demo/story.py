@@ -1,4 +1,4 @@
-"""The story of the demo: a node and its workloads, three incidents, and the final check of all records."""
+"""The story of the demo: three nodes and their workloads, three incidents, and the final check of all records."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ottla.cli.demo.cluster_state import ClusterState
 from ottla.cli.demo.directory import DemoDirectory
 from ottla.cli.demo.journal import Journal, now_ms
 from ottla.cli.demo.narrator import Narrator
-from ottla.cli.demo.node import Node
-from ottla.cli.demo.plan import BILLING, PAYMENTS, RISK_CHECKS, TOPICS, VICTIM, WORD_TOTALS, Plan
+from ottla.cli.demo.nodes import Nodes
+from ottla.cli.demo.plan import BILLING, NODES, PAYMENTS, RISK_CHECKS, TOPICS, VICTIM, WORD_TOTALS, Plan
 from ottla.cli.demo.watcher import Watcher
 from ottla.cli.demo.workload_processes import WorkloadProcesses
 from ottla.client import TopicPartition
@@ -21,6 +21,7 @@ __all__ = ["Story"]
 STABLE_S: Final = 90.0
 TAKEN_OVER_S: Final = 60.0
 DRAIN_S: Final = 90.0
+MOVED_S: Final = 60.0
 
 
 class Story:
@@ -30,17 +31,17 @@ class Story:
         self,
         plan: Plan,
         directory: DemoDirectory,
-        node: Node,
+        nodes: Nodes,
         workloads: WorkloadProcesses,
         watcher: Watcher,
         narrator: Narrator,
     ) -> None:
         self._plan = plan
-        self._node = node
+        self._nodes = nodes
         self._workloads = workloads
         self._watcher = watcher
         self._narrator = narrator
-        self._cluster = ClusterState(node.bootstrap)
+        self._cluster: ClusterState
         self._journal = Journal(directory.journal_of("story"))
         self._began_s = monotonic()
 
@@ -60,23 +61,24 @@ class Story:
 
     async def set_up(self) -> None:
         began = monotonic()
-        await self._node.start()
+        await self._nodes.start()
+        self._cluster = ClusterState(self._nodes.bootstrap)
         await self._cluster.create_topics()
         took_s = monotonic() - began
         self._journal.note(
             "cluster",
-            what_runs=self._node.what,
-            bootstrap=self._node.bootstrap,
+            what_runs=self._nodes.what,
+            bootstrap=self._nodes.bootstrap,
             cluster_id=await self._cluster.cluster_id(),
         )
         sizes = ", ".join(f"{name} ({count} p)" for name, count in TOPICS.items())
-        self._narrator.step(1, "cluster", f"1 node in {took_s:.1f} s at {self._node.bootstrap}; topics {sizes}")
+        self._narrator.step(1, "cluster", f"{NODES} nodes in {took_s:.1f} s at {self._nodes.bootstrap}; topics {sizes}")
         sessions, locks = _s(self._plan.session_ms), _s(self._plan.lock_ms)
-        self._narrator.say(f"told by --set: sessions end after {sessions}, locks of share groups after {locks}")
+        self._narrator.say(f"told to the nodes: sessions end after {sessions}, locks of share groups after {locks}")
 
     async def enter(self) -> None:
         await self._cluster.start_share_at_the_beginning()
-        await self._watcher.start(self._node)
+        await self._watcher.start(self._nodes)
         await self._workloads.enter()
         async with self._narrator.doing("the groups form"):
             views = await self._cluster.stable(STABLE_S)
@@ -110,29 +112,48 @@ class Story:
         self._narrator.say(f"taken over after {monotonic() - began:.1f} s")
 
     async def kill_node(self) -> None:
-        await self._until(self._plan.kill_broker_s, "all is well")
-        before = await self._cluster.quorum()
-        partitions = sum(TOPICS.values())
-        await self._node.kill()
-        self._journal.note("node-killed", node=before.leader_id, epoch_before=before.leader_epoch)
-        self._narrator.begin(4, f"killed node {before.leader_id} (quorum leader, {partitions} partitions)")
-        await self._pause(self._plan.down_s, "nobody can write or read")
+        """Kill the node that leads most; of those, one that leads the quorum, too."""
+        await self._until(self._plan.kill_node_s, "all is well")
+        before, led = await self._cluster.quorum(), await self._cluster.leaders()
+        node = max(led, key=lambda each: (led[each], each == before.leader_id))
+        await self._nodes.kill(node)
+        began, is_leader = monotonic(), node == before.leader_id
+        self._journal.note(
+            "node-killed",
+            node=node,
+            led=led[node],
+            led_quorum=is_leader,
+            leader_before=before.leader_id,
+            epoch_before=before.leader_epoch,
+        )
+        what = f"{led[node]} of {led.total()} partitions{', and the quorum' if is_leader else ''}"
+        self._narrator.begin(4, f"killed node {node} (led {what})")
+        async with self._narrator.doing("others take over"):
+            await self._cluster.led_by_others(node, MOVED_S)
+        self._journal.note("led-by-others")
+        self._narrator.say(f"others lead all of it after {monotonic() - began:.1f} s; clients go on")
+        await self._pause(self._plan.down_s, f"two nodes, without node {node}")
+        await self._bring_back(node)
+
+    async def _bring_back(self, node: int) -> None:
         began, restarted_ms = monotonic(), now_ms()
-        await self._node.start()
+        await self._nodes.restart(node)
         ready_ms = now_ms()
+        async with self._narrator.doing("it copies what it has missed"):
+            await self._cluster.in_sync(STABLE_S)
         after = await self._cluster.quorum()
         self._journal.note(
             "node-back",
             restarted_ms=restarted_ms,
             ready_ms=ready_ms,
+            in_sync_ms=now_ms(),
             leader_after=after.leader_id,
             epoch_after=after.leader_epoch,
         )
-        self._narrator.say(f"started again on the same directory; leads after {monotonic() - began:.1f} s, epoch "
-                           f"{before.leader_epoch} → {after.leader_epoch}")  # fmt: skip
-        async with self._narrator.doing("the members find their way back"):
+        self._narrator.say(f"started again on the same directory; in sync after {monotonic() - began:.1f} s")
+        async with self._narrator.doing("a look at the groups"):
             await self._cluster.stable(STABLE_S, {BILLING: 2, WORD_TOTALS: 2})
-        self._narrator.say("all groups stable again, nobody was lost")
+        self._narrator.say("all groups are stable, nobody was lost")
 
     async def storm(self) -> None:
         await self._until(self._plan.storm_s, "all is well")
@@ -169,6 +190,7 @@ class Story:
         until_s = monotonic() + seconds
         async with self._narrator.doing(meanwhile, seconds):
             while (left_s := until_s - monotonic()) > 0:
+                self._nodes.check()
                 self._workloads.check()
                 self._watcher.check()
                 await asyncio.sleep(min(left_s, 0.25))

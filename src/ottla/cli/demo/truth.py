@@ -40,6 +40,7 @@ def collect(directory: DemoDirectory, plan: Plan) -> Truth:
     if "node-killed" in story:
         found["node_killed"] = _facts(story["node-killed"]) | {
             "at_ms": story["node-killed"]["at_ms"],
+            "led_by_others_ms": story["led-by-others"]["at_ms"] if "led-by-others" in story else None,
             **_facts(story.get("node-back", {})),
         }
     if "storm" in story:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from ottla.cli.demo.children import Child, Children
-from ottla.cli.demo.node import Node
+from ottla.cli.demo.nodes import Nodes
 from ottla.cli.demo.plan import Plan
 
 __all__ = ["Watcher"]
@@ -17,12 +17,12 @@ class Watcher:
         self._plan = plan
         self._child: Child | None = None
 
-    async def start(self, node: Node) -> None:
-        command = [sys.executable, "-m", "ottla", "observe", "--bootstrap", node.bootstrap, "--backoff-max", "2s"]
+    async def start(self, nodes: Nodes) -> None:
+        command = [sys.executable, "-m", "ottla", "observe", "--bootstrap", nodes.bootstrap, "--backoff-max", "2s"]
         for kind, seconds in self._plan.intervals_s.items():
             command += ["--interval", f"{kind}={seconds:g}"]
-        if node.metrics_url is not None:
-            command += ["--metrics", node.metrics_url]
+        for url in nodes.metrics_urls:
+            command += ["--metrics", url]
         self._child = await self._children.start("observer", command)
 
     def check(self) -> None:

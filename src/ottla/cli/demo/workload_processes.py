@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 from ottla.cli.demo.children import Child, Children
 from ottla.cli.demo.directory import DemoDirectory
-from ottla.cli.demo.node import Node
+from ottla.cli.demo.nodes import Nodes
 from ottla.cli.demo.plan import AUDIT, BILLING_MEMBERS, RISK_CHECKS, WORD_TOTALS, Plan
 from ottla.cli.demo.word_totals import Application
 
@@ -20,12 +20,12 @@ class WorkloadProcesses:
     """The workloads by name. `application` is the Kafka Streams program, if it can run."""
 
     def __init__(
-        self, children: Children, directory: DemoDirectory, plan: Plan, node: Node, application: Application | None
+        self, children: Children, directory: DemoDirectory, plan: Plan, nodes: Nodes, application: Application | None
     ) -> None:
         self._children = children
         self._directory = directory
         self._plan = plan
-        self._node = node
+        self._nodes = nodes
         self._application = application
         self.playing: dict[str, Child] = {}
 
@@ -43,12 +43,12 @@ class WorkloadProcesses:
         if self._application is None:
             await self._python(name, "streams")
             return
-        command = self._application.command(name, self._node.bootstrap, self._directory, self._plan)
+        command = self._application.command(name, self._nodes.bootstrap, self._directory, self._plan)
         self.playing[name] = await self._children.start(name, command, listens=True)
 
     async def _python(self, name: str, workload: str) -> None:
         orders = {
-            "bootstrap": self._node.bootstrap,
+            "bootstrap": self._nodes.bootstrap,
             "plan": asdict(self._plan),
             "journal": str(self._directory.journal_of(name)),
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -17,6 +17,14 @@ NO_LEADER_CHANGE: Final = -2
 RECOVERED: Final = 0
 RECOVERING: Final = 1
 _NO_RECOVERY_CHANGE: Final = -1
+
+
+def partitions_by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    """Partitions as most messages have them: each topic once, with the numbers of its partitions."""
+    topics: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        topics.setdefault(topic, []).append(partition)
+    return topics
 
 
 class PartitionImage(msgspec.Struct, frozen=True, gc=False):

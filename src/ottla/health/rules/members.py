@@ -115,8 +115,8 @@ def member_churn(ctx: RuleContext) -> Iterator[Match]:
 @rule(
     "member-lost", Severity.WARNING, Tier.SAMPLES, on=["group", "lag"], scope=["group"], needs=["group", "lag"],
     persists=True,
-    condition="a member disappears, and the committed offsets of its partitions had stood still for 0.8 of the "
-    "session time-out while their ends moved",
+    condition="a member disappears, and the committed offsets of its partitions had stood still while their ends "
+    "moved: for 0.8 of the session time-out as far as samples tell, and for half of it for certain",
     why="It died without saying so, and its partitions waited until its session ended.",
 )  # fmt: skip
 def member_lost(ctx: RuleContext) -> Iterator[Match]:

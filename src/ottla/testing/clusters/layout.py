@@ -31,9 +31,7 @@ BROKER: Final = "PLAINTEXT"
 CONTROLLER: Final = "CONTROLLER"
 PROPERTIES: Final = "server.properties"
 
-REPLICATION_FACTOR: Final = 1
-MIN_IN_SYNC: Final = 1
-"""Partitions are not copied between brokers yet (GAPS.md). When they are, these are 3 and 2."""
+REPLICATION_FACTOR: Final = 3
 
 _OURS: Final = frozenset(
     (
@@ -142,9 +140,9 @@ class ClusterLayout(NamedTuple):
 
 
 def defaults(brokers: int) -> dict[str, str]:
-    """What the nodes of a small cluster are set to: topics that its brokers can hold, small internal topics."""
-    factor = str(min(REPLICATION_FACTOR, brokers))
-    in_sync = str(min(MIN_IN_SYNC, brokers))
+    """What the nodes of a small cluster are set to: topics that outlive one of its brokers, small internal topics."""
+    replicas = min(REPLICATION_FACTOR, brokers)
+    factor, in_sync = str(replicas), str(max(replicas - 1, 1))
     return {
         "default.replication.factor": factor,
         "min.insync.replicas": in_sync,

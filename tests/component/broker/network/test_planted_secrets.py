@@ -24,21 +24,13 @@ from ottla.testing.security import USERS
 SECRET = "planted-secret"
 
 
-def free_port() -> int:
-    reserved = PortReservation()
-    try:
-        return reserved.port
-    finally:
-        reserved.close()
-
-
 def test_no_secret_is_in_any_output(caplog: pytest.LogCaptureFixture, tmp_path: Path):
     caplog.set_level(logging.DEBUG)
-    port = free_port()
+    kept = PortReservation()
     settings: dict[str, Any] = {
         "delegation.token.secret.key": f"{SECRET}-key",
         "ssl.key.password": f"{SECRET}-store",
-        "ottla.metrics.port": port,
+        "ottla.metrics.port": kept.port,
         "ottla.audit.file": str(tmp_path / "audit.jsonl"),
     }
     with broker(security="sasl_ssl", **settings) as made:
@@ -54,9 +46,10 @@ def test_no_secret_is_in_any_output(caplog: pytest.LogCaptureFixture, tmp_path: 
             wrong = settings_of(made.security.client_properties(password=f"{SECRET}-guess", mechanism=mechanism))
             with suppress(ClientError), BlockingClient(made.bootstrap_servers, **wrong):
                 pass
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as page:
+        with urllib.request.urlopen(f"http://127.0.0.1:{kept.port}/metrics") as page:
             metrics = page.read().decode()
         made.stop()
+    kept.close()
     audit = (tmp_path / "audit.jsonl").read_text()
     output = f"{caplog.text}\n{shown!r}\n{metrics}\n{audit}"
     for secret in (SECRET, token.password, *USERS.values()):

@@ -8,6 +8,7 @@ from typing import Any
 
 from ottla.broker.loop.clock import ManualClock
 from ottla.broker.share.persister import Persister
+from ottla.broker.share.share_coordinators import ShareCoordinators
 from ottla.wire.errors import ErrorCode
 from tests.component.broker.raw_client import running_node
 from tests.unit.broker.share_state_requests import codes, initialize, read, results, write
@@ -21,7 +22,7 @@ def test_on_a_node(tmp_path: Path) -> None:
         heard: dict[str, Any] = {}
         ensure = node.internal_topics.ensure
         node.internal_topics.ensure = lambda topic, done: done(ErrorCode.REQUEST_TIMED_OUT)  # type: ignore[method-assign]
-        persister, keep = Persister(node), heard.__setitem__
+        persister, keep = Persister(node, ShareCoordinators(node).ask), heard.__setitem__
         running.change(lambda: persister.ask(initialize(topic_id, (0, 1, 2), start=4), partial(keep, "first")))
         running.change(lambda: persister.ask(read(topic_id, (2, 1)), partial(keep, "second")))
         assert heard == {}

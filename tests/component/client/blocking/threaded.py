@@ -37,8 +37,10 @@ def threaded(cluster: FakeCluster) -> Iterator[ThreadedCluster]:
     thread.start()
     try:
         asyncio.run_coroutine_threadsafe(cluster.__aenter__(), loop).result(TIME_LIMIT_S)
-        yield ThreadedCluster(cluster, loop)
-        asyncio.run_coroutine_threadsafe(cluster.__aexit__(None, None, None), loop).result(TIME_LIMIT_S)
+        try:
+            yield ThreadedCluster(cluster, loop)
+        finally:
+            asyncio.run_coroutine_threadsafe(cluster.__aexit__(None, None, None), loop).result(TIME_LIMIT_S)
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(TIME_LIMIT_S)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow.dataset as ds
 import pytest
+from pyspark.errors import StreamingQueryException
 
 from ottla.spark.jobs.tables import TABLES
 from ottla.spark.pipeline.batch import run
@@ -21,6 +22,9 @@ from tests.unit.spark.pipeline.cluster_files import DAY, NOON, ClusterFiles, bus
 Rows = list[dict[str, Any]]
 Tables = dict[str, Rows]
 TOPIC = "ottla.observations"
+LATE_WORKER = "Python worker failed to connect back"
+"""Spark gives a new process ten seconds, which cannot be set, and which a starved machine may take."""
+WORKER_TRIES = 4
 
 
 def tables_in(out: Path) -> Tables:
@@ -44,11 +48,16 @@ def stream_over(spark: Any, cluster: Path, out: Path, **options: Any) -> Tables:
     work = out / ".work-test"
     work.mkdir(parents=True, exist_ok=True)
     follower = Follower(origin, RunOptions(out=out, **options), work, lambda _: None)
-    query = start_stream(spark, follower)
-    try:
-        query.awaitTermination()
-    finally:
-        query.stop()
+    for tries_left in reversed(range(WORKER_TRIES)):
+        query = start_stream(spark, follower)
+        try:
+            query.awaitTermination()
+            break
+        except StreamingQueryException as error:
+            if LATE_WORKER not in str(error) or not tries_left:
+                raise
+        finally:
+            query.stop()
     return tables_in(out)
 
 

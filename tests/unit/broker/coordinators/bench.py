@@ -25,6 +25,9 @@ class MemoryWriter:
         self.batch_max_bytes = 10_000
         self.refusal: ErrorCode | None = None
 
+    def check(self) -> None:
+        """It takes what comes."""
+
     def stage(self, batch: BatchBuilder, producer: Producer | None) -> int:
         if producer is None:
             return self._add(batch.build(), len(batch))

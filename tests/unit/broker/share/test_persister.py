@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ottla.broker.loop.delayed_operations import DelayedOperation, DelayedOperations
 from ottla.broker.share.persister import Persister
+from ottla.core.share.state.kept import Key
 from ottla.core.share.state.messages import answer_of, form_of, keys_of
 from ottla.wire.errors import ErrorCode
 from tests.unit.broker.share_state_requests import codes, read, write
@@ -18,20 +19,15 @@ NOT_AVAILABLE = ErrorCode.COORDINATOR_NOT_AVAILABLE
 class Coordinator:
     """A node whose share coordinators answer when they are told to."""
 
-    partition_count = 1
-
     def __init__(self) -> None:
         self.now_ms = 0
         self.is_serving = True
         self.asked: list[tuple[Any, Callable[[Any], None]]] = []
         self._delayed = DelayedOperations()
-        self.share_state = self.internal_topics = self.clock = self.purgatory = self
+        self.clock = self.purgatory = self
 
-    def ask(self, request: None, key: str, body: Any, done: Callable[[Any], None], *, refuse: Any) -> None:
+    def ask(self, body: Any, keys: Sequence[Key], done: Callable[[Any], None]) -> None:
         self.asked.append((body, done))
-
-    def ensure(self, topic: Any, done: Callable[[ErrorCode], None]) -> None:
-        raise AssertionError(topic)
 
     def monotonic_ms(self) -> int:
         return self.now_ms
@@ -62,7 +58,7 @@ class Coordinator:
 class Bench:
     def __init__(self) -> None:
         self.coordinator = Coordinator()
-        self.persister = Persister(self.coordinator)
+        self.persister = Persister(self.coordinator, self.coordinator.ask)
         self.heard: list[tuple[str, dict[int, int]]] = []
 
     def ask(self, name: str, body: Any = None) -> None:

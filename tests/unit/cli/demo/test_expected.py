@@ -13,8 +13,8 @@ Report = dict[str, Any]
 TRUTH: dict[str, Any] = {
     "member_killed": {"group": "billing", "client": "billing-2", "partitions": [["orders", 2], ["orders", 3]]},
     "node_killed": {
-        "node": 1, "at_ms": 100_000, "restarted_ms": 115_000, "ready_ms": 117_000,
-        "leader_after": 1, "epoch_before": 1, "epoch_after": 2,
+        "node": 1, "led": 9, "led_quorum": True, "at_ms": 100_000, "restarted_ms": 145_000, "ready_ms": 146_000,
+        "in_sync_ms": 147_000, "leader_after": 3, "epoch_before": 1, "epoch_after": 2,
     },
     "storm": {"group": "risk-checks", "from_ms": 200_000, "to_ms": 230_000},
     "poison": [["payments", 0, 7], ["payments", 2, 9]],
@@ -43,11 +43,14 @@ def good() -> Report:
         "findings": [
             finding("member-lost", "billing", 60_000, 67_000, client="billing-2", partitions=["orders-3", "orders-2"],
                     stood_still_ms=7_000),
-            finding("node-unreachable", "1", 101_000, 114_000),
-            finding("quorum-leader-changed", "quorum", 116_000, 116_000, leader=1, epoch=2),
+            finding("node-unreachable", "1", 101_000, 112_000),
+            finding("broker-fenced", "1", 112_000, 146_000, moved=9, lost_a_copy=13),
+            *(finding("under-replicated", topic, 112_000, 147_000, missing=[1])
+              for topic in ("orders", "payments", "lines", "__consumer_offsets")),
+            finding("no-majority-margin", "quorum", 103_000, 146_000),
+            finding("quorum-leader-changed", "quorum", 103_000, 103_000, leader=3, epoch=2),
             finding("redelivery-storm", "risk-checks", 200_000, 240_000, peak_percent=63),
             finding("poison-records", "risk-checks", 20_000, 110_000, records=[["payments", 2, 9], ["payments", 0, 7]]),
-            finding("single-voter", "quorum", 0, 0),
         ],
         "tables": {
             "task_movement": {"rows": [move("0_1"), move("0_0", started=300_000)]},
@@ -95,14 +98,24 @@ SPOILT: list[tuple[str, Callable[[Report], None]]] = [
     ("stood still", spoil("member-lost", stood_still_ms=3_999)),
     ("stood still", spoil("member-lost", stood_still_ms=15_001)),
     ("that is over", spoil("member-lost", state="open")),
-    ("did not answer", without("node-unreachable")),
-    ("until it was back", spoil("node-unreachable", since_ms=80_000)),
-    ("until it was back", spoil("node-unreachable", until_ms=127_001)),
-    ("until it was back", spoil("node-unreachable", until_ms=104_999)),
-    ("answers again", spoil("node-unreachable", state="open")),
-    ("leads the quorum again", without("quorum-leader-changed")),
-    ("leads the quorum again", spoil("quorum-leader-changed", epoch=1)),
-    ("leads the quorum again", spoil("quorum-leader-changed", leader=2)),
+    ("was fenced", without("broker-fenced")),
+    ("until it was back", spoil("broker-fenced", since_ms=99_999)),
+    ("until it was back", spoil("broker-fenced", since_ms=125_001)),
+    ("until it was back", spoil("broker-fenced", until_ms=157_001)),
+    ("until it was back", spoil("broker-fenced", until_ms=134_999)),
+    ("there again", spoil("broker-fenced", state="open")),
+    ("partitions that it led", spoil("broker-fenced", moved=8)),
+    ("lacked the copies", without("under-replicated")),
+    ("lacked the copies", spoil("under-replicated", missing=[1, 2])),
+    ("lacked the copies", spoil("under-replicated", state="open")),
+    ("no voter to spare", without("no-majority-margin")),
+    ("no voter to spare", spoil("no-majority-margin", since_ms=165_001, until_ms=170_000)),
+    ("no voter to spare", spoil("no-majority-margin", state="open")),
+    ("no other node", lambda report: add(report, "broker-fenced", "2")),
+    ("no other node", lambda report: add(report, "node-unreachable", "3")),
+    ("leads the quorum", without("quorum-leader-changed")),
+    ("leads the quorum", spoil("quorum-leader-changed", epoch=1)),
+    ("leads the quorum", spoil("quorum-leader-changed", leader=2)),
     ("one storm", without("redelivery-storm")),
     ("one storm", lambda report: add(report, "redelivery-storm", "other", evidence={"peak_percent": 50})),
     ("it covers", spoil("redelivery-storm", since_ms=213_000)),
@@ -112,7 +125,7 @@ SPOILT: list[tuple[str, Callable[[Report], None]]] = [
     ("poison records", spoil("poison-records", records=[["payments", 0, 7]])),
     ("poison records", spoil("poison-records", records=[["payments", 0, 7], ["payments", 2, 9], ["payments", 1, 1]])),
     ("no rejected-records", lambda report: add(report, "rejected-records", "risk-checks")),
-    ("no broker-fenced", lambda report: add(report, "broker-fenced", "1")),
+    ("no under-min-isr", lambda report: add(report, "under-min-isr", "orders")),
     ("no offline-partitions", lambda report: add(report, "offline-partitions", "orders")),
     ("nothing is said of audit", lambda report: add(report, "lag-growing", "audit")),
     ("nothing critical is open", lambda report: add(report, "voter-lagging", "quorum", state="open")),
@@ -139,6 +152,13 @@ def test_consequences_are_allowed():
     for rule in ("lag-growing", "member-waiting", "share-stalled-by-record", "observer-stale"):
         add(report, rule, "billing")
     assert all(each.holds for each in expectations(report, TRUTH))
+
+
+def test_a_node_that_did_not_lead_the_quorum_changes_no_leader():
+    report = good()
+    without("quorum-leader-changed")(report)
+    killed = TRUTH["node_killed"] | {"led_quorum": False, "leader_after": 2, "epoch_after": 1}
+    assert all(each.holds for each in expectations(report, TRUTH | {"node_killed": killed}))
 
 
 def test_without_tables_nothing_is_said_of_tasks():

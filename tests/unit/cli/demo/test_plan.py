@@ -23,19 +23,23 @@ def test_the_seed_decides_which():
 @pytest.mark.parametrize("speed", [1.0, 15.0])
 def test_the_order_of_events(speed: float):
     plan = Plan(speed=speed)
-    assert plan.second_app_s < plan.kill_member_s < plan.kill_broker_s
-    assert plan.kill_broker_s + plan.down_s < plan.storm_s
+    assert plan.second_app_s < plan.kill_member_s < plan.kill_node_s
+    assert plan.kill_node_s + plan.down_s < plan.storm_s
     assert plan.storm_s + plan.storm_length_s < plan.end_s
 
 
 def test_time_outs_are_those_of_the_story():
     plan = Plan()
-    assert (plan.session_ms, plan.lock_ms, plan.down_s, plan.storm_length_s) == (6_000, 5_000, 15, 30)
+    assert (plan.session_ms, plan.lock_ms, plan.down_s, plan.storm_length_s) == (6_000, 5_000, 45, 30)
 
 
 def test_findings_have_time_to_resolve_after_the_storm():
     plan = Plan()
     assert plan.end_s - (plan.storm_s + plan.storm_length_s) >= 65
+
+
+def test_a_missing_replica_is_missed_long_enough_to_be_found():
+    assert Plan().down_s > 30
 
 
 @pytest.mark.parametrize("speed", [0.5, 1.0, 20.0])

@@ -16,13 +16,15 @@ def story(directory: DemoDirectory) -> None:
             {"what": "second-app", "at_ms": 100},
             {"what": "member-killed", "at_ms": 200},
             {"what": "taken-over", "at_ms": 206},
-            {"what": "node-killed", "at_ms": 300, "node": 1, "epoch_before": 1},
+            {"what": "node-killed", "at_ms": 300, "node": 1, "led": 7, "led_quorum": True, "epoch_before": 1},
+            {"what": "led-by-others", "at_ms": 309},
             {
                 "what": "node-back",
                 "at_ms": 317,
                 "restarted_ms": 315,
                 "ready_ms": 316,
-                "leader_after": 1,
+                "in_sync_ms": 317,
+                "leader_after": 2,
                 "epoch_after": 2,
             },
             {"what": "storm", "at_ms": 400},
@@ -63,8 +65,8 @@ def test_the_member_by_its_own_word(tmp_path: Path):
 def test_the_node(tmp_path: Path):
     _, truth = truth_in(tmp_path)
     assert truth["node_killed"] == {
-        "node": 1, "epoch_before": 1, "at_ms": 300, "restarted_ms": 315, "ready_ms": 316,
-        "leader_after": 1, "epoch_after": 2,
+        "node": 1, "led": 7, "led_quorum": True, "epoch_before": 1, "at_ms": 300, "led_by_others_ms": 309,
+        "restarted_ms": 315, "ready_ms": 316, "in_sync_ms": 317, "leader_after": 2, "epoch_after": 2,
     }  # fmt: skip
 
 

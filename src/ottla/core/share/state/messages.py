@@ -6,7 +6,7 @@ whoever passes them on need not know which of them it is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -27,7 +27,7 @@ from ottla.wire.types.read_share_group_state_summary import (
 )
 from ottla.wire.types.write_share_group_state import WriteShareGroupStateRequest, WriteShareGroupStateResponse
 
-__all__ = ["Form", "answer_of", "coordinator_key", "form_of", "keys_of", "part_of", "refusal", "results_of"]
+__all__ = ["Form", "answer_of", "coordinator_key", "form_of", "keys_of", "merged", "part_of", "refusal", "results_of"]
 
 StateRequest = Any
 """One of the five."""
@@ -82,6 +82,19 @@ def part_of(body: StateRequest, keys: Collection[Key]) -> StateRequest:
         if wanted:
             topics.append(msgspec.structs.replace(topic, partitions=tuple(wanted)))
     return msgspec.structs.replace(body, topics=tuple(topics))
+
+
+def merged(bodies: Sequence[StateRequest]) -> StateRequest:
+    """One request in place of several of a kind, about different share partitions of one group."""
+    first, *others = bodies
+    if not others:
+        return first
+    topics: dict[bytes, Any] = {}
+    for topic in (topic for body in bodies for topic in body.topics):
+        known = topics.get(topic.topic_id)
+        partitions = topic.partitions if known is None else (*known.partitions, *topic.partitions)
+        topics[topic.topic_id] = msgspec.structs.replace(topic, partitions=partitions)
+    return msgspec.structs.replace(first, topics=tuple(topics.values()))
 
 
 def results_of(group_id: str, response: Any) -> dict[Key, Any]:  # noqa: ANN401

@@ -1,0 +1,82 @@
+"""Three nodes of ottla or of Apache Kafka 4.3.1, with the face of one broker."""
+
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+
+from benchmarks.broker import raw
+from benchmarks.broker.brokers import Apache, cpu_seconds, resident_bytes
+from ottla.wire.types import CreateTopicsRequest, MetadataRequest
+from tests.interop.node.brokers import APACHE, OTTLA
+from tests.interop.quorum.members import Quorum, until
+
+__all__ = ["NODES", "ThreeNodes"]
+
+NODES = (1, 2, 3)
+
+
+class ThreeNodes:
+    """Its face is that of the first node, which leads the partitions of `make_topic`."""
+
+    def __init__(self, name: str, directory: Path, settings: Mapping[str, str]) -> None:
+        self.name = name
+        kind = APACHE if name == Apache.name else OTTLA
+        self._quorum = Quorum(directory, voters=dict.fromkeys(NODES, kind), heap="1g", **settings)
+        self.ports = {
+            number: int(node.bootstrap_servers.rpartition(":")[2]) for number, node in self._quorum.nodes.items()
+        }
+        self.port = self.ports[NODES[0]]
+        self.pid = 0
+
+    def prepare(self) -> None:
+        """The nodes are formatted when they start."""
+
+    def exec(self) -> None:
+        self._quorum.start(*NODES)
+
+    def stop(self) -> None:
+        for node in self._quorum.nodes.values():
+            if node.running:
+                node.kill()
+
+    def kill(self, number: int) -> None:
+        self._quorum.nodes[number].kill()
+
+    def restart(self, number: int) -> None:
+        """Start a node again, and wait until it is in sync for everything."""
+        self._quorum.start(number)
+        with closing(raw.RawClient(self.ports[number])) as client:
+            _wait_in_sync(client, None)
+
+    def make_topic(self, name: str) -> bytes:
+        """A topic with one partition, which is in sync on all nodes; its id."""
+        kind = CreateTopicsRequest
+        topic = kind.CreatableTopic(name, -1, -1, (kind.CreatableReplicaAssignment(0, NODES),))
+        with closing(raw.RawClient(self.port)) as client:
+            (made,) = client.call(kind((topic,), 10_000), 7).topics
+            assert made.error_code == 0, made
+            _wait_in_sync(client, (MetadataRequest.MetadataRequestTopic(name=name),))
+        return bytes(made.topic_id)
+
+    def under_load(self, load: Callable[[], float]) -> tuple[float, float]:
+        """The load's seconds, and the processor time of all nodes."""
+        before = self._sum(cpu_seconds)
+        seconds = load()
+        return seconds, max(self._sum(cpu_seconds) - before, 1e-9)
+
+    def memory_bytes(self) -> int:
+        return int(self._sum(resident_bytes))
+
+    def _sum(self, figure: Callable[[int], float]) -> float:
+        return sum(figure(node.pid or 0) for node in self._quorum.nodes.values())
+
+
+def _wait_in_sync(client: raw.RawClient, topics: tuple[MetadataRequest.MetadataRequestTopic, ...] | None) -> None:
+    """Wait until these topics, or all, have partitions whose replicas are all in sync."""
+    asked = MetadataRequest(topics, allow_auto_topic_creation=False)
+
+    def is_in_sync() -> bool:
+        found = [each for topic in client.call(asked, 9).topics for each in topic.partitions]
+        return bool(found) and all(set(each.isr_nodes) == set(each.replica_nodes) for each in found)
+
+    until(is_in_sync, "all replicas in sync")
