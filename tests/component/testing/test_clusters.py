@@ -120,13 +120,18 @@ def test_it_is_the_same_after_a_restart(tmp_path: Path):
 
 def test_a_node_that_cannot_start_says_why(tmp_path: Path):
     layout = ClusterLayout.make(tmp_path, 1)
+    layout.let_go()
     (layout.nodes[0].data_dir / "meta.properties").write_text("version=9")
     with pytest.raises(ClusterError, match=r"(?s)node 1 has ended; the end of .*version '9' is not known"):
         ottla.testing.cluster(1, data_dir=tmp_path).__enter__()
 
 
 def test_a_port_that_was_taken_meanwhile_is_named(tmp_path: Path):
-    port = ClusterLayout.make(tmp_path, 1).nodes[0].ports["CONTROLLER"]
+    layout = ClusterLayout.make(tmp_path, 1)
+    port = layout.nodes[0].ports["CONTROLLER"]
+    with contextlib.closing(socket.socket()) as another, pytest.raises(OSError, match="Address already in use"):
+        another.bind(("127.0.0.1", port))
+    layout.let_go()
     with (
         socket.create_server(("127.0.0.1", port)),
         pytest.raises(ClusterError, match=rf"port {port}, which is node 1's, cannot be used: Address already in use"),

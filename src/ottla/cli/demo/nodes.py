@@ -79,11 +79,16 @@ class OttlaNodes:
         self._layout = await asyncio.to_thread(
             ClusterLayout.make, self._directory, NODES, settings=self._plan.broker_settings
         )
-        reserved = [PortReservation() for _ in self._layout.nodes]
-        self._metrics_ports = {node.node_id: each.port for node, each in zip(self._layout.nodes, reserved, strict=True)}
-        for each in reserved:
-            each.close()
-        await asyncio.gather(*(self.restart(each.node_id) for each in self._layout.nodes))
+        kept = [*self._layout.kept_ports, *(PortReservation() for _ in self._layout.nodes)]
+        metrics = kept[-len(self._layout.nodes) :]
+        self._metrics_ports = {node.node_id: each.port for node, each in zip(self._layout.nodes, metrics, strict=True)}
+        for each in kept:
+            each.release()
+        try:
+            await asyncio.gather(*(self.restart(each.node_id) for each in self._layout.nodes))
+        finally:
+            for each in kept:
+                each.close()
 
     async def restart(self, node_id: int) -> None:
         node = next(each for each in self.layout.nodes if each.node_id == node_id)

@@ -124,7 +124,7 @@ class _Reader:
     deadline: Deadline = field(init=False)
     backoff: BlockingBackoff = field(init=False)
     last_error: ClientError | None = None
-    where: str = ""
+    where: str = "the brokers"
 
     def __post_init__(self) -> None:
         o = self.options

@@ -109,6 +109,8 @@ class Cluster:
         except BaseException:
             self.close()
             raise
+        finally:
+            layout.let_go()  # each node keeps its own now
 
     def _open_links(self) -> dict[int, dict[str, str]]:
         """Node -> address of a listener of another -> where it reaches that."""

@@ -91,6 +91,8 @@ class ClusterLayout(NamedTuple):
 
     directory: Path
     nodes: tuple[NodeLayout, ...]
+    kept_ports: tuple[PortReservation, ...] = ()
+    """The ports of a new cluster, until its nodes keep them: another process could get them while it is formatted."""
 
     @property
     def bootstrap_servers(self) -> str:
@@ -126,9 +128,18 @@ class ClusterLayout(NamedTuple):
             raise LayoutError(f"{directory} has a cluster in it already")
         if ours := sorted(_OURS & (settings or {}).keys()):
             raise LayoutError(f"{ours[0]} cannot be set: each node of a cluster has its own")
-        layout = cls(directory.absolute(), _plan(directory.absolute(), brokers, controllers))
-        _write(layout, defaults(brokers) | dict(settings or {}))
+        layout = _plan(directory.absolute(), brokers, controllers)
+        try:
+            _write(layout, defaults(brokers) | dict(settings or {}))
+        except BaseException:
+            layout.let_go()
+            raise
         return layout
+
+    def let_go(self) -> None:
+        """Keep the ports of a new cluster no longer."""
+        for each in self.kept_ports:
+            each.close()
 
     def expect(self, brokers: int, controllers: int | None) -> None:
         """LayoutError unless the cluster has the nodes that were asked for."""
@@ -157,19 +168,17 @@ def defaults(brokers: int) -> dict[str, str]:
     }
 
 
-def _plan(directory: Path, brokers: int, controllers: int | None) -> tuple[NodeLayout, ...]:
+def _plan(directory: Path, brokers: int, controllers: int | None) -> ClusterLayout:
     both: tuple[str, ...] = ("broker", "controller")
     roles = [both] * brokers if controllers is None else [both[:1]] * brokers + [both[1:]] * controllers
     listeners = {"broker": BROKER, "controller": CONTROLLER}
-    reserved = [PortReservation() for each in roles for _ in each]
-    ports = iter([each.port for each in reserved])
+    kept = tuple(PortReservation() for each in roles for _ in each)
+    ports = iter([each.port for each in kept])
     nodes = tuple(
         NodeLayout(number, directory / f"node-{number}", each, {listeners[role]: next(ports) for role in each})
         for number, each in enumerate(roles, 1)
     )
-    for reservation in reserved:
-        reservation.close()
-    return nodes
+    return ClusterLayout(directory, nodes, kept)
 
 
 def _write(layout: ClusterLayout, settings: Mapping[str, str]) -> None:

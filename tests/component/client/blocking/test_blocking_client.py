@@ -92,7 +92,7 @@ def test_an_answer_that_never_comes_ends_the_connection():
     with threaded(FakeCluster()) as there:
         there.cluster.broker().on("DescribeCluster", HOLD)
         late = pytest.raises(RequestTimeoutError, match="did not answer DescribeCluster")
-        with there.client(request_timeout_ms=50) as client, late:
+        with there.client(request_timeout_ms=500) as client, late:
             client.ask("DescribeCluster", always(DescribeClusterRequest()), retry=False)
 
 
