@@ -14,9 +14,8 @@ from ottla.cli.colour import wanted
 from ottla.cli.failure import Failure, nearest
 
 if TYPE_CHECKING:
-    from ottla.health import Change, Engine, Finding
-    from ottla.health.facts import Coverage
-    from ottla.health.samples import Sample
+    from ottla.health import Change, Finding
+    from ottla.health.evaluator import SampleEvaluator
 
 T = TypeVar("T")
 
@@ -24,7 +23,6 @@ SEVERITIES: Final = ("critical", "warning", "notice")
 MARKS: Final = {"critical": "▲", "warning": "△", "notice": "·"}
 COLOURS: Final = {"critical": "red", "warning": "yellow", "notice": "cyan"}
 OVER: Final = "✓"
-HOLDS: Final = frozenset({"hold_s", "internal_hold_s", "hold_h"})
 SECOND_MS: Final = 1000
 
 
@@ -79,79 +77,19 @@ def _rules(texts: Iterable[str], muted: tuple[str, ...], fail_on: str | None) ->
         raise Failure(f"--rule: {error}") from None
 
 
-class SampleEvaluator:
-    """Evaluates the rules over the samples of one cluster, and knows what is not visible there."""
+def evaluator_of(
+    rules: Rules, *, longest_hold_s: float | None = None, intervals_s: Mapping[str, float] | None = None
+) -> SampleEvaluator:
+    from ottla.health.evaluator import SampleEvaluator
 
-    def __init__(
-        self, rules: Rules, *, longest_hold_s: float | None = None, intervals_s: Mapping[str, float] | None = None
-    ) -> None:
-        from ottla.health import Engine
-
-        own = {**_shortened(longest_hold_s), **_stale(intervals_s or {}), **rules.thresholds}
-        self.engine: Engine = Engine(own, rules.muted)
-        self.opened: list[Finding] = []
-        self.cluster = ""
-        self.first_ms = 0
-        self.last_ms = 0
-        self._hidden: dict[str, Coverage] = {}
-
-    def take(self, sample: Sample) -> list[Change]:
-        from ottla.health.facts import Coverage
-        from ottla.health.samples import fact_in
-
-        self.cluster = sample.cluster or self.cluster
-        self.first_ms = self.first_ms or sample.ts
-        self.last_ms = max(self.last_ms, sample.ts)
-        fact = fact_in(sample)
-        if fact is None:
-            return []
-        if isinstance(fact, Coverage):
-            self._hidden.pop(fact.what, None)
-            self._hidden |= {} if fact.visible else {fact.what: fact}
-        return self._noted(self.engine.take(sample.ts, fact))
-
-    def advance(self, now_ms: int) -> list[Change]:
-        return self._noted(self.engine.advance(now_ms))
-
-    def _noted(self, changes: list[Change]) -> list[Change]:
-        self.opened += [each.finding for each in changes if each.what.value in {"opened", "reopened"}]
-        return changes
-
-    @property
-    def hidden(self) -> list[Coverage]:
-        """The things that are not visible here, apart from rules that cannot be checked."""
-        return [each for _, each in sorted(self._hidden.items())]
-
-    def has_failed(self, fail_on: str | None, *, ever: bool) -> bool:
-        """Whether a finding of this severity or a worse one is open, or was at any time."""
-        if fail_on is None:
-            return False
-        bad = SEVERITIES[: SEVERITIES.index(fail_on) + 1]
-        current = [each for each in self.engine.findings() if each.is_open]
-        return any(each.severity.value in bad for each in [*current, *(self.opened if ever else ())])
+    return SampleEvaluator(rules.thresholds, rules.muted, longest_hold_s=longest_hold_s, intervals_s=intervals_s)
 
 
-def _shortened(longest_hold_s: float | None) -> dict[str, float]:
-    """Thresholds for a short look: a condition that must last longer than that opens its finding at once."""
-    from ottla.health import RULES
+def has_failed(evaluator: SampleEvaluator, fail_on: str | None, *, ever: bool) -> bool:
+    """Whether there is a finding, or was at any time, that --fail-on speaks of."""
+    from ottla.health import Severity
 
-    if longest_hold_s is None:
-        return {}
-    return {
-        f"{one.name}.{key}": min(value, longest_hold_s / (3600 if key.endswith("_h") else 1))
-        for one in RULES.values()
-        if one.tier.value == "A"
-        for key, value in one.limits.items()
-        if key in HOLDS and key != "hold_h"
-    }
-
-
-def _stale(intervals_s: Mapping[str, float]) -> dict[str, float]:
-    """A threshold of observer-stale that fits long intervals."""
-    from ottla.health import RULES
-
-    usual_s = RULES["observer-stale"].limits["interval_s"]
-    return {"observer-stale.interval_s": max(usual_s, min(intervals_s.values(), default=usual_s))}
+    return fail_on is not None and evaluator.has_finding(Severity(fail_on), ever=ever)
 
 
 # --- lines ------------------------------------------------------------------------------------------------------------
@@ -201,15 +139,6 @@ def _clock(at_ms: int) -> str:
 # --- the whole state --------------------------------------------------------------------------------------------------
 
 
-def healthy(engine: Engine, muted: Iterable[str] = ()) -> list[str]:
-    """The rules that could be checked and found nothing."""
-    from ottla.health import RULES
-
-    unseen = {each.rule for each in engine.unseen()}
-    found = {each.rule for each in engine.findings() if each.is_open}
-    return [name for name in RULES if name not in unseen | found | set(muted)]
-
-
 def state_json(evaluator: SampleEvaluator, rules: Rules) -> dict[str, Any]:
     import msgspec
 
@@ -218,7 +147,7 @@ def state_json(evaluator: SampleEvaluator, rules: Rules) -> dict[str, Any]:
         "from_ms": evaluator.first_ms,
         "to_ms": evaluator.last_ms,
         "findings": msgspec.to_builtins(evaluator.engine.findings()),
-        "healthy": healthy(evaluator.engine, rules.muted),
+        "healthy": evaluator.healthy,
         "muted": sorted(rules.muted),
         "unseen": msgspec.to_builtins(evaluator.engine.unseen()),
         "hidden": [{"what": each.what, "why": each.why} for each in evaluator.hidden],
@@ -235,7 +164,7 @@ def print_state(evaluator: SampleEvaluator, rules: Rules, note: str = "") -> Non
     click.echo(_headline(evaluator, findings))
     for each in findings:
         _print_finding(each)
-    names = healthy(evaluator.engine, rules.muted)
+    names = evaluator.healthy
     if names:
         click.echo()
         _print_wrapped(f"{OVER} healthy ({len(names)} rules): ", ", ".join(names))

@@ -12,11 +12,20 @@ import click
 
 from ottla.cli.cluster import Seconds, Target, json_option, on_cluster, target_options
 from ottla.cli.failure import EXIT_REFUSED, Failure
-from ottla.cli.findings import Rules, SampleEvaluator, print_change, print_state, print_state_json, rule_options
+from ottla.cli.findings import (
+    Rules,
+    evaluator_of,
+    has_failed,
+    print_change,
+    print_state,
+    print_state_json,
+    rule_options,
+)
 from ottla.cli.observer_run import new_observer_id, observer_options, on_quiet_cluster, options_of, run_until_told
 
 if TYPE_CHECKING:
     from ottla.client import Client
+    from ottla.health.evaluator import SampleEvaluator
     from ottla.health.samples import Sample
     from ottla.observe import Options
 
@@ -79,12 +88,12 @@ def health(
         return _recorded(samples, rules, as_json=as_json, now_ms=time.time_ns() // 1_000_000)
     options = options_of(every, own_intervals, metrics)
     longest_hold_s = for_s / 2 if watch_s is None else None
-    evaluator = SampleEvaluator(rules, longest_hold_s=longest_hold_s, intervals_s=options.intervals_s)
+    evaluator = evaluator_of(rules, longest_hold_s=longest_hold_s, intervals_s=options.intervals_s)
     live = _Live(evaluator, rules, options, for_s=for_s, watch_s=watch_s, as_json=as_json)
     code: int = on_quiet_cluster(target, live.run)
     if watch_s is None:
         _print(evaluator, rules, as_json=as_json, note=BRIEF)
-    return code or (EXIT_REFUSED if evaluator.has_failed(rules.fail_on, ever=False) else 0)
+    return code or (EXIT_REFUSED if has_failed(evaluator, rules.fail_on, ever=False) else 0)
 
 
 def _print(evaluator: SampleEvaluator, rules: Rules, *, as_json: bool, note: str = "") -> None:
@@ -117,7 +126,7 @@ def _recorded(samples: Iterable[Sample], rules: Rules, *, as_json: bool, now_ms:
     """Show one state for each cluster with samples."""
     evaluators: dict[str, SampleEvaluator] = {}
     for sample in samples:
-        evaluators.setdefault(sample.cluster, SampleEvaluator(rules)).take(sample)
+        evaluators.setdefault(sample.cluster, evaluator_of(rules)).take(sample)
     if not evaluators:
         raise Failure("there are no samples", "write some: ottla observe --to DIR, or --to-topic", code=EXIT_REFUSED)
     for number, evaluator in enumerate(evaluators.values()):
@@ -126,7 +135,7 @@ def _recorded(samples: Iterable[Sample], rules: Rules, *, as_json: bool, now_ms:
         if number and not as_json:
             click.echo()
         _print(evaluator, rules, as_json=as_json)
-    return EXIT_REFUSED if any(each.has_failed(rules.fail_on, ever=False) for each in evaluators.values()) else 0
+    return EXIT_REFUSED if any(has_failed(each, rules.fail_on, ever=False) for each in evaluators.values()) else 0
 
 
 # --- live -------------------------------------------------------------------------------------------------------------

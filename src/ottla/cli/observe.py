@@ -9,7 +9,7 @@ import click
 
 from ottla.cli.cluster import Seconds, Target, target_options
 from ottla.cli.failure import EXIT_REFUSED, Failure
-from ottla.cli.findings import Rules, SampleEvaluator, change_json, print_change, rule_options
+from ottla.cli.findings import Rules, change_json, evaluator_of, has_failed, print_change, rule_options
 from ottla.cli.observer_run import (
     Progress,
     new_observer_id,
@@ -21,6 +21,7 @@ from ottla.cli.observer_run import (
 
 if TYPE_CHECKING:
     from ottla.client import Client
+    from ottla.health.evaluator import SampleEvaluator
     from ottla.health.samples import Sample
     from ottla.observe import Observer, Options, Sink
 
@@ -74,7 +75,7 @@ def observe(
     options = options_of(every, own_intervals, metrics)._replace(longest_pause_ms=round(backoff_max * 1000))
     if to_topic is not None and directory is not None:
         raise Failure("--to-topic and --to cannot both be given")
-    evaluator = SampleEvaluator(rules, longest_hold_s=0.0 if once else None, intervals_s=options.intervals_s)
+    evaluator = evaluator_of(rules, longest_hold_s=0.0 if once else None, intervals_s=options.intervals_s)
     watch = _Watch(evaluator, shows=apply_rules or rules.fail_on is not None, as_json=as_json, is_quiet=quiet)
 
     async def work(client: Client) -> int:
@@ -83,7 +84,7 @@ def observe(
         return await watch.run(client, options, sink, for_s=for_s, once=once)
 
     code: int = on_quiet_cluster(target, work, backoff_max)
-    return code or (EXIT_REFUSED if evaluator.has_failed(rules.fail_on, ever=True) else 0)
+    return code or (EXIT_REFUSED if has_failed(evaluator, rules.fail_on, ever=True) else 0)
 
 
 async def _sink(

@@ -89,6 +89,8 @@ class Observer:
         self._was_tried = asyncio.Event()
         self._is_down = False
         self._is_stopped = False
+        self.probed_ms: dict[str, int] = {}
+        """Kind -> when its last successful probe began. What has not changed since then makes no sample."""
         self.problem: str | None = None
         """Why samples cannot be written at the moment."""
 
@@ -137,6 +139,7 @@ class Observer:
         try:
             async with asyncio.timeout(PROBE_TIMEOUT_S):
                 results = [*await self._probes[kind](ctx), *self._visible(kind)]
+            self.probed_ms[kind] = at_ms
         except ClientError as error:
             results = self._failed(kind, error)
         except TimeoutError:

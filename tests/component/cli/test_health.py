@@ -17,8 +17,8 @@ from click.testing import CliRunner
 
 import ottla.testing
 from ottla.cli import GROUP, run
-from ottla.cli.findings import Rules, SampleEvaluator
 from ottla.health import Engine
+from ottla.health.evaluator import SampleEvaluator
 from ottla.health.facts import Broker as Node
 from ottla.health.facts import Cluster, Coverage, Fact, Partition, Quorum, Topic
 from ottla.health.samples import Sample, fact_in
@@ -177,7 +177,7 @@ def test_colours_only_where_they_are_wanted(quiet: dict[str, str], tmp_path: Pat
 
 @pytest.mark.parametrize(("every_s", "stale_after_s"), [(1, 30), (60, 180)])
 def test_samples_that_are_taken_seldom_are_not_missed_soon(every_s: float, stale_after_s: int):
-    evaluator = SampleEvaluator(Rules({}, (), None), intervals_s={"group": every_s * 2, "quorum": every_s})
+    evaluator = SampleEvaluator(intervals_s={"group": every_s * 2, "quorum": every_s})
     sample = Stamp("run").sample(ToWrite(probe_result("", nodes())), at_ms=NOON_MS, cluster="c")
     evaluator.take(sample)
     assert evaluator.advance(NOON_MS + stale_after_s * SECOND_MS - 1) == []

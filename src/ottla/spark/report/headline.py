@@ -11,7 +11,7 @@ from ottla.health.phrases import duration, plural
 from ottla.spark.report.axes import Scale
 from ottla.spark.report.band_plot import findings_plot
 from ottla.spark.report.cards import anchor, badge
-from ottla.spark.report.forms import identity, moment
+from ottla.draw.forms import identity, moment
 
 __all__ = ["STATES", "headline", "summary", "time_of"]
 

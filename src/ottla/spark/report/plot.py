@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.spark.report.axes import Scale, Tick, ticks_of_time
-from ottla.spark.report.forms import iso
+from ottla.draw.forms import iso
 from ottla.spark.report.html_table import Field, listing
 
 __all__ = [

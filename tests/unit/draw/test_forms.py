@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.spark.report.forms import UNKNOWN, ago, identity, moment, number, percent, ratio, shortened, span
+from ottla.draw.forms import UNKNOWN, ago, identity, moment, number, percent, ratio, shortened, span
 from ottla.spark.report.html_table import csv_text
 from tests.unit.explain.html_reader import read
 from tests.unit.spark.report.story import START_MS, at

@@ -1,0 +1,266 @@
+"""What was last seen of a cluster: the newest fact of each kind and subject, findings, and a bounded history.
+
+Nothing here does input or output: samples come in, and the names of what changed go out.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Final, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from ottla.console.history import History
+from ottla.health import Change, Finding
+from ottla.health.evaluator import SampleEvaluator
+from ottla.health.facts import (
+    Cluster,
+    Configs,
+    Coverage,
+    Fact,
+    Gone,
+    Group,
+    Lag,
+    LogDir,
+    Quorum,
+    ShareMetrics,
+    ShareOffsets,
+    ShareWindow,
+    Topic,
+    Transaction,
+)
+from ottla.health.samples import Sample, fact_in
+from ottla.health.series import LruDict
+
+__all__ = ["ClusterState", "Epochs", "Seen"]
+
+SUBJECTS_MAX: Final = 100_000
+"""How many subjects of one kind are kept."""
+EVENTS_MAX: Final = 200
+"""How many changes of one group's epochs, and of the quorum's leader, are kept."""
+GROUPS_WITH_EPOCHS: Final = 2_000
+
+F = TypeVar("F", bound=Fact)
+
+
+class Seen(NamedTuple, Generic[F]):
+    """A fact, and when it was seen."""
+
+    at_ms: int
+    fact: F
+
+
+class Epochs(NamedTuple):
+    """The epochs of a group, or of the quorum, from a time on."""
+
+    at_ms: int
+    epoch: int
+    assignment_epoch: int
+    members: int
+    leader: int | None = None
+
+
+class ClusterState:
+    """The state of one cluster, as one principal sees it."""
+
+    def __init__(self, evaluator: SampleEvaluator) -> None:
+        self.evaluator = evaluator
+        self.cluster: Seen[Cluster] | None = None
+        self.quorum: Seen[Quorum] | None = None
+        self.history = History()
+        self.elections: deque[Epochs] = deque(maxlen=EVENTS_MAX)
+        self.errors: dict[str, tuple[int, str]] = {}
+        """Kind of sample -> when it could not be taken, and why."""
+        self._epochs: LruDict[str, deque[Epochs]] = LruDict(GROUPS_WITH_EPOCHS)
+        self._topics: LruDict[str, Seen[Topic]] = LruDict(SUBJECTS_MAX)
+        self._groups: LruDict[str, Seen[Group]] = LruDict(SUBJECTS_MAX)
+        self._lags: LruDict[str, dict[tuple[str, int], Seen[Lag]]] = LruDict(SUBJECTS_MAX)
+        self._share_offsets: LruDict[str, dict[tuple[str, int], Seen[ShareOffsets]]] = LruDict(SUBJECTS_MAX)
+        self._windows: LruDict[str, dict[tuple[str, int], Seen[ShareWindow]]] = LruDict(SUBJECTS_MAX)
+        self._log_dirs: LruDict[tuple[int, str], Seen[LogDir]] = LruDict(SUBJECTS_MAX)
+        self._configs: LruDict[tuple[str, str], Seen[Configs]] = LruDict(SUBJECTS_MAX)
+        self._transactions: LruDict[str, Seen[Transaction]] = LruDict(SUBJECTS_MAX)
+        self._share_metrics: LruDict[tuple[str, int], Seen[ShareMetrics]] = LruDict(SUBJECTS_MAX)
+        self.gone: LruDict[tuple[str, str], Seen[Fact]] = LruDict(SUBJECTS_MAX)
+        """What was last seen of groups and topics that are gone, by kind and name."""
+
+    # --- what was seen ------------------------------------------------------------------------------------------------
+
+    @property
+    def topics(self) -> Mapping[str, Seen[Topic]]:
+        return dict(self._topics.items())
+
+    def topic(self, name: str) -> Seen[Topic] | None:
+        return self._topics.get(name)
+
+    @property
+    def groups(self) -> Mapping[str, Seen[Group]]:
+        return dict(self._groups.items())
+
+    def group(self, name: str) -> Seen[Group] | None:
+        return self._groups.get(name)
+
+    def lags(self, group: str) -> Mapping[tuple[str, int], Seen[Lag]]:
+        return self._lags.get(group) or {}
+
+    def share_offsets(self, group: str) -> Mapping[tuple[str, int], Seen[ShareOffsets]]:
+        return self._share_offsets.get(group) or {}
+
+    def windows(self, group: str) -> Mapping[tuple[str, int], Seen[ShareWindow]]:
+        return self._windows.get(group) or {}
+
+    def log_dirs(self) -> list[Seen[LogDir]]:
+        return self._log_dirs.values()
+
+    def configs(self, resource: str, name: str) -> Mapping[str, str | None]:
+        seen = self._configs.get((resource, name))
+        return {} if seen is None else seen.fact.values
+
+    def transactions(self) -> list[Seen[Transaction]]:
+        return self._transactions.values()
+
+    def share_metrics(self, group: str) -> list[Seen[ShareMetrics]]:
+        return [seen for (name, _), seen in self._share_metrics.items() if name == group]
+
+    def epochs(self, group: str) -> list[Epochs]:
+        return list(self._epochs.get(group) or ())
+
+    @property
+    def findings(self) -> list[Finding]:
+        return self.evaluator.engine.findings()
+
+    # --- taking samples -----------------------------------------------------------------------------------------------
+
+    def take(self, sample: Sample) -> set[str]:
+        """Take a sample. Returns what changed: kinds (`group`), subjects (`group:billing`) and `finding`."""
+        findings = self.evaluator.take(sample)
+        changed = _subjects(findings)
+        fact = fact_in(sample)
+        if sample.error is not None:
+            self.errors[sample.kind] = (sample.ts, sample.error)
+            return changed | {sample.kind}
+        self.errors.pop(sample.kind, None)
+        return changed if fact is None else changed | self._keep(sample.ts, fact)
+
+    def advance(self, now_ms: int) -> set[str]:
+        """Time has passed: some findings open or close by that alone."""
+        return _subjects(self.evaluator.advance(now_ms))
+
+    def _keep(self, at_ms: int, fact: Fact) -> set[str]:
+        match fact:
+            case Cluster():
+                self.cluster = Seen(at_ms, fact)
+            case Quorum():
+                self._keep_quorum(at_ms, fact)
+            case Topic():
+                _put(self._topics, fact.topic, Seen(at_ms, fact))
+                return {fact.kind, f"topic:{fact.topic}"}
+            case Group():
+                self._keep_group(at_ms, fact)
+                return {fact.kind, f"group:{fact.group}"}
+            case Lag():
+                self._keep_lag(at_ms, fact)
+                return {fact.kind, f"group:{fact.group}"}
+            case ShareOffsets():
+                self._keep_share_offsets(at_ms, fact)
+                return {fact.kind, f"group:{fact.group}"}
+            case ShareWindow():
+                self._windows.touch(fact.group, dict)[fact.topic, fact.partition] = Seen(at_ms, fact)
+                return {fact.kind, f"group:{fact.group}"}
+            case Gone():
+                return self._drop(at_ms, fact)
+            case _:
+                self._keep_other(at_ms, fact)
+        return {fact.kind}
+
+    def _keep_other(self, at_ms: int, fact: Fact) -> None:
+        match fact:
+            case LogDir():
+                _put(self._log_dirs, (fact.node, fact.path), Seen(at_ms, fact))
+            case Configs():
+                _put(self._configs, (fact.resource, fact.name), Seen(at_ms, fact))
+            case Transaction():
+                _put(self._transactions, fact.id or f"producer {fact.producer}", Seen(at_ms, fact))
+            case ShareMetrics():
+                _put(self._share_metrics, (fact.group, fact.node), Seen(at_ms, fact))
+            case _:
+                pass  # the rules use it, no page does
+
+    def _keep_quorum(self, at_ms: int, fact: Quorum) -> None:
+        before = self.quorum
+        self.quorum = Seen(at_ms, fact)
+        if before is None or before.fact.leader_epoch != fact.leader_epoch:
+            self.elections.append(Epochs(at_ms, fact.leader_epoch, 0, len(fact.replicas), fact.leader))
+        if fact.high_watermark is not None:
+            self.history.add("quorum", at_ms, fact.high_watermark)
+
+    def _keep_group(self, at_ms: int, fact: Group) -> None:
+        _put(self._groups, fact.group, Seen(at_ms, fact))
+        epochs = self._epochs.touch(fact.group, lambda: deque(maxlen=EVENTS_MAX))
+        now = Epochs(at_ms, fact.group_epoch, fact.assignment_epoch, len(fact.members))
+        if not epochs or epochs[-1][1:] != now[1:]:
+            epochs.append(now)
+
+    def _keep_lag(self, at_ms: int, fact: Lag) -> None:
+        partitions = self._lags.touch(fact.group, dict)
+        partitions[fact.topic, fact.partition] = Seen(at_ms, fact)
+        self._note_lag(fact.group, at_ms, (lag_of(each.fact) for each in partitions.values()))
+
+    def _keep_share_offsets(self, at_ms: int, fact: ShareOffsets) -> None:
+        partitions = self._share_offsets.touch(fact.group, dict)
+        partitions[fact.topic, fact.partition] = Seen(at_ms, fact)
+        self._note_lag(fact.group, at_ms, (each.fact.lag for each in partitions.values()))
+
+    def _note_lag(self, group: str, at_ms: int, lags: Iterable[int | None]) -> None:
+        known = [each for each in lags if each is not None]
+        if known:
+            self.history.add(f"lag:{group}", at_ms, sum(known))
+
+    def _drop(self, at_ms: int, gone: Gone) -> set[str]:
+        if gone.what == "group":
+            last: Seen[Group] | Seen[Topic] | None = self._groups.pop(gone.name)
+            for kept in (self._lags, self._share_offsets, self._windows):
+                kept.pop(gone.name)
+            self.history.forget(f"lag:{gone.name}")
+        elif gone.what == "topic":
+            last = self._topics.pop(gone.name)
+        else:
+            last = None
+            self._transactions.pop(gone.name)
+        if last is not None:
+            _put(self.gone, (gone.what, gone.name), Seen(at_ms, last.fact))
+        return {gone.what, f"{gone.what}:{gone.name}"}
+
+    @property
+    def hidden(self) -> list[Coverage]:
+        return self.evaluator.hidden
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def _put(kept: LruDict[K, V], key: K, value: V) -> None:
+    kept.pop(key)
+    kept.touch(key, lambda: value)
+
+
+def _subjects(changes: Iterable[Change]) -> set[str]:
+    changed: set[str] = set()
+    for each in changes:
+        subject = each.finding.subject
+        changed |= {"finding", f"{subject.kind}:{subject.name}"}
+    return changed
+
+
+def lag_of(fact: Lag) -> int | None:
+    """How many records a group has not committed yet; None if it has committed nothing or the end is unknown."""
+    if fact.committed is None or fact.high_watermark is None:
+        return None
+    return max(0, fact.high_watermark - fact.committed)
+
+
+def struct_of(fact: Fact) -> dict[str, object]:
+    built: dict[str, object] = msgspec.to_builtins(fact)
+    return built
