@@ -123,7 +123,7 @@ def on_cluster(target: Target, work: Callable[[Client], Awaitable[T]], changes: 
 
     async def run() -> T:
         timeout_ms = max(1, round(target.timeout_s * 1000))
-        settings: Changes = {**(changes or {}), **_settings(target)}
+        settings: Changes = {**(changes or {}), **client_settings(target)}
         settings["default_api_timeout_ms"] = timeout_ms
         settings["request_timeout_ms"] = min(settings.get("request_timeout_ms", timeout_ms), timeout_ms)
         settings["connect_timeout_ms"] = min(settings.get("connect_timeout_ms", timeout_ms), timeout_ms)
@@ -138,7 +138,8 @@ def on_cluster(target: Target, work: Callable[[Client], Awaitable[T]], changes: 
         raise click.Abort from None
 
 
-def _settings(target: Target) -> Changes:
+def client_settings(target: Target) -> Changes:
+    """What the file of --command-config says."""
     from ottla.client.properties import settings_of
     from ottla.client.settings import Changes
     from ottla.wire.properties import read_properties

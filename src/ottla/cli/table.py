@@ -19,6 +19,7 @@ COMMANDS = {
     "health": Entry("ottla.cli.health:health", "Show what is wrong with any cluster, and what is healthy."),
     "messages": Entry("ottla.cli.messages:messages", "List messages and record types with their versions."),
     "nodes": Entry("ottla.cli.nodes:nodes", "Show the brokers of any cluster, and how full their disks are."),
+    "console": Entry("ottla.cli.console:console", "Show any cluster in the browser."),
     "observe": Entry("ottla.cli.observe:observe", "Watch any cluster, and write samples of it."),
     "pipeline": Entry("ottla.cli.pipeline:pipeline", "Turn the internal topics of a cluster into tables and a report."),
     "proxy": Entry("ottla.cli.proxy:proxy", "Show the traffic between clients and a cluster, live."),

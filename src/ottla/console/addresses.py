@@ -1,4 +1,4 @@
-"""Names in paths: every byte outside A-Z, a-z, 0-9, `_` and `-` is written as ~XX, so that `.json` is never part of one.
+"""Names in paths: every byte outside A-Z, a-z, 0-9, `_` and `-` is written as ~XX, so `.json` is never part of one.
 
 `ottla.health.phrases.href` writes such paths; this reads them.
 """

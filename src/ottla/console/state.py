@@ -9,8 +9,6 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Final, Generic, NamedTuple, TypeVar
 
-import msgspec
-
 from ottla.console.history import History
 from ottla.health import Change, Finding
 from ottla.health.evaluator import SampleEvaluator
@@ -229,7 +227,8 @@ class ClusterState:
             last = None
             self._transactions.pop(gone.name)
         if last is not None:
-            _put(self.gone, (gone.what, gone.name), Seen(at_ms, last.fact))
+            lost: Seen[Fact] = Seen(at_ms, last.fact)
+            _put(self.gone, (gone.what, gone.name), lost)
         return {gone.what, f"{gone.what}:{gone.name}"}
 
     @property
@@ -259,8 +258,3 @@ def lag_of(fact: Lag) -> int | None:
     if fact.committed is None or fact.high_watermark is None:
         return None
     return max(0, fact.high_watermark - fact.committed)
-
-
-def struct_of(fact: Fact) -> dict[str, object]:
-    built: dict[str, object] = msgspec.to_builtins(fact)
-    return built

@@ -46,7 +46,7 @@ def _page(facts: Mapping[str, Any]) -> str:
 
 def _head() -> Markup:
     policy = element("meta", http_equiv="Content-Security-Policy", content=POLICY)
-    styles = element("style", shared("ground.css"), Markup("\n"), _own("report.css"))
+    styles = element("style", joined([shared("ground.css"), shared("parts.css"), _own("report.css")], "\n"))
     return joined([policy, styles, element("script", shared("theme.js"))], "\n")
 
 

@@ -1,0 +1,1 @@
+"""HTML that all pages of the console share: the frame around a page, tables, findings, small plots."""

@@ -1,0 +1,162 @@
+"""The frame around every page: navigation, title, the age and source of its figures, and what cannot be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ottla.console.html.parts import badge
+from ottla.console.page import Content, Degraded, Page, PageContext, Source
+from ottla.console.watcher import ClusterWatcher
+from ottla.draw.document import document, footer, main
+from ottla.draw.forms import moment
+from ottla.draw.markup import NOTHING, Markup, element, joined
+from ottla.health import Severity
+from ottla.health.phrases import duration
+
+__all__ = ["SECTIONS", "frame", "plain_frame"]
+
+SECTIONS: Final = (
+    ("overview", "/", "Overview"),
+    ("topics", "/topics", "Topics"),
+    ("groups", "/groups", "Groups"),
+    ("nodes", "/nodes", "Nodes"),
+    ("quorum", "/quorum", "Quorum"),
+    ("transactions", "/transactions", "Transactions"),
+    ("security", "/security/acls", "Security"),
+    ("wire", "/wire", "Wire"),
+    ("pipeline", "/pipeline", "Pipeline"),
+)
+"""The entries of the navigation."""
+STALE_INTERVALS: Final = 3
+STYLES: Final = ("ground.css", "parts.css", "console.css")
+SCRIPTS: Final = ("switch.js", "console.js")
+
+
+def frame(page: Page, content: Content[Any], context: PageContext, inner: Markup, twin: str) -> str:
+    """A whole document."""
+    watcher = context.watcher
+    name = cluster_name(watcher)
+    about = element(
+        "div",
+        _status(watcher, content.sources, context.now_ms),
+        element("a", "JSON", href=twin, class_="twin-link"),
+        class_="status",
+    )
+    body = main(
+        _outage(watcher, context.now_ms),
+        about,
+        element("h1", content.title),
+        inner,
+        _hidden(content.degraded),
+        _sources(content.sources),
+        data_live=",".join(content.live) or None,
+    )
+    bar = _bar(watcher, page.section, name)
+    return _document(f"{content.title} · {name}", joined([bar, body, footer()]))
+
+
+def plain_frame(title: str, inner: Markup) -> str:
+    """A document without navigation, for the login and for errors."""
+    brand = element(
+        "header", element("a", element("strong", "ottla"), class_="brand", href="/"), _switch(), class_="top"
+    )
+    return _document(f"{title} · ottla", joined([brand, main(element("h1", title), inner), footer()]))
+
+
+def cluster_name(watcher: ClusterWatcher) -> str:
+    return watcher.cluster_id or watcher.bootstrap_servers
+
+
+def _document(title: str, body: Markup) -> str:
+    styles = [element("link", rel="stylesheet", href=f"/static/{name}") for name in STYLES]
+    theme = element("script", src="/static/theme.js")
+    scripts = [element("script", src=f"/static/{name}", defer=True) for name in SCRIPTS]
+    return document(title, "What happens in a Kafka cluster.", joined([*styles, theme, *scripts], "\n"), body)
+
+
+def _bar(watcher: ClusterWatcher, section: str, name: str) -> Markup:
+    brand = element("a", element("strong", "ottla"), " ", element("span", name), class_="brand", href="/")
+    items = [_entry(watcher, each, path, title, is_current=each == section) for each, path, title in SECTIONS]
+    nav = element("nav", element("ul", *items), class_="sections", aria_label="Sections")
+    return element("header", brand, nav, _switch(), class_="top")
+
+
+def _entry(watcher: ClusterWatcher, section: str, path: str, title: str, *, is_current: bool) -> Markup:
+    count = _bad(watcher) if section == "overview" else 0
+    told = element("b", str(count), class_="count", title=f"{count} open findings") if count else NOTHING
+    return element("li", element("a", title, told, href=path, aria_current="page" if is_current else None))
+
+
+def _bad(watcher: ClusterWatcher) -> int:
+    return sum(each.is_open and each.severity is not Severity.NOTICE for each in watcher.state.findings)
+
+
+def _switch() -> Markup:
+    return element("button", "◐", type="button", class_="theme", aria_label="Colours: as the system", hidden=True)
+
+
+# --- honest figures ---------------------------------------------------------------------------------------------------
+
+
+def _status(watcher: ClusterWatcher, sources: Sequence[Source], now_ms: int) -> Markup:
+    ages = [each.age_ms for each in sources if each.age_ms is not None]
+    oldest = max(ages, default=None)
+    who = badge(watcher.principal) if watcher.principal else NOTHING
+    told = "not seen yet" if oldest is None else f"{duration(oldest)} old"
+    is_stale = oldest is not None and any(_is_stale(watcher, each) for each in sources)
+    return joined(
+        [
+            badge("read only"),
+            " ",
+            who,
+            " ",
+            element("span", told, class_="badge warning" if is_stale else "badge", data_age=str(oldest or 0)),
+        ]
+    )
+
+
+def _is_stale(watcher: ClusterWatcher, source: Source) -> bool:
+    interval_s = watcher.intervals_s.get(source.what)
+    return interval_s is not None and (source.age_ms or 0) > max(5_000, STALE_INTERVALS * 1000 * interval_s)
+
+
+def _outage(watcher: ClusterWatcher, now_ms: int) -> Markup:
+    outage = watcher.outage
+    if outage is None:
+        return NOTHING
+    wait = max(0, outage.retry_ms - now_ms)
+    text = joined(
+        [
+            "The cluster does not answer since ",
+            moment(outage.since_ms),
+            f" ({duration(now_ms - outage.since_ms)}): {outage.why}. Trying again in {duration(wait)}. "
+            "What is shown below was seen before.",
+        ]
+    )
+    return element("p", text, class_="outage", role="status")
+
+
+def _hidden(degraded: Sequence[Degraded]) -> Markup:
+    if not degraded:
+        return NOTHING
+    items = [element("li", element("b", each.what), " ", each.why) for each in degraded]
+    return element(
+        "details",
+        element("summary", f"What cannot be shown here ({len(items)})"),
+        element("ul", *items),
+        class_="hidden",
+    )
+
+
+def _sources(sources: Sequence[Source]) -> Markup:
+    if not sources:
+        return NOTHING
+    told = [_source(each) for each in sources]
+    return element("p", "Seen: ", joined(told, ", "), ".", class_="note sources")
+
+
+def _source(source: Source) -> str:
+    if source.error is not None:
+        return f"{source.what} cannot be seen ({source.error})"
+    return f"{source.what} not yet" if source.age_ms is None else f"{source.what} {duration(source.age_ms)} ago"

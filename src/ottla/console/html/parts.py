@@ -1,0 +1,207 @@
+"""Parts of pages: tables, lists of facts, badges, links to other pages, small plots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+from urllib.parse import urlencode
+
+from ottla.console.addresses import href
+from ottla.console.history import Point
+from ottla.draw.forms import UNKNOWN, identity, moment, number, short_number
+from ottla.draw.markup import NOTHING, Markup, element, escaped, joined
+from ottla.health.phrases import duration, plural, size
+
+__all__ = [
+    "Column",
+    "age",
+    "badge",
+    "byte_size",
+    "code",
+    "command",
+    "facts",
+    "group_link",
+    "link",
+    "node_link",
+    "nothing",
+    "offset",
+    "section",
+    "since",
+    "sparkline",
+    "table",
+    "topic_link",
+    "with_query",
+]
+
+SPARK_WIDTH: Final = 120
+SPARK_HEIGHT: Final = 24
+SPARK_POINTS: Final = 60
+
+Cell = str | int | float | None
+
+
+class Column(NamedTuple):
+    title: str
+    is_number: bool = False
+    about: str = ""
+    """More about it, shown on focus."""
+
+
+def numbers(*titles: str) -> tuple[Column, ...]:
+    return tuple(Column(each, is_number=True) for each in titles)
+
+
+def table(caption: str, columns: Sequence[Column], rows: Iterable[Sequence[Cell]], note: str = "") -> Markup:
+    """A table whose first column names the row. Narrow screens show each row as a card."""
+    head = element("thead", element("tr", *map(_heading, columns)))
+    body = element("tbody", *(_row(columns, row) for row in rows))
+    title = element("caption", caption, " ", element("small", note) if note else None)
+    inner = element("table", title, head, body, class_="cards")
+    return element("div", inner, class_="scroll", role="region", aria_label=caption, tabindex="0")
+
+
+def _heading(column: Column) -> Markup:
+    return element(
+        "th", column.title, scope="col", class_="num" if column.is_number else None, title=column.about or None
+    )
+
+
+def _row(columns: Sequence[Column], row: Sequence[Cell]) -> Markup:
+    first, *others = row
+    cells = [
+        element("td", _cell(value), data_label=column.title, class_="num" if column.is_number else None)
+        for column, value in zip(columns[1:], others, strict=True)
+    ]
+    return element("tr", element("th", _cell(first), scope="row"), *cells)
+
+
+def _cell(value: Cell) -> Markup:
+    if value is None or value == "":
+        return UNKNOWN
+    return escaped(value) if isinstance(value, str) else number(value)
+
+
+def section(title: str, *content: str, anchor: str = "", note: str = "") -> Markup:
+    name = anchor or "".join(each if each.isalnum() else "-" for each in title.lower())
+    heading = element("h2", title, element("small", note) if note else None, id=f"{name}-title")
+    return element("section", heading, *content, id=name, aria_labelledby=f"{name}-title")
+
+
+def facts(pairs: Mapping[str, Cell]) -> Markup:
+    """Names and values side by side."""
+    return element("dl", *(_fact(name, value) for name, value in pairs.items()), class_="evidence")
+
+
+def _fact(name: str, value: Cell) -> Markup:
+    return element("div", element("dt", name), element("dd", _cell(value)))
+
+
+def badge(text: str, kind: str = "") -> Markup:
+    return element("span", text, class_=f"badge {kind}".strip())
+
+
+def nothing(text: str, example: str = "") -> Markup:
+    """An empty state: what is so, and the command that changes it."""
+    return element("p", text, joined([" ", code(example)]) if example else None, class_="nothing")
+
+
+def code(text: str) -> Markup:
+    return element("code", text)
+
+
+def command(text: str) -> Markup:
+    """A command to copy."""
+    return element("code", text, class_="command", data_copy=text)
+
+
+def offset(value: int | None) -> Markup:
+    """Offsets and epochs are never shortened."""
+    return UNKNOWN if value is None else escaped(f"{value:,}")
+
+
+def byte_size(value: int | None) -> Markup:
+    return UNKNOWN if value is None else element("span", size(value), title=f"{value:,} bytes")
+
+
+def age(ms: int | None) -> Markup:
+    return UNKNOWN if ms is None else escaped(duration(ms))
+
+
+def since(at_ms: int | None, now_ms: int) -> Markup:
+    """A time, and how long ago that was."""
+    return UNKNOWN if at_ms is None else joined([moment(at_ms), f" ({duration(now_ms - at_ms)} ago)"])
+
+
+# --- links ------------------------------------------------------------------------------------------------------------
+
+
+def link(text: str, *path: object, **query: object) -> Markup:
+    return element("a", text, href=with_query(href(*path), **query))
+
+
+def with_query(path: str, **query: object) -> str:
+    wanted = {name: str(value) for name, value in query.items() if value not in (None, "")}
+    return f"{path}?{urlencode(wanted)}" if wanted else path
+
+
+def topic_link(name: str) -> Markup:
+    return link(name, "topics", name)
+
+
+def group_link(name: str) -> Markup:
+    return link(name, "groups", name)
+
+
+def node_link(node_id: int | None) -> Markup:
+    return UNKNOWN if node_id is None or node_id < 0 else link(str(node_id), "nodes", node_id)
+
+
+def member_id(value: str) -> Markup:
+    return identity(value)
+
+
+# --- small plots ------------------------------------------------------------------------------------------------------
+
+
+def sparkline(points: Sequence[Point], what: str) -> Markup:
+    """A line of the last hour with its lowest and highest value in words."""
+    if len(points) < 2:
+        return element("span", "–", class_="unknown", title="a line needs two points; history begins with this console")
+    shown = _thinned(points)
+    low, high = min(each.value for each in shown), max(each.value for each in shown)
+    begin, end = shown[0].at_ms, shown[-1].at_ms
+    path = " ".join(
+        f"{'M' if at == 0 else 'L'}{_across(each.at_ms, begin, end):.1f},{_up(each.value, low, high):.1f}"
+        for at, each in enumerate(shown)
+    )
+    told = f"{what}: from {short_number(low)} to {short_number(high)} in {duration(end - begin)}"
+    line = element("path", d=path, class_="line")
+    return element(
+        "svg", element("title", told), line, class_="spark", viewBox=f"0 0 {SPARK_WIDTH} {SPARK_HEIGHT}", role="img",
+        width=SPARK_WIDTH, height=SPARK_HEIGHT,
+    )  # fmt: skip
+
+
+def _thinned(points: Sequence[Point]) -> Sequence[Point]:
+    step = -(-len(points) // SPARK_POINTS)
+    return [*points[:-1:step], points[-1]]
+
+
+def _across(at_ms: int, begin: int, end: int) -> float:
+    return 1 + (SPARK_WIDTH - 2) * (at_ms - begin) / max(1, end - begin)
+
+
+def _up(value: float, low: float, high: float) -> float:
+    middle = SPARK_HEIGHT / 2
+    return middle if high == low else SPARK_HEIGHT - 2 - (SPARK_HEIGHT - 4) * (value - low) / (high - low)
+
+
+def more(next_name: str | None, path: str, query: Mapping[str, str]) -> Markup:
+    """The link to the rest of a list."""
+    if next_name is None:
+        return NOTHING
+    return element("p", element("a", "More", href=with_query(path, **{**query, "after": next_name}), rel="next"))
+
+
+def count_of(count: int, one: str) -> str:
+    return plural(count, one)

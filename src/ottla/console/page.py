@@ -1,0 +1,177 @@
+"""Pages: what each has to say of itself, and what it is given to load its data.
+
+A page is one row of the table in `pages`: a path, a function that loads its data, and one that turns them into HTML.
+The HTML and the JSON twin are two views of the same data, with the same query, rights and status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from ottla.client import ClientError
+from ottla.client.errors import ResponseError, UnsupportedVersionError, error_name
+from ottla.console.watcher import ClusterWatcher
+from ottla.draw.markup import Markup
+
+__all__ = [
+    "BadQueryError",
+    "Content",
+    "Degraded",
+    "Envelope",
+    "NotFoundError",
+    "Page",
+    "PageContext",
+    "Source",
+    "one_page",
+]
+
+LIMIT_DEFAULT: Final = 100
+LIMIT_MAX: Final = 1_000
+
+D = TypeVar("D", bound=msgspec.Struct)
+R = TypeVar("R")
+
+
+class BadQueryError(Exception):
+    """A query that the page does not understand; the text says why."""
+
+
+class NotFoundError(Exception):
+    """What the page is about does not exist."""
+
+    def __init__(self, what: str, name: str, known: Iterable[str] = (), last: str = "") -> None:
+        super().__init__(f'there is no {what} "{name}"')
+        self.what = what
+        self.name = name
+        self.known = tuple(known)
+        """Names that exist, of which the nearest is offered."""
+        self.last = last
+        """What was last seen of it."""
+
+
+class Source(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where figures come from, and how old they are."""
+
+    what: str
+    age_ms: int | None
+    error: str | None = None
+
+
+class Degraded(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Something that cannot be shown here, and what it would need."""
+
+    what: str
+    why: str
+
+
+class PageContext(NamedTuple):
+    """What a page is given."""
+
+    watcher: ClusterWatcher
+    names: Mapping[str, str]
+    """The names in its path."""
+    query: Mapping[str, str]
+    now_ms: int
+
+    def sources(self, *kinds: str) -> list[Source]:
+        """Kinds of samples as sources, with their age."""
+        return [self.source(kind) for kind in kinds]
+
+    def source(self, kind: str) -> Source:
+        at_ms = self.watcher.probed_ms(kind)
+        error = self.watcher.state.errors.get(kind)
+        return Source(kind, None if at_ms is None else self.now_ms - at_ms, error and error[1])
+
+    def asked(self, what: str, at_ms: int) -> Source:
+        """What was asked for this page alone as a source."""
+        return Source(what, self.now_ms - at_ms)
+
+    def hidden(self, *kinds: str) -> list[Degraded]:
+        """Which of these kinds of samples, or parts of them, this cluster does not show, and why."""
+        found = [each for each in self.watcher.state.hidden if each.what.partition(".")[0] in kinds]
+        return [Degraded(each.what, each.why or "") for each in found]
+
+    def number(self, key: str, default: int, low: int, high: int) -> int:
+        text = self.query.get(key)
+        if text is None or text == "":
+            return default
+        try:
+            value = int(text)
+        except ValueError:
+            raise BadQueryError(f"{key}={text} is not a number") from None
+        if not low <= value <= high:
+            raise BadQueryError(f"{key}={text} is not between {low:,} and {high:,}")
+        return value
+
+    def choice(self, key: str, choices: Iterable[str], default: str = "") -> str:
+        text = self.query.get(key) or default
+        known = list(choices)
+        if text and text not in known:
+            raise BadQueryError(f"{key}={text} is none of {', '.join(known)}")
+        return text
+
+
+class Content(NamedTuple, Generic[D]):
+    """The data of a page, and what is said about them."""
+
+    data: D
+    title: str
+    sources: Sequence[Source]
+    degraded: Sequence[Degraded] = ()
+    live: tuple[str, ...] = ()
+    """The changes after which the page is out of date: kinds (`group`) and subjects (`group:billing`)."""
+    next: str | None = None
+    """Where the list goes on."""
+
+
+class Page(NamedTuple):
+    name: str
+    path: str
+    """With names in braces: `/topics/{topic}`."""
+    data: type[msgspec.Struct]
+    load: Callable[[PageContext], Awaitable[Content[Any]]]
+    render: Callable[[Content[Any], PageContext], Markup]
+    query: frozenset[str] = frozenset()
+    section: str = ""
+    """The entry of the navigation that it belongs to."""
+
+
+class ClusterName(msgspec.Struct, frozen=True):
+    id: str
+    bootstrap: str
+    principal: str
+
+
+class Envelope(msgspec.Struct, Generic[D], frozen=True, omit_defaults=True):
+    """A JSON twin."""
+
+    schema: str
+    cluster: ClusterName
+    at_ms: int
+    sources: Sequence[Source]
+    degraded: Sequence[Degraded]
+    data: D
+    next: str | None = None
+    outage: str | None = None
+
+
+def one_page(rows: list[R], name_of: Callable[[R], str], context: PageContext) -> tuple[list[R], str | None]:
+    """The rows after `?after=`, at most `?limit=`, and the name after which the list goes on. They come sorted."""
+    limit = context.number("limit", LIMIT_DEFAULT, 1, LIMIT_MAX)
+    after = context.query.get("after", "")
+    rest = [each for each in rows if not after or name_of(each) > after]
+    shown = rest[:limit]
+    return shown, name_of(shown[-1]) if len(rest) > limit else None
+
+
+def why_not(error: ClientError, principal: str) -> str:
+    """Why something cannot be shown, in words for the reader."""
+    if isinstance(error, UnsupportedVersionError):
+        return f"this cluster does not have it: {error}"
+    if isinstance(error, ResponseError) and error_name(error.code).endswith("_AUTHORIZATION_FAILED"):
+        who = f" (you are {principal})" if principal else ""
+        return f"not allowed: {error}{who}"
+    return str(error)

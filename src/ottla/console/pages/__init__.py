@@ -1,0 +1,12 @@
+"""All pages of the console, one module each."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.console.page import Page
+from ottla.console.pages import overview
+
+__all__ = ["PAGES"]
+
+PAGES: Final[tuple[Page, ...]] = (overview.PAGE,)

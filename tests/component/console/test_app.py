@@ -1,0 +1,80 @@
+"""The console itself: who gets in, what every answer has, and how it says no."""
+
+from __future__ import annotations
+
+import socket
+
+import msgspec
+import pytest
+
+from ottla.console.page import Page
+from ottla.console.pages import PAGES
+from tests.component.console.served import Browser, console
+
+POLICY = "default-src 'none'; script-src 'self'; style-src 'self'"
+
+
+def test_the_token_is_asked_for_and_leaves_the_address(browser: Browser):
+    stranger = Browser(browser.server, browser.watcher)
+    answer = stranger.ask("/topics?q=a")
+    assert (answer.status, answer.headers["location"]) == (303, "/login?next=%2Ftopics%3Fq%3Da")
+    assert stranger.ask("/overview.json").status == 401
+    assert stranger.ask("/events?of=group").status == 401
+    assert stranger.ask("/?token=wrong").status == 303
+    token = browser.address.query.partition("=")[2]
+    answer = stranger.ask(f"/overview.json?token={token}")
+    assert (answer.status, answer.headers["location"]) == (303, "/overview.json")
+    assert "HttpOnly" in answer.headers["set-cookie"]
+    assert "SameSite=strict" in answer.headers["set-cookie"]
+
+
+def test_the_token_can_be_typed(browser: Browser):
+    stranger = Browser(browser.server, browser.watcher)
+    form = {"content_type": "application/x-www-form-urlencoded"}
+    wrong = stranger.ask("/login?next=%2Ftopics", "POST", "token=nonsense", **form)
+    assert (wrong.status, "not the token" in wrong.words) == (403, True)
+    right = stranger.ask("/login?next=%2Ftopics", "POST", browser.address.query, **form)
+    assert (right.status, right.headers["location"]) == (303, "/topics")
+    elsewhere = stranger.ask("/login?next=%2F%2Fevil.example", "POST", browser.address.query, **form)
+    assert elsewhere.headers["location"] == "/"
+    assert stranger.ask("/login", "POST", "token=" + "x" * 10_000, **form).status == 413
+
+
+def test_foreign_names_are_refused(browser: Browser):
+    answer = browser.ask("/", host="evil.example")
+    assert (answer.status, "--allow-host evil.example" in answer.text) == (421, True)
+    assert browser.ask("/healthz", host=f"localhost:{browser.address.port}").status == 200
+
+
+def test_every_answer_has_the_headers(browser: Browser):
+    for path in ("/", "/overview.json", "/static/console.css", "/nothing-here", "/login", "/healthz"):
+        headers = browser.ask(path).headers
+        assert headers["content-security-policy"].startswith(POLICY), path
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+
+
+def test_what_does_not_exist_is_named(browser: Browser):
+    assert browser.ask("/nothing-here").status == 404
+    assert browser.ask("/nothing-here.json").json == {"error": "there is no page /nothing-here.json", "status": 404}
+    answer = browser.ask("/overview.json?sort=up")
+    assert (answer.status, answer.json["error"]) == (400, "this page has no 'sort' in its query; it knows none")
+    assert browser.ask("/static/secret.txt").status == 404
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_page_has_a_schema(page: Page, browser: Browser):
+    schema = browser.page(f"/schema/{page.name}.json").json
+    assert schema["$defs"]
+    msgspec.json.schema(page.data)
+
+
+def test_a_cluster_that_is_away_is_said_to_be(browser: Browser):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with console(f"127.0.0.1:{port}", connect_timeout_ms=1_000) as lonely:
+        page = lonely.page("/")
+        while "does not answer" not in page.words:
+            page = lonely.page("/")
+        assert "Nothing has been seen yet." in page.words
+        assert lonely.page("/overview.json").json["outage"].startswith("cannot connect")
