@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Container
 from difflib import get_close_matches
 from functools import partial
 from http import HTTPStatus
@@ -30,7 +30,7 @@ from ottla.console.html.parts import code
 from ottla.console.page import BadQueryError, ClusterName, Content, Envelope, NotFoundError, Page, PageContext, why_not
 from ottla.console.pages import PAGES
 from ottla.console.watcher import ClusterWatcher, NotConnectedError, now_ms
-from ottla.draw.document import asset, shared
+from ottla.draw.document import asset
 from ottla.draw.markup import Markup, element, joined
 
 __all__ = ["make_app"]
@@ -40,14 +40,15 @@ TWIN: Final = ".json"
 QUIET_S: Final = 15.0
 """A stream of events says something at least this often, so that dead connections are noticed."""
 RETRY_MS: Final = 3_000
-FORM_MAX_BYTES: Final = 4_096
-SHARED_ASSETS: Final = {
-    "ground.css": "text/css",
-    "parts.css": "text/css",
-    "switch.js": "text/javascript",
-    "theme.js": "text/javascript",
+TOKEN_MAX_BYTES: Final = 4_096
+FORM_MAX_BYTES: Final = 4 * 1024 * 1024
+ASSETS: Final = {
+    "ottla.draw": ("ground.css", "parts.css", "switch.js", "theme.js"),
+    "ottla.console": ("console.css", "console.js"),
+    "ottla.explain.render": ("page.css", "site.css", "page.js", "site.js"),
 }
-OWN_ASSETS: Final = {"console.css": "text/css", "console.js": "text/javascript"}
+"""Package -> its styles and scripts."""
+TYPES: Final = {"css": "text/css", "js": "text/javascript"}
 
 
 def make_app(watcher: ClusterWatcher, access: Access) -> ASGIApp:
@@ -73,8 +74,9 @@ def make_app(watcher: ClusterWatcher, access: Access) -> ASGIApp:
     ]
     for page in PAGES:
         twin = "/overview" if page.path == "/" else page.path
-        routes.append(Route(f"{twin}{TWIN}", console.guarded(partial(console.twin, page))))
-        routes.append(Route(page.path, console.guarded(partial(console.page, page))))
+        methods = ["GET", "POST"] if page.form else ["GET"]
+        routes.append(Route(f"{twin}{TWIN}", console.guarded(partial(console.twin, page)), methods=methods))
+        routes.append(Route(page.path, console.guarded(partial(console.page, page)), methods=methods))
     app = Starlette(
         routes=routes, lifespan=lifespan, exception_handlers={HTTPStatus.NOT_FOUND: _no_page, Exception: _fault}
     )
@@ -135,13 +137,11 @@ class _Console:
         wanted = request.query_params.get("next", "/")
         if request.method == "GET":
             return _html(plain_frame("Log in", _login_form("")))
-        body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > FORM_MAX_BYTES:
-                return _problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "that is no token")
-        token = parse_qs(body.decode(errors="replace")).get("token", [""])[0].strip()
-        if self._access.is_token(token):
+        try:
+            form = await _form(request, {"token"}, TOKEN_MAX_BYTES)
+        except BadQueryError as error:
+            return self._refused(error)
+        if self._access.is_token(form.get("token", "").strip()):
             return self._let_in(wanted)
         return _html(plain_frame("Log in", _login_form("That is not the token of this console.")), HTTPStatus.FORBIDDEN)
 
@@ -181,7 +181,8 @@ class _Console:
                 known = ", ".join(sorted(page.query)) or "none"
                 raise BadQueryError(f"this page has no {key!r} in its query; it knows {known}")
         names = {key: decode_name(text) for key, text in request.path_params.items()}
-        context = PageContext(self._watcher, names, query, now_ms())
+        form = await _form(request, page.form, FORM_MAX_BYTES) if request.method == "POST" else {}
+        context = PageContext(self._watcher, names, query, now_ms(), form)
         return await page.load(context), context
 
     def _refused(self, error: Exception) -> Response:
@@ -219,6 +220,20 @@ async def _stream(viewer: Viewer, stack: contextlib.ExitStack) -> AsyncIterator[
         yield f"retry: {RETRY_MS}\n\n".encode()
         async for changed in viewer.changes(QUIET_S):
             yield b"event: changed\ndata: " + msgspec.json.encode(changed) + b"\n\n" if changed else b": quiet\n\n"
+
+
+async def _form(request: Request, fields: Container[str], bytes_max: int) -> dict[str, str]:
+    """The fields of a form. BadQueryError if it has others, or is too large."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > bytes_max:
+            raise BadQueryError(f"that is more than {bytes_max:,} bytes")
+    form = {name: texts[-1] for name, texts in parse_qs(body.decode(errors="replace")).items()}
+    for name in form:
+        if name not in fields:
+            raise BadQueryError(f"this form has no field {name!r}")
+    return form
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------
@@ -301,11 +316,10 @@ async def _alive(_: Request) -> Response:
 
 async def _static(request: Request) -> Response:
     name = request.path_params["name"]
-    kinds: Mapping[str, str] = {**SHARED_ASSETS, **OWN_ASSETS}
-    if name not in kinds:
+    package = next((package for package, names in ASSETS.items() if name in names), None)
+    if package is None:
         return _problem(HTTPStatus.NOT_FOUND, f"there is no {name}")
-    text = shared(name) if name in SHARED_ASSETS else asset("ottla.console", name)
-    return Response(str(text), media_type=kinds[name])
+    return Response(str(asset(package, name)), media_type=TYPES[name.rpartition(".")[2]])
 
 
 async def _no_page(request: Request, _: Exception) -> Response:

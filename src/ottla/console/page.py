@@ -7,6 +7,7 @@ The HTML and the JSON twin are two views of the same data, with the same query, 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -75,6 +76,8 @@ class PageContext(NamedTuple):
     """The names in its path."""
     query: Mapping[str, str]
     now_ms: int
+    form: Mapping[str, str] = MappingProxyType({})
+    """What was posted to it."""
 
     def sources(self, *kinds: str) -> list[Source]:
         """Kinds of samples as sources, with their age."""
@@ -137,6 +140,12 @@ class Page(NamedTuple):
     query: frozenset[str] = frozenset()
     section: str = ""
     """The entry of the navigation that it belongs to."""
+    form: frozenset[str] = frozenset()
+    """The fields of what may be posted to it. Posting changes nothing, it only keeps bytes out of the address."""
+    has_heading: bool = True
+    """Whether the frame writes its title as a heading; else the page does so itself."""
+    assets: tuple[str, ...] = ()
+    """Styles and scripts of its own."""
 
 
 class ClusterName(msgspec.Struct, frozen=True):

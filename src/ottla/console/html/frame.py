@@ -39,21 +39,21 @@ def frame(page: Page, content: Content[Any], context: PageContext, inner: Markup
     name = cluster_name(watcher)
     about = element(
         "div",
-        _status(watcher, content.sources, context.now_ms),
+        _status(watcher, content.sources),
         element("a", "JSON", href=twin, class_="twin-link"),
         class_="status",
     )
     body = main(
         _outage(watcher, context.now_ms),
         about,
-        element("h1", content.title),
+        element("h1", content.title) if page.has_heading else NOTHING,
         inner,
         _hidden(content.degraded),
         _sources(content.sources),
         data_live=",".join(content.live) or None,
     )
     bar = _bar(watcher, page.section, name)
-    return _document(f"{content.title} · {name}", joined([bar, body, footer()]))
+    return _document(f"{content.title} · {name}", joined([bar, body, footer()]), page.assets)
 
 
 def plain_frame(title: str, inner: Markup) -> str:
@@ -68,11 +68,18 @@ def cluster_name(watcher: ClusterWatcher) -> str:
     return watcher.cluster_id or watcher.bootstrap_servers
 
 
-def _document(title: str, body: Markup) -> str:
-    styles = [element("link", rel="stylesheet", href=f"/static/{name}") for name in STYLES]
+def _document(title: str, body: Markup, assets: Sequence[str] = ()) -> str:
+    files = [*assets, *STYLES[1:], *SCRIPTS]
+    styles = [
+        element("link", rel="stylesheet", href=f"/static/{name}") for name in (STYLES[0], *files) if _is_style(name)
+    ]
     theme = element("script", src="/static/theme.js")
-    scripts = [element("script", src=f"/static/{name}", defer=True) for name in SCRIPTS]
+    scripts = [element("script", src=f"/static/{name}", defer=True) for name in files if not _is_style(name)]
     return document(title, "What happens in a Kafka cluster.", joined([*styles, theme, *scripts], "\n"), body)
+
+
+def _is_style(name: str) -> bool:
+    return name.endswith(".css")
 
 
 def _bar(watcher: ClusterWatcher, section: str, name: str) -> Markup:
@@ -99,21 +106,15 @@ def _switch() -> Markup:
 # --- honest figures ---------------------------------------------------------------------------------------------------
 
 
-def _status(watcher: ClusterWatcher, sources: Sequence[Source], now_ms: int) -> Markup:
+def _status(watcher: ClusterWatcher, sources: Sequence[Source]) -> Markup:
     ages = [each.age_ms for each in sources if each.age_ms is not None]
     oldest = max(ages, default=None)
     who = badge(watcher.principal) if watcher.principal else NOTHING
+    if not sources:
+        return joined([badge("read only"), " ", who])
     told = "not seen yet" if oldest is None else f"{duration(oldest)} old"
-    is_stale = oldest is not None and any(_is_stale(watcher, each) for each in sources)
-    return joined(
-        [
-            badge("read only"),
-            " ",
-            who,
-            " ",
-            element("span", told, class_="badge warning" if is_stale else "badge", data_age=str(oldest or 0)),
-        ]
-    )
+    is_stale = any(_is_stale(watcher, each) for each in sources)
+    return joined([badge("read only"), " ", who, " ", badge(told, "warning" if is_stale else "")])
 
 
 def _is_stale(watcher: ClusterWatcher, source: Source) -> bool:
