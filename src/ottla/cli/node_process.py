@@ -10,9 +10,9 @@ import sys
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from importlib import import_module
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
-from ottla.broker.config.node_config import ConfigError, NodeConfig
+from ottla.broker.config.node_config import ConfigError, ListenerConfig, NodeConfig
 from ottla.broker.controller.metadata_replay import MetadataLogError
 from ottla.broker.network.file_limit import raise_limit
 from ottla.broker.node import Node, StartError
@@ -36,25 +36,51 @@ class CannotServe(Exception):
     """The node could not start; the text is for users."""
 
 
-def run(places: Sequence[Mapping[str, str]], *, port: int, is_ephemeral: bool, verbosity: int, out: TextIO) -> int:
+class Companion(Protocol):
+    """What runs beside a node and ends with it."""
+
+    def close(self) -> None: ...
+
+
+Beside = Callable[[str], Companion]
+"""Starts a companion when the node serves; it is given the address for clients that need no login."""
+
+
+def run(
+    places: Sequence[Mapping[str, str]],
+    *,
+    port: int,
+    is_ephemeral: bool,
+    verbosity: int,
+    out: TextIO,
+    beside: Beside | None = None,
+) -> int:
     """Run a node until a signal ends it; returns the exit code."""
     began = time.monotonic()
     has_dirs = any(name in place for place in places for name in ("log.dirs", "log.dir"))
     if has_dirs and not is_ephemeral:
-        return run_node(NodeConfig(*places, port=port), verbosity=verbosity, out=out, began=began)
+        return run_node(NodeConfig(*places, port=port), verbosity=verbosity, out=out, began=began, beside=beside)
     import shutil
     import tempfile
 
     path = tempfile.mkdtemp(prefix="ottla-")
     try:
         config = NodeConfig(*places, {"log.dirs": path}, port=port)
-        return run_node(config, disk=OsDisk(durable=False), verbosity=verbosity, out=out, began=began)
+        disk = OsDisk(durable=False)
+        return run_node(config, disk=disk, verbosity=verbosity, out=out, began=began, beside=beside)
     finally:
         shutil.rmtree(path, ignore_errors=True)
 
 
 def run_node(
-    config: NodeConfig, *, verbosity: int, out: TextIO, began: float, disk: Disk | None = None, dial: Dial = dial
+    config: NodeConfig,
+    *,
+    verbosity: int,
+    out: TextIO,
+    began: float,
+    disk: Disk | None = None,
+    dial: Dial = dial,
+    beside: Beside | None = None,
 ) -> int:
     """Run a node with all of its settings. `dial` connects to other nodes; tests have another."""
     _set_up_logging(verbosity)
@@ -62,7 +88,7 @@ def run_node(
         log.warning("%s", warning)
     raise_limit()
     with asyncio.Runner(loop_factory=new_loop) as runner:
-        return runner.run(_serve(config, disk, dial, out, began))
+        return runner.run(_serve(config, disk, dial, out, began, beside))
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
@@ -75,7 +101,9 @@ def new_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-async def _serve(config: NodeConfig, disk: Disk | None, dial: Dial, out: TextIO, began: float) -> int:
+async def _serve(
+    config: NodeConfig, disk: Disk | None, dial: Dial, out: TextIO, began: float, beside: Beside | None
+) -> int:
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[int] = loop.create_future()
 
@@ -83,6 +111,7 @@ async def _serve(config: NodeConfig, disk: Disk | None, dial: Dial, out: TextIO,
         if not ended.done():
             ended.set_result(code)
 
+    listener = "" if beside is None else _open_listener(config)
     for number in (signal.SIGTERM, signal.SIGINT):
         _on_signal(loop, number, lambda: end(0))
     node = await _start(Node.start(config, disk=disk, dial=dial, on_fatal=lambda _: end(_EXIT_FAILED)), ended)
@@ -91,7 +120,10 @@ async def _serve(config: NodeConfig, disk: Disk | None, dial: Dial, out: TextIO,
     _say_ready(node, out, began)
     gc.collect()
     gc.freeze()
+    companion = None if beside is None else beside(_address(node.advertised[listener]))
     code = await ended
+    if companion is not None:
+        companion.close()
     if code == 0:
         await node.stop()
     else:
@@ -133,6 +165,18 @@ def _say_ready(node: Node, out: TextIO, began: float) -> None:
         f"data={','.join(node.config.log_dirs)}{pages} ms={took_ms:.0f}\n"
     )
     out.flush()
+
+
+def _address(listener: ListenerConfig) -> str:
+    return str(listener).partition("://")[2]
+
+
+def _open_listener(config: NodeConfig) -> str:
+    """The listener where a client on this machine gets in without TLS and without a login."""
+    for each in config.client_listeners:
+        if not each.has_tls and not each.has_sasl:
+            return each.name
+    raise CannotServe("the console of a node needs a PLAINTEXT listener; run 'ottla console --command-config FILE'")
 
 
 def _set_up_logging(verbosity: int) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import click
 
+from ottla.cli.console_process import ConsoleProcess, check_console
 from ottla.cli.failure import EXIT_REFUSED, Failure, nearest
 
 
@@ -26,6 +27,11 @@ from ottla.cli.failure import EXIT_REFUSED, Failure, nearest
     type=click.IntRange(0, 65535),
     help="Port where local programs can see what share groups have in flight; 0 means any.",
 )
+@click.option(
+    "--console-port",
+    type=click.IntRange(0, 65535),
+    help="Port of the console on this machine, with --inspect-port if that is not given; 0 means any.",
+)
 @click.option("-v", "--verbose", count=True, help="Log requests; twice logs more.")
 def serve(
     port: int | None,
@@ -37,6 +43,7 @@ def serve(
     fsync: bool,
     metrics_port: int | None,
     inspect_port: int | None,
+    console_port: int | None,
     verbose: int,
 ) -> int:
     """Run a node that Kafka clients can use, until it is stopped.
@@ -55,6 +62,9 @@ def serve(
 
     if data and ephemeral:
         raise Failure("--data and --ephemeral exclude each other")
+    if console_port is not None:
+        check_console()
+        inspect_port = inspect_port or 0
     wanted = {
         "log.dirs": data or None,
         "node.id": node_id,
@@ -78,6 +88,7 @@ def serve(
             is_ephemeral=ephemeral,
             verbosity=verbose,
             out=sys.stdout,
+            beside=None if console_port is None else lambda address: ConsoleProcess(address, console_port),
         )
     except UnknownSettings as error:
         raise _unknown(error.names, config) from None

@@ -17,8 +17,9 @@ __all__ = ["HEADERS", "Access", "hosts_of"]
 COOKIE: Final = "ottla-console"
 TOKEN_BYTES: Final = 24
 LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
+POLICY: Final = "content-security-policy"
 HEADERS: Final = {
-    "content-security-policy": (
+    POLICY: (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),

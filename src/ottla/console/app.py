@@ -22,13 +22,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ottla.client import ClientError
 from ottla.client.errors import ResponseError, error_name
-from ottla.console.access import COOKIE, HEADERS, Access
+from ottla.console.access import COOKIE, HEADERS, POLICY, Access
 from ottla.console.addresses import NotANameError, decode_name, href
 from ottla.console.events import TooManyViewersError, Viewer
 from ottla.console.html.frame import frame, plain_frame
 from ottla.console.html.parts import code
 from ottla.console.page import BadQueryError, ClusterName, Content, Envelope, NotFoundError, Page, PageContext, why_not
 from ottla.console.pages import PAGES
+from ottla.console.pages.pipeline import REPORT_POLICY, report_of
 from ottla.console.watcher import ClusterWatcher, NotConnectedError, now_ms
 from ottla.draw.document import asset
 from ottla.draw.markup import Markup, element, joined
@@ -71,6 +72,7 @@ def make_app(watcher: ClusterWatcher, access: Access) -> ASGIApp:
         Route("/login", console.login, methods=["GET", "POST"]),
         Route("/events", console.events),
         Route("/schema/{name}.json", console.schema),
+        Route("/pipeline/report/{run}", console.guarded(console.report)),
     ]
     for page in PAGES:
         twin = "/overview" if page.path == "/" else page.path
@@ -89,7 +91,9 @@ def _with_headers(app: ASGIApp, access: Access) -> ASGIApp:
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *((n.encode(), v.encode()) for n, v in HEADERS.items())]
+                own = {name for name, _ in message["headers"]}
+                others = ((name.encode(), text.encode()) for name, text in HEADERS.items())
+                message["headers"] = [*message["headers"], *(each for each in others if each[0] not in own)]
             await send(message)
 
         if scope["type"] != "http":
@@ -191,6 +195,15 @@ class _Console:
         if isinstance(error, NotFoundError):
             parts += _nearest(error)
         return _html(plain_frame(_TITLES.get(status, "That did not work"), joined(parts)), status)
+
+    async def report(self, request: Request) -> Response:
+        """The report of a pipeline's run: a page of its own, with scripts inside, so that it gets a sandbox."""
+        try:
+            name = decode_name(request.path_params["run"])
+            page = await asyncio.to_thread(report_of, self._watcher.pipelines, name)
+        except _KNOWN_ERRORS as error:
+            return self._refused(error)
+        return Response(page, media_type="text/html", headers={POLICY: REPORT_POLICY})
 
     async def schema(self, request: Request) -> Response:
         page = next((each for each in PAGES if each.name == request.path_params["name"]), None)

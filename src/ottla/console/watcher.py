@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from ottla.client import Client, ClientError
@@ -68,12 +69,15 @@ class ClusterWatcher:
         *,
         principal: str = "",
         options: Options | None = None,
+        pipelines: Sequence[Path] = (),
     ) -> None:
         self.bootstrap_servers = bootstrap_servers
         self.principal = principal
         """Who is logged in to the cluster, if the console knows."""
         self.state = ClusterState(evaluator)
         self.events = EventHub()
+        self.pipelines = tuple(pipelines)
+        """Directories to which pipelines write their tables and reports."""
         self.outage: Outage | None = None
         self.begun_ms = now_ms()
         self._settings: Changes = {**QUIET, "client_id": "ottla-console", **settings}

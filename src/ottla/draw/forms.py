@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from ottla.draw.markup import Markup, element, escaped, joined
 from ottla.health.phrases import duration
@@ -84,7 +84,7 @@ def span(from_ms: int, to_ms: int | None) -> Markup:
     return joined(["from ", moment(from_ms), " to ", moment(to_ms), f" ({duration(to_ms - from_ms)})"])
 
 
-def identity(value: Any) -> Markup:
+def identity(value: object) -> Markup:
     """An id, shortened; the script offers the whole for copying. Names that are not random stay whole."""
     if value is None:
         return UNKNOWN

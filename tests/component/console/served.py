@@ -7,9 +7,10 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.client import HTTPConnection
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -95,11 +96,13 @@ class Browser:
 
 
 @contextmanager
-def console(bootstrap_servers: str, options: Options | None = None, **settings: Any) -> Iterator[Browser]:
+def console(
+    bootstrap_servers: str, options: Options | None = None, pipelines: Sequence[Path] = (), **settings: Any
+) -> Iterator[Browser]:
     """A console of a cluster, and a browser that is logged in."""
     changes: Changes = settings  # type: ignore[assignment]
     every = options or Options(intervals(EVERY_S))
-    watcher = ClusterWatcher(bootstrap_servers, changes, SampleEvaluator(), options=every)
+    watcher = ClusterWatcher(bootstrap_servers, changes, SampleEvaluator(), options=every, pipelines=pipelines)
     server = ConsoleServer(watcher, host="127.0.0.1", port=0)
     is_ready = threading.Event()
     thread = threading.Thread(target=lambda: asyncio.run(server.run(is_ready.set)), daemon=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from ottla.cli.console_process import ConsoleProcess, check_console
 from ottla.cli.failure import EXIT_REFUSED, Failure
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["up"]
 
 DEFAULT_NODES: Final = 3
+DEFAULT_CONSOLE_PORT: Final = 8080
 NODES_MAX: Final = 50
 _LOOK_SECONDS: Final = 0.5
 
@@ -34,7 +36,16 @@ _LOOK_SECONDS: Final = 0.5
 )
 @click.option("--data", type=click.Path(file_okay=False, path_type=Path), help="Directory that holds the data.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of all nodes; repeatable.")
-def up(nodes: int | None, controllers: int | None, data: Path | None, settings: Sequence[str]) -> int:
+@click.option("--console", "has_console", is_flag=True, help="Run the console, too, on --console-port.")
+@click.option("--console-port", type=click.IntRange(0, 65535), help="0 means any that is free. [8080]")
+def up(
+    nodes: int | None,
+    controllers: int | None,
+    data: Path | None,
+    settings: Sequence[str],
+    has_console: bool,
+    console_port: int | None,
+) -> int:
     """Run a cluster on this machine until Ctrl-C.
 
     It formats the directories of the nodes, picks free ports, starts a process for each node, and prints a line about
@@ -43,13 +54,16 @@ def up(nodes: int | None, controllers: int | None, data: Path | None, settings: 
     """
     from ottla.broker.config.node_config import ConfigError, set_option
 
+    if has_console or console_port is not None:
+        check_console()
+        console_port = DEFAULT_CONSOLE_PORT if console_port is None else console_port
     with contextlib.ExitStack() as stack:
         directory = stack.enter_context(_directory(data))
         try:
             layout = _layout(directory, nodes, controllers, dict(map(set_option, settings)))
         except ConfigError as error:
             raise Failure(str(error)) from None
-        return _run(layout, is_durable=data is not None)
+        return _run(layout, is_durable=data is not None, console_port=console_port)
 
 
 @contextlib.contextmanager
@@ -84,7 +98,7 @@ def _layout(directory: Path, nodes: int | None, controllers: int | None, setting
     return layout
 
 
-def _run(layout: ClusterLayout, *, is_durable: bool) -> int:
+def _run(layout: ClusterLayout, *, is_durable: bool, console_port: int | None) -> int:
     from ottla.cli.local_cluster.control import Control
     from ottla.cli.local_cluster.performer import Performer
     from ottla.testing.clusters.cluster import Cluster, ClusterError
@@ -100,6 +114,8 @@ def _run(layout: ClusterLayout, *, is_durable: bool) -> int:
             control = Control(layout.directory, Performer(cluster))
             stack.callback(control.close)
             _say(cluster)
+            if console_port is not None:
+                stack.callback(ConsoleProcess(cluster.bootstrap_servers, console_port).close)
         except (ClusterError, OSError) as error:
             raise Failure(str(error), code=EXIT_REFUSED) from None
         except KeyboardInterrupt:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.console.page import Page
-from ottla.console.pages import decode, overview, wire
+from ottla.console.pages import decode, overview, pipeline, wire
 
 __all__ = ["PAGES"]
 
-PAGES: Final[tuple[Page, ...]] = (overview.PAGE, decode.PAGE, *wire.PAGES)
+PAGES: Final[tuple[Page, ...]] = (overview.PAGE, pipeline.PAGE, decode.PAGE, *wire.PAGES)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from ottla.draw.forms import iso, shortened
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health.phrases import duration
 from ottla.spark.report.axes import Scale
-from ottla.draw.forms import iso, shortened
 from ottla.spark.report.html_table import fields
 from ottla.spark.report.plot import Frame, Key, bands, figure, percent_text, time_axis, twin
 

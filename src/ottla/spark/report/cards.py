@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from ottla.draw.forms import UNKNOWN, ago, identity, moment, number, percent, span
 from ottla.draw.markup import NOTHING, Markup, element, escaped, joined
 from ottla.health.phrases import offsets, plural
-from ottla.draw.forms import UNKNOWN, ago, identity, moment, number, percent, span
 from ottla.spark.report.html_table import fields, listing
 
 __all__ = ["SIGNS", "badge", "cards"]

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ottla.draw.forms import number, short_number
 from ottla.draw.markup import Markup, element, joined
 from ottla.health.phrases import duration
 from ottla.spark.report.axes import Scale, ticks_of_durations
-from ottla.draw.forms import number, short_number
 from ottla.spark.report.html_table import fields
 from ottla.spark.report.plot import Frame, Key, bands, captioned, figure, level_axis, percent_text, twin
 

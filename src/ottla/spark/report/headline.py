@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ottla.draw.forms import identity, moment
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health import RULES
 from ottla.health.phrases import duration, plural
 from ottla.spark.report.axes import Scale
 from ottla.spark.report.band_plot import findings_plot
 from ottla.spark.report.cards import anchor, badge
-from ottla.draw.forms import identity, moment
 
 __all__ = ["STATES", "headline", "summary", "time_of"]
 

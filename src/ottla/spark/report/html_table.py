@@ -9,9 +9,9 @@ from contextvars import ContextVar
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
+from ottla.draw.forms import UNKNOWN, ago, identity, moment, number, ratio
 from ottla.draw.markup import NOTHING, Markup, element, escaped, joined
 from ottla.health.phrases import plural
-from ottla.draw.forms import UNKNOWN, ago, identity, moment, number, ratio
 
 __all__ = ["CSV_BYTES", "DETAIL", "DETAILS", "SHOWN_ROWS", "Field", "csv_text", "field", "fields", "listing"]
 

@@ -7,9 +7,9 @@ from itertools import pairwise
 from statistics import median
 from typing import Any, Final
 
+from ottla.draw.forms import short_number, shortened
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.spark.report.axes import Scale, Tick, ticks_of_values
-from ottla.draw.forms import short_number, shortened
 from ottla.spark.report.html_table import Field
 from ottla.spark.report.plot import Frame, Key, figure, percent_text, time_axis, twin, value_axis
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from ottla.draw.forms import iso
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.spark.report.axes import Scale, Tick, ticks_of_time
-from ottla.draw.forms import iso
 from ottla.spark.report.html_table import Field, listing
 
 __all__ = [

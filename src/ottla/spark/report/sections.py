@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from ottla.draw.forms import moment
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health import RULES
 from ottla.spark.report.band_plot import heat_plot
 from ottla.spark.report.cards import badge, cards
 from ottla.spark.report.count_plots import bar_plot, strip_plot
-from ottla.draw.forms import moment
 from ottla.spark.report.headline import STATES, time_of
 from ottla.spark.report.line_plot import line_plot
 from ottla.spark.report.listings import listed

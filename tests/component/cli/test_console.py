@@ -1,0 +1,98 @@
+"""`ottla console`, and the consoles that come with a node and with a cluster."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import ottla.testing
+from ottla.cli import run
+from ottla.testing.ports import PortReservation
+
+Capture = pytest.CaptureFixture[str]
+TIMEOUT_S = 60
+
+
+@contextmanager
+def started(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A process of `ottla`, and the address of its console."""
+    process = subprocess.Popen([sys.executable, "-m", "ottla", *arguments], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        address = next((line for line in process.stdout if line.startswith("console=")), "")
+        yield process, address.strip().removeprefix("console=")
+    finally:
+        process.terminate()
+        process.communicate(timeout=TIMEOUT_S)
+
+
+def healthy(address: str) -> bytes:
+    with urllib.request.urlopen(f"{address.partition('/?')[0]}/healthz", timeout=TIMEOUT_S) as answer:
+        return bytes(answer.read())
+
+
+def test_it_says_where_it_is():
+    with (
+        ottla.testing.broker() as broker,
+        started("console", "--bootstrap", broker.bootstrap_servers, "--port", "0") as (
+            _,
+            address,
+        ),
+    ):
+        assert address.startswith("http://127.0.0.1:")
+        assert "/?token=" in address
+        assert healthy(address) == b"ok\n"
+
+
+def test_it_comes_with_a_node_and_ends_with_it(tmp_path: Path):
+    arguments = ("serve", "--port", "0", "--data", str(tmp_path), "--console-port", "0")
+    with started(*arguments) as (process, address):
+        assert healthy(address) == b"ok\n"
+        process.terminate()
+        assert process.wait(TIMEOUT_S) == 0
+    with pytest.raises(OSError, match="refused"):
+        healthy(address)
+
+
+def test_it_comes_with_a_cluster_and_ends_with_it():
+    with started("cluster", "up", "--nodes", "1", "--console-port", "0") as (process, address):
+        assert healthy(address) == b"ok\n"
+        process.terminate()
+        assert process.wait(TIMEOUT_S) == 0
+    with pytest.raises(OSError, match="refused"):
+        healthy(address)
+
+
+def refused(capture: Capture, *words: str) -> str:
+    assert run(words) != 0
+    return capture.readouterr().err
+
+
+def test_mistakes_are_named(capsys: Capture, monkeypatch: pytest.MonkeyPatch):
+    assert "ssh -L" in refused(capsys, "console", "--host", "0.0.0.0")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert "choose one with --port" in refused(capsys, "console", "--port", str(port))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert "pip install 'ottla[console]'" in refused(capsys, "console")
+    assert "pip install 'ottla[console]'" in refused(capsys, "serve", "--console-port", "0")
+    assert "pip install 'ottla[console]'" in refused(capsys, "cluster", "up", "--console")
+
+
+def test_a_node_without_an_open_listener_has_none(capsys: Capture, tmp_path: Path):
+    reserved = PortReservation()
+    listeners = f"SASL_PLAINTEXT://127.0.0.1:{reserved.port}"
+    settings = [
+        "--set", f"listeners={listeners},CONTROLLER://127.0.0.1:0",
+        "--set", "sasl.enabled.mechanisms=PLAIN", "--set", "inter.broker.listener.name=SASL_PLAINTEXT",
+    ]  # fmt: skip
+    said = refused(capsys, "serve", "--data", str(tmp_path), "--console-port", "0", *settings)
+    reserved.close()
+    assert "needs a PLAINTEXT listener" in said
