@@ -5,23 +5,26 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
+from importlib.util import find_spec
 from typing import Final
 
-__all__ = ["ConsoleProcess", "check_console"]
+from ottla.cli.failure import Failure
+
+__all__ = ["ConsoleProcess", "check_console", "missing_package"]
 
 STOP_S: Final = 10.0
 INSTALL: Final = "pip install 'ottla[console]'"
 
 
+def missing_package() -> str | None:
+    """A package that the console needs and this machine does not have."""
+    return next((name for name in ("starlette", "uvicorn") if find_spec(name) is None), None)
+
+
 def check_console() -> None:
-    """Failure if the packages that the console needs are missing: better now than when the node runs."""
-    from importlib.util import find_spec
-
-    from ottla.cli.failure import Failure
-
-    for name in ("starlette", "uvicorn"):
-        if find_spec(name) is None:
-            raise Failure(f"the console needs {name}, which is not installed", INSTALL)
+    """Failure if a package is missing: better now than when the node runs."""
+    if name := missing_package():
+        raise Failure(f"the console needs {name}, which is not installed", INSTALL)
 
 
 class ConsoleProcess:

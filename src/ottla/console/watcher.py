@@ -4,6 +4,9 @@ Theory of operation. While somebody looks, an observer takes samples on its inte
 show the state and ask nothing themselves. What only one page shows is asked for when the page is opened, at most once
 in two seconds however many look at it. If the cluster cannot be reached, the last state stays, with its age, and the
 watcher tries again after pauses that grow to half a minute.
+
+Where an observer writes to its topic, the watcher begins with the samples of the last hour, so that history is older
+than the console.
 """
 
 from __future__ import annotations
@@ -20,9 +23,9 @@ from ottla.client.settings import Changes
 from ottla.console.events import EventHub
 from ottla.console.state import ClusterState
 from ottla.health.evaluator import SampleEvaluator
-from ottla.health.samples import UNREACHABLE, Sample
+from ottla.health.samples import OBSERVATIONS, UNREACHABLE, Sample
 from ottla.health.series import LruDict
-from ottla.observe import QUIET, Observer, Options
+from ottla.observe import QUIET, Observer, Options, read_topic
 
 __all__ = ["ClusterWatcher", "NotConnectedError", "Outage", "now_ms"]
 
@@ -34,6 +37,9 @@ ANSWERS_MAX: Final = 500
 RETRY_FIRST_MS: Final = 1_000
 RETRY_LONGEST_MS: Final = 30_000
 ADVANCE_S: Final = 1.0
+RECALLED_MS: Final = 3_600_000
+RECALLED_AT_ONCE: Final = 200
+"""Samples that are taken before others get their turn."""
 
 
 def now_ms() -> int:
@@ -79,7 +85,8 @@ class ClusterWatcher:
         self.pipelines = tuple(pipelines)
         """Directories to which pipelines write their tables and reports."""
         self.outage: Outage | None = None
-        self.begun_ms = now_ms()
+        self.recalled: str | None = None
+        """What was found in the observer's topic; None before it was looked for."""
         self._settings: Changes = {**QUIET, "client_id": "ottla-console", **settings}
         self._options = options or Options()
         self._client: Client | None = None
@@ -95,6 +102,11 @@ class ClusterWatcher:
     @property
     def cluster_id(self) -> str:
         return self.state.evaluator.cluster
+
+    @property
+    def history_since_ms(self) -> int | None:
+        """Since when anything is known."""
+        return self.state.evaluator.first_ms or None
 
     @property
     def intervals_s(self) -> dict[str, float]:
@@ -119,7 +131,23 @@ class ClusterWatcher:
             finally:
                 self._client = self._observer = None
 
+    async def _recall(self, client: Client) -> None:
+        """Take the samples that an observer has written before."""
+        try:
+            samples = await read_topic(client, OBSERVATIONS, now_ms() - RECALLED_MS)
+        except ClientError as error:
+            self.recalled = f"the topic {OBSERVATIONS} cannot be read: {error}"
+            return
+        for at, sample in enumerate(samples):
+            if sample.cluster == client.metadata.cluster_id:
+                self.state.take(sample)
+            if at % RECALLED_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        self.recalled = f"{len(samples):,} samples of the topic {OBSERVATIONS}"
+
     async def _observe(self, client: Client) -> None:
+        if self.recalled is None:
+            await self._recall(client)
         self._observer = Observer(client, "console", self._options, on_sample=self._take)
         ticking = asyncio.create_task(self._advance())
         try:

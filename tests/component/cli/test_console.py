@@ -80,7 +80,7 @@ def test_mistakes_are_named(capsys: Capture, monkeypatch: pytest.MonkeyPatch):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert "choose one with --port" in refused(capsys, "console", "--port", str(port))
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("ottla.cli.console_process.find_spec", lambda name: None)
     assert "pip install 'ottla[console]'" in refused(capsys, "console")
     assert "pip install 'ottla[console]'" in refused(capsys, "serve", "--console-port", "0")
     assert "pip install 'ottla[console]'" in refused(capsys, "cluster", "up", "--console")

@@ -1,6 +1,13 @@
 """The overview: counts, findings, and what cannot be seen."""
 
-from tests.component.console.served import Browser
+import asyncio
+import time
+
+import ottla.testing
+from ottla.client import Client
+from ottla.health.samples import OBSERVATIONS
+from ottla.observe import QUIET, Observer, Options, TopicSink, prepare_topic
+from tests.component.console.served import Browser, console
 
 
 def test_findings_come_first_and_the_rest_is_counted(browser: Browser):
@@ -13,3 +20,29 @@ def test_findings_come_first_and_the_rest_is_counted(browser: Browser):
     )
     assert "tolerates no failure at all" in words
     assert "cannot be checked here" in words
+
+
+def test_history_begins_with_the_observer():
+    with ottla.testing.broker() as broker:
+        ended_ms = asyncio.run(observe(broker.bootstrap_servers))
+        with console(broker.bootstrap_servers) as browser:
+            browser.until("/overview.json", lambda data: data["counts"]["nodes"] == 1)
+            assert browser.watcher.recalled is not None
+            assert browser.watcher.recalled.endswith("samples of the topic ottla.observations")
+            since_ms = browser.watcher.history_since_ms
+            assert since_ms is not None
+            assert since_ms < ended_ms
+
+
+def test_without_an_observer_history_begins_with_the_console(browser: Browser):
+    assert browser.watcher.recalled is not None
+    assert browser.watcher.recalled.startswith("the topic ottla.observations cannot be read")
+
+
+async def observe(bootstrap_servers: str) -> int:
+    """Observe a cluster once, and return when that was over."""
+    async with Client(bootstrap_servers, **QUIET) as client:
+        await prepare_topic(client, OBSERVATIONS)
+        observer = Observer(client, "before", Options(), sink=TopicSink(client, OBSERVATIONS))
+        await observer.run(is_enough=lambda: observer.probed_all)
+    return time.time_ns() // 1_000_000

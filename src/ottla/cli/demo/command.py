@@ -23,7 +23,7 @@ from ottla.cli.demo.nodes import OttlaNodes
 from ottla.cli.demo.plan import Plan
 from ottla.cli.demo.story import Story
 from ottla.cli.demo.summary import show_accounts, show_expectations, show_findings
-from ottla.cli.demo.watcher import Watcher
+from ottla.cli.demo.watcher import Watcher, start_console
 from ottla.cli.demo.word_totals import Application, Missing, kafka_streams
 from ottla.cli.demo.workload_processes import WorkloadProcesses
 from ottla.cli.doctor import check_all
@@ -102,7 +102,9 @@ class _Demo:
             facts = await self._judge(children, nodes)
             is_well = self._sum_up(facts, told) and is_well
             if self._options.stay:
-                await self._stay(nodes)
+                await self._stay(children, nodes)
+            else:
+                self._narrator.console.print("the same cluster in the browser: make demo DEMO_STAY=1")
         return 0 if is_well else EXIT_REFUSED
 
     async def _doctor(self) -> None:
@@ -151,10 +153,15 @@ class _Demo:
         console.print(f"report {self._directory.report_html}", soft_wrap=True)
         return is_well
 
-    async def _stay(self, nodes: OttlaNodes) -> None:
+    async def _stay(self, children: Children, nodes: OttlaNodes) -> None:
         """Keep the nodes running until Ctrl-C, which then counts as a normal end."""
-        hint = f"ottla groups list --bootstrap {nodes.bootstrap}"
-        self._narrator.console.print(f"\nThe nodes stay until Ctrl-C. Look around: {hint}", soft_wrap=True)
+        console = await start_console(children, nodes, self._directory.path)
+        told = (
+            f"Open {console} in a browser"
+            if console
+            else f"Look around: ottla groups list --bootstrap {nodes.bootstrap}"
+        )
+        self._narrator.console.print(f"\nThe nodes stay until Ctrl-C. {told}", soft_wrap=True)
         with contextlib.suppress(asyncio.CancelledError):
             while True:
                 nodes.check()

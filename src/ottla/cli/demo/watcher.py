@@ -1,14 +1,22 @@
-"""The observer of the demo: `ottla observe`, as a user runs it beside a cluster."""
+"""What a user runs beside a cluster: `ottla observe` during the demo, and `ottla console` after it."""
 
 from __future__ import annotations
 
+import asyncio
+import re
 import sys
+from pathlib import Path
+from typing import Final
 
+from ottla.cli.console_process import missing_package
 from ottla.cli.demo.children import Child, Children
 from ottla.cli.demo.nodes import Nodes
 from ottla.cli.demo.plan import Plan
 
-__all__ = ["Watcher"]
+__all__ = ["Watcher", "start_console"]
+
+CONSOLE: Final = re.compile(r"^console=(\S+)", re.MULTILINE)
+POLL_S: Final = 0.05
 
 
 class Watcher:
@@ -32,3 +40,15 @@ class Watcher:
     async def stop(self) -> None:
         if self._child is not None:
             await self._child.end()
+
+
+async def start_console(children: Children, nodes: Nodes, out: Path) -> str | None:
+    """Start a console, which knows the story from the observer's topic. Its address, or None if it is not installed."""
+    if missing_package() is not None:
+        return None
+    command = [sys.executable, "-m", "ottla", "console", "--bootstrap", nodes.bootstrap, "--port", "0"]
+    child = await children.start("console", [*command, "--pipeline", str(out)])
+    while (found := CONSOLE.search(child.said.read_text())) is None:
+        child.check()
+        await asyncio.sleep(POLL_S)
+    return found[1]
