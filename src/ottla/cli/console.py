@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from ottla.cli.findings import Rules, evaluator_of, rule_options
 from ottla.cli.observer_run import observer_options, options_of
 
 if TYPE_CHECKING:
+    from ottla.client.settings import Changes
     from ottla.console.server import ConsoleServer
 
 DEFAULT_PORT = 8080
@@ -35,6 +37,13 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
     metavar="NAME[:PORT]",
     help="Another name under which browsers reach the console, such as that of a proxy; repeatable.",
 )
+@click.option("--login", is_flag=True, help="Let users of the cluster log in, instead of who has the token.")
+@click.option(
+    "--certificate",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A certificate in PEM, for https.",
+)
+@click.option("--key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Its private key in PEM.")
 @click.option(
     "--pipeline",
     "pipelines",
@@ -53,6 +62,9 @@ def console(
     host: str,
     port: int,
     allowed_hosts: tuple[str, ...],
+    login: bool,
+    certificate: Path | None,
+    key: Path | None,
     pipelines: tuple[Path, ...],
     with_parent: bool,
     every: float | None,
@@ -61,31 +73,49 @@ def console(
 ) -> int:
     """Show a cluster in the browser: what is wrong, topics, groups of all four kinds, nodes, the quorum.
 
-    The console only reads. It prints an address with a token in it; open that address.
+    The console only reads. It prints an address with a token in it; open that address. On another --host than this
+    machine, and with --login, users of the cluster log in with their own name and password (PLAIN or SCRAM, as
+    --command-config says), and each sees what he may see.
     """
-    if host not in LOOPBACK:
-        raise Failure(
-            f"the console listens on this machine only, not on {host}",
-            f"reach it from elsewhere through a tunnel: ssh -L {port}:127.0.0.1:{port} THIS_MACHINE",
-        )
     check_console()
-    from ottla.console.server import ConsoleServer
+    from ottla.console.access import Access, PasswordAccess, TokenAccess
+    from ottla.console.server import Certificate, ConsoleServer
     from ottla.console.watcher import ClusterWatcher
 
+    is_local = host in LOOPBACK
+    if not is_local and (certificate is None or key is None):
+        raise Failure(f"on {host} passwords would cross the network in the clear", "give --certificate and --key")
     options = options_of(every, own_intervals, metrics)
-    evaluator = evaluator_of(rules, intervals_s=options.intervals_s)
-    watcher = ClusterWatcher(
-        target.bootstrap_server, client_settings(target), evaluator, options=options, pipelines=pipelines
-    )
 
+    def watcher(settings: Changes, principal: str = "") -> ClusterWatcher:
+        evaluator = evaluator_of(rules, intervals_s=options.intervals_s)
+        server = target.bootstrap_server
+        return ClusterWatcher(server, settings, evaluator, principal=principal, options=options, pipelines=pipelines)
+
+    access: Access
+    if is_local and not login:
+        access = by_token = TokenAccess(watcher(client_settings(target)))
+        query = f"?token={by_token.token}"
+    else:
+        properties = _login_properties(target)
+        access = PasswordAccess(
+            lambda user, password: watcher(_settings_of(properties, user, password), f"User:{user}")
+        )
+        query = ""
     try:
-        server = ConsoleServer(watcher, host=host, port=port, allowed_hosts=allowed_hosts)
+        server = ConsoleServer(
+            access,
+            host=host,
+            port=port,
+            allowed_hosts=allowed_hosts,
+            certificate=None if certificate is None or key is None else Certificate(certificate, key),
+        )
     except OSError as error:
         advice = "another program has the port; choose one with --port"
         raise Failure(f"cannot listen on {host}:{port}: {error.strerror}", advice, code=EXIT_REFUSED) from None
 
     def ready() -> None:
-        click.echo(f"console={server.address}")
+        click.echo(f"console={server.address}{query}")
         sys.stdout.flush()
         if with_parent:
             threading.Thread(target=_stop_at_end, args=(server,), daemon=True).start()
@@ -94,6 +124,27 @@ def console(
 
     asyncio.run(server.run(ready))
     return 0
+
+
+def _login_properties(target: Target) -> dict[str, str]:
+    """The properties of the console's client without its login, for which users give theirs."""
+    from ottla.wire.properties import read_properties
+
+    path = target.command_config
+    properties = {} if path is None else dict(read_properties(path.read_text(errors="replace")))
+    if not properties.get("security.protocol", "").upper().startswith("SASL_"):
+        raise Failure(
+            "a console with logins has to know how users log in to the cluster",
+            "give a --command-config with security.protocol=SASL_SSL (or SASL_PLAINTEXT) and sasl.mechanism",
+        )
+    properties.pop("sasl.jaas.config", None)
+    return properties
+
+
+def _settings_of(properties: Mapping[str, str], user: str, password: str) -> Changes:
+    from ottla.client.properties import settings_of
+
+    return settings_of({**properties, "sasl.username": user, "sasl.password": password})
 
 
 def _stop_at_end(server: ConsoleServer) -> None:

@@ -1,21 +1,36 @@
-"""Who may look: a token on this machine, as notebooks have it, and which names the console answers to.
+"""Who may look: a token on this machine, as notebooks have it, or a login with a user of the cluster elsewhere.
 
 The token is in the address that is printed at the start. Whoever brings it gets a cookie, and the address loses the
-token again, so that it stands in no history and no referrer. A page of another site cannot read the console: cookies
-are not sent with its requests, and requests under a foreign name are refused (DNS rebinding).
+token again, so that it stands in no history and no referrer. Users of the cluster give their name and password, which
+the cluster checks; each of them sees what the cluster lets him see, by a connection of his own. A page of another site
+cannot read the console: cookies are not sent with its requests, and requests under a foreign name are refused (DNS
+rebinding).
 """
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import secrets
-from collections.abc import Iterable
-from typing import Final
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol
 
-__all__ = ["HEADERS", "Access", "hosts_of"]
+from ottla.client import Client, ClientError
+from ottla.client.errors import AuthenticationError
+from ottla.console.watcher import ClusterWatcher, now_ms
 
-COOKIE: Final = "ottla-console"
-TOKEN_BYTES: Final = 24
+__all__ = ["HEADERS", "POLICY", "Access", "Field", "LoginError", "PasswordAccess", "TokenAccess", "hosts_of"]
+
+SECRET_BYTES: Final = 24
+SESSIONS_MAX: Final = 200
+IDLE_MS: Final = 30 * 60_000
+"""A session that nobody has used for so long is over."""
+SWEEP_S: Final = 30.0
+FAILURES_MAX: Final = 20
+FAILURES_WITHIN_MS: Final = 60_000
+"""So many wrong passwords a minute; the cluster would shut the console out if it passed on all that are tried."""
 LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
 POLICY: Final = "content-security-policy"
 HEADERS: Final = {
@@ -34,28 +49,148 @@ HEADERS: Final = {
 
 def hosts_of(host: str, port: int, others: Iterable[str] = ()) -> frozenset[str]:
     """The names under which a console may be asked."""
-    names = {host, *LOOPBACK_NAMES} if host in ("127.0.0.1", "::1", "localhost") else {host}
+    names = {host, *LOOPBACK_NAMES} if host in LOOPBACK_NAMES else {host}
     return frozenset({f"{name}:{port}" for name in names} | {each.lower() for each in others})
 
 
-class Access:
-    """The token of one run of the console."""
+class Field(NamedTuple):
+    """A field of the login form."""
 
-    def __init__(self, hosts: frozenset[str], token: str | None = None) -> None:
-        self.hosts = hosts
-        self.token = secrets.token_urlsafe(TOKEN_BYTES) if token is None else token
-        self._session = secrets.token_urlsafe(TOKEN_BYTES)
+    name: str
+    label: str
+    is_secret: bool = False
 
-    def is_known_host(self, host: str) -> bool:
-        return host.lower() in self.hosts
 
-    def is_token(self, text: str) -> bool:
-        return hmac.compare_digest(text.encode(), self.token.encode())
+class LoginError(Exception):
+    """Somebody is not let in; the text says why."""
 
-    def is_session(self, cookie: str | None) -> bool:
-        return cookie is not None and hmac.compare_digest(cookie.encode(), self._session.encode())
 
-    @property
-    def cookie(self) -> str:
-        """What a browser that brought the token keeps."""
-        return self._session
+class Access(Protocol):
+    """Decides whose cluster a request may see."""
+
+    fields: tuple[Field, ...]
+    how: str
+    """What somebody needs to log in, in words."""
+
+    def watcher_of(self, cookie: str | None) -> ClusterWatcher | None:
+        """The cluster as the bearer of a cookie sees it; None if he must log in first."""
+
+    async def log_in(self, form: Mapping[str, str]) -> str:
+        """The cookie for what a login form, or the query of an address, brings. Raises LoginError."""
+
+    def log_out(self, cookie: str | None) -> None: ...
+
+    async def run(self) -> None:
+        """Watch the cluster until this is cancelled."""
+
+
+class TokenAccess:
+    """One token, and one view of the cluster for all who have it."""
+
+    fields: tuple[Field, ...] = (Field("token", "Token", is_secret=True),)
+    how = "The console has printed its token where it was started: it is in the address behind ?token="
+
+    def __init__(self, watcher: ClusterWatcher, token: str | None = None) -> None:
+        self._watcher = watcher
+        self.token = secrets.token_urlsafe(SECRET_BYTES) if token is None else token
+        self._cookie = secrets.token_urlsafe(SECRET_BYTES)
+
+    def watcher_of(self, cookie: str | None) -> ClusterWatcher | None:
+        return self._watcher if cookie is not None and _is_same(cookie, self._cookie) else None
+
+    async def log_in(self, form: Mapping[str, str]) -> str:
+        if not _is_same(form.get("token", "").strip(), self.token):
+            raise LoginError("That is not the token of this console.")
+        return self._cookie
+
+    def log_out(self, cookie: str | None) -> None:
+        """Whoever has the token comes back with it; a new cookie would log out everybody else."""
+
+    async def run(self) -> None:
+        await self._watcher.run()
+
+
+@dataclass
+class _Session:
+    user: str
+    used_ms: int
+
+
+@dataclass
+class _Viewer:
+    watcher: ClusterWatcher
+    watching: asyncio.Task[None]
+
+
+class PasswordAccess:
+    """Users of the cluster, each with a view of his own. `make` gives the watcher of a user and his password."""
+
+    fields: tuple[Field, ...] = (Field("user", "User"), Field("password", "Password", is_secret=True))
+    how = "Log in with a user of the cluster; you see what the cluster lets you see."
+
+    def __init__(self, make: Callable[[str, str], ClusterWatcher]) -> None:
+        self._make = make
+        self._sessions: dict[str, _Session] = {}
+        self._viewers: dict[str, _Viewer] = {}
+        self._failed_ms: deque[int] = deque(maxlen=FAILURES_MAX)
+
+    def watcher_of(self, cookie: str | None) -> ClusterWatcher | None:
+        session = self._sessions.get(cookie or "")
+        if session is None:
+            return None
+        session.used_ms = now_ms()
+        return self._viewers[session.user].watcher
+
+    async def log_in(self, form: Mapping[str, str]) -> str:
+        user, password = form.get("user", ""), form.get("password", "")
+        if not user or not password:
+            raise LoginError("Give a user and a password.")
+        if len(self._failed_ms) == FAILURES_MAX and now_ms() - self._failed_ms[0] < FAILURES_WITHIN_MS:
+            raise LoginError("Too many wrong passwords were tried. Wait a minute.")
+        if len(self._sessions) >= SESSIONS_MAX:
+            raise LoginError("Too many people are logged in. Wait until somebody has left.")
+        watcher = self._make(user, password)
+        await self._check(watcher)
+        if user not in self._viewers:
+            self._viewers[user] = _Viewer(watcher, asyncio.create_task(watcher.run()))
+        cookie = secrets.token_urlsafe(SECRET_BYTES)
+        self._sessions[cookie] = _Session(user, now_ms())
+        return cookie
+
+    async def _check(self, watcher: ClusterWatcher) -> None:
+        """Let the cluster say whether it knows the user."""
+        try:
+            async with Client(watcher.bootstrap_servers, **watcher.settings):
+                pass
+        except AuthenticationError:
+            self._failed_ms.append(now_ms())
+            raise LoginError("The cluster does not know this user with this password.") from None
+        except ClientError as error:
+            raise LoginError(f"The cluster cannot be asked: {error}") from None
+
+    def log_out(self, cookie: str | None) -> None:
+        self._sessions.pop(cookie or "", None)
+        self._end_unused()
+
+    async def run(self) -> None:
+        try:
+            while True:
+                await asyncio.sleep(SWEEP_S)
+                self.sweep(now_ms())
+        finally:
+            for viewer in self._viewers.values():
+                viewer.watching.cancel()
+
+    def sweep(self, at_ms: int) -> None:
+        """End sessions that nobody uses."""
+        self._sessions = {key: each for key, each in self._sessions.items() if at_ms - each.used_ms < IDLE_MS}
+        self._end_unused()
+
+    def _end_unused(self) -> None:
+        used = {each.user for each in self._sessions.values()}
+        for user in self._viewers.keys() - used:
+            self._viewers.pop(user).watching.cancel()
+
+
+def _is_same(given: str, wanted: str) -> bool:
+    return hmac.compare_digest(given.encode(), wanted.encode())

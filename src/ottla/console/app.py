@@ -11,10 +11,11 @@ from difflib import get_close_matches
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, quote
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.datastructures import URL
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -22,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ottla.client import ClientError
 from ottla.client.errors import ResponseError, error_name
-from ottla.console.access import COOKIE, HEADERS, POLICY, Access
+from ottla.console.access import HEADERS, POLICY, Access, Field, LoginError
 from ottla.console.addresses import NotANameError, decode_name, href
 from ottla.console.events import TooManyViewersError, Viewer
 from ottla.console.html.frame import frame, plain_frame
@@ -32,7 +33,7 @@ from ottla.console.pages import PAGES
 from ottla.console.pages.pipeline import REPORT_POLICY, report_of
 from ottla.console.watcher import ClusterWatcher, NotConnectedError, now_ms
 from ottla.draw.document import asset
-from ottla.draw.markup import Markup, element, joined
+from ottla.draw.markup import NOTHING, Attribute, Markup, element, joined
 
 __all__ = ["make_app"]
 
@@ -41,7 +42,8 @@ TWIN: Final = ".json"
 QUIET_S: Final = 15.0
 """A stream of events says something at least this often, so that dead connections are noticed."""
 RETRY_MS: Final = 3_000
-TOKEN_MAX_BYTES: Final = 4_096
+COOKIE: Final = "ottla-console"
+LOGIN_MAX_BYTES: Final = 4_096
 FORM_MAX_BYTES: Final = 4 * 1024 * 1024
 ASSETS: Final = {
     "ottla.draw": ("ground.css", "parts.css", "switch.js", "theme.js"),
@@ -52,13 +54,13 @@ ASSETS: Final = {
 TYPES: Final = {"css": "text/css", "js": "text/javascript"}
 
 
-def make_app(watcher: ClusterWatcher, access: Access) -> ASGIApp:
-    """The console of one cluster."""
-    console = _Console(watcher, access)
+def make_app(access: Access, hosts: frozenset[str], *, is_secure: bool = False) -> ASGIApp:
+    """The console of one cluster, under some names. A secure one is reached by https only."""
+    console = _Console(access, is_secure=is_secure)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        watching = asyncio.create_task(watcher.run())
+        watching = asyncio.create_task(access.run())
         try:
             yield
         finally:
@@ -70,6 +72,7 @@ def make_app(watcher: ClusterWatcher, access: Access) -> ASGIApp:
         Route("/healthz", _alive),
         Route("/static/{name}", _static),
         Route("/login", console.login, methods=["GET", "POST"]),
+        Route("/logout", console.log_out, methods=["POST"]),
         Route("/events", console.events),
         Route("/schema/{name}.json", console.schema),
         Route("/pipeline/report/{run}", console.guarded(console.report)),
@@ -82,10 +85,10 @@ def make_app(watcher: ClusterWatcher, access: Access) -> ASGIApp:
     app = Starlette(
         routes=routes, lifespan=lifespan, exception_handlers={HTTPStatus.NOT_FOUND: _no_page, Exception: _fault}
     )
-    return _with_headers(app, access)
+    return _with_headers(app, hosts)
 
 
-def _with_headers(app: ASGIApp, access: Access) -> ASGIApp:
+def _with_headers(app: ASGIApp, hosts: frozenset[str]) -> ASGIApp:
     """Refuses foreign names, and adds the headers that every answer has."""
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
@@ -100,7 +103,7 @@ def _with_headers(app: ASGIApp, access: Access) -> ASGIApp:
             await app(scope, receive, send)
             return
         host = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
-        if not access.is_known_host(host):
+        if host.lower() not in hosts:
             text = f"the console does not answer to the name {host!r}; allow it with --allow-host {host}\n"
             await PlainTextResponse(text, HTTPStatus.MISDIRECTED_REQUEST)(scope, receive, with_headers)
             return
@@ -109,63 +112,72 @@ def _with_headers(app: ASGIApp, access: Access) -> ASGIApp:
     return guarded
 
 
+Answer = Callable[[Request, ClusterWatcher], Awaitable[Response]]
+"""Answers a request of somebody who sees the cluster through this watcher."""
+
+
 class _Console:
-    def __init__(self, watcher: ClusterWatcher, access: Access) -> None:
-        self._watcher = watcher
+    def __init__(self, access: Access, *, is_secure: bool) -> None:
         self._access = access
+        self._is_secure = is_secure
 
     # --- access -------------------------------------------------------------------------------------------------------
 
-    def guarded(self, answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-        """Lets those in who have brought the token."""
+    def guarded(self, answer: Answer) -> Callable[[Request], Awaitable[Response]]:
+        """Lets those in who have logged in."""
 
         async def check(request: Request) -> Response:
-            if self._access.is_session(request.cookies.get(COOKIE)):
-                return await answer(request)
-            token = request.query_params.get("token")
-            if token is not None and self._access.is_token(token):
-                return self._let_in(str(request.url.remove_query_params("token").replace(scheme="", netloc="")))
+            watcher = self._access.watcher_of(request.cookies.get(COOKIE))
+            if watcher is not None:
+                return await answer(request, watcher)
+            if "token" in request.query_params:
+                with contextlib.suppress(LoginError):
+                    cookie = await self._access.log_in({"token": request.query_params["token"]})
+                    return self._let_in(cookie, _path(request.url.remove_query_params("token")))
             if _wants_json(request):
-                return _problem(HTTPStatus.UNAUTHORIZED, "log in first: open the address that the console has printed")
-            return RedirectResponse(_login_address(request), HTTPStatus.SEE_OTHER)
+                return _problem(HTTPStatus.UNAUTHORIZED, "log in first")
+            return RedirectResponse(f"/login?next={quote(_path(request.url), safe='')}", HTTPStatus.SEE_OTHER)
 
         return check
 
-    def _let_in(self, path: str) -> Response:
+    def _let_in(self, cookie: str, path: str) -> Response:
         target = path if path.startswith("/") and not path.startswith("//") else "/"
         answer = RedirectResponse(target, HTTPStatus.SEE_OTHER)
-        answer.set_cookie(COOKIE, self._access.cookie, httponly=True, samesite="strict", path="/")
+        answer.set_cookie(COOKIE, cookie, httponly=True, samesite="strict", secure=self._is_secure, path="/")
         return answer
 
     async def login(self, request: Request) -> Response:
-        wanted = request.query_params.get("next", "/")
         if request.method == "GET":
-            return _html(plain_frame("Log in", _login_form("")))
+            return _html(plain_frame("Log in", _login_form(self._access, "")))
         try:
-            form = await _form(request, {"token"}, TOKEN_MAX_BYTES)
+            form = await _form(request, {each.name for each in self._access.fields}, LOGIN_MAX_BYTES)
+            cookie = await self._access.log_in(form)
         except BadQueryError as error:
-            return self._refused(error)
-        if self._access.is_token(form.get("token", "").strip()):
-            return self._let_in(wanted)
-        return _html(plain_frame("Log in", _login_form("That is not the token of this console.")), HTTPStatus.FORBIDDEN)
+            return _refused(error, None)
+        except LoginError as error:
+            return _html(plain_frame("Log in", _login_form(self._access, str(error))), HTTPStatus.FORBIDDEN)
+        return self._let_in(cookie, request.query_params.get("next", "/"))
+
+    async def log_out(self, request: Request) -> Response:
+        self._access.log_out(request.cookies.get(COOKIE))
+        answer = RedirectResponse("/login", HTTPStatus.SEE_OTHER)
+        answer.delete_cookie(COOKIE, path="/")
+        return answer
 
     # --- pages --------------------------------------------------------------------------------------------------------
 
-    async def page(self, page: Page, request: Request) -> Response:
+    async def page(self, page: Page, request: Request, watcher: ClusterWatcher) -> Response:
         try:
-            content, context = await self._load(page, request)
+            content, context = await _load(page, request, watcher)
         except _KNOWN_ERRORS as error:
-            return self._refused(error)
-        twin = _twin_address(request)
-        return _html(frame(page, content, context, page.render(content, context), twin))
+            return _refused(error, watcher)
+        return _html(frame(page, content, context, page.render(content, context), _twin_address(request)))
 
-    async def twin(self, page: Page, request: Request) -> Response:
+    async def twin(self, page: Page, request: Request, watcher: ClusterWatcher) -> Response:
         try:
-            content, context = await self._load(page, request)
+            content, context = await _load(page, request, watcher)
         except _KNOWN_ERRORS as error:
-            status, text = _explained(error, self._watcher)
-            return _problem(status, text)
-        watcher = self._watcher
+            return _problem(*_explained(error, watcher))
         envelope: Envelope[Any] = Envelope(
             schema=f"ottla.console/{page.name}@1",
             cluster=ClusterName(watcher.cluster_id, watcher.bootstrap_servers, watcher.principal),
@@ -178,31 +190,13 @@ class _Console:
         )
         return Response(msgspec.json.encode(envelope), media_type="application/json")
 
-    async def _load(self, page: Page, request: Request) -> tuple[Content[Any], PageContext]:
-        query = dict(request.query_params)
-        for key in query:
-            if key not in page.query:
-                known = ", ".join(sorted(page.query)) or "none"
-                raise BadQueryError(f"this page has no {key!r} in its query; it knows {known}")
-        names = {key: decode_name(text) for key, text in request.path_params.items()}
-        form = await _form(request, page.form, FORM_MAX_BYTES) if request.method == "POST" else {}
-        context = PageContext(self._watcher, names, query, now_ms(), form)
-        return await page.load(context), context
-
-    def _refused(self, error: Exception) -> Response:
-        status, text = _explained(error, self._watcher)
-        parts = [element("p", text, class_="lead")]
-        if isinstance(error, NotFoundError):
-            parts += _nearest(error)
-        return _html(plain_frame(_TITLES.get(status, "That did not work"), joined(parts)), status)
-
-    async def report(self, request: Request) -> Response:
+    async def report(self, request: Request, watcher: ClusterWatcher) -> Response:
         """The report of a pipeline's run: a page of its own, with scripts inside, so that it gets a sandbox."""
         try:
             name = decode_name(request.path_params["run"])
-            page = await asyncio.to_thread(report_of, self._watcher.pipelines, name)
+            page = await asyncio.to_thread(report_of, watcher.pipelines, name)
         except _KNOWN_ERRORS as error:
-            return self._refused(error)
+            return _refused(error, watcher)
         return Response(page, media_type="text/html", headers={POLICY: REPORT_POLICY})
 
     async def schema(self, request: Request) -> Response:
@@ -212,20 +206,31 @@ class _Console:
         schema = msgspec.json.schema(Envelope[page.data])  # type: ignore[name-defined]
         return Response(msgspec.json.encode(schema), media_type="application/schema+json")
 
-    # --- events -------------------------------------------------------------------------------------------------------
-
     async def events(self, request: Request) -> Response:
-        if not self._access.is_session(request.cookies.get(COOKIE)):
+        watcher = self._access.watcher_of(request.cookies.get(COOKIE))
+        if watcher is None:
             return _problem(HTTPStatus.UNAUTHORIZED, "log in first")
         wanted = [each for each in request.query_params.get("of", "").split(",") if each]
         stack = contextlib.ExitStack()
         try:
-            viewer = stack.enter_context(self._watcher.events.viewer(wanted))
+            viewer = stack.enter_context(watcher.events.viewer(wanted))
         except TooManyViewersError:
             busy = _problem(HTTPStatus.SERVICE_UNAVAILABLE, "too many pages are open; reload by hand")
             busy.headers["retry-after"] = "30"
             return busy
         return StreamingResponse(_stream(viewer, stack), media_type="text/event-stream")
+
+
+async def _load(page: Page, request: Request, watcher: ClusterWatcher) -> tuple[Content[Any], PageContext]:
+    query = dict(request.query_params)
+    for key in query:
+        if key not in page.query:
+            known = ", ".join(sorted(page.query)) or "none"
+            raise BadQueryError(f"this page has no {key!r} in its query; it knows {known}")
+    names = {key: decode_name(text) for key, text in request.path_params.items()}
+    form = await _form(request, page.form, FORM_MAX_BYTES) if request.method == "POST" else {}
+    context = PageContext(watcher, names, query, now_ms(), form)
+    return await page.load(context), context
 
 
 async def _stream(viewer: Viewer, stack: contextlib.ExitStack) -> AsyncIterator[bytes]:
@@ -260,8 +265,9 @@ _TITLES: Final = {
 }
 
 
-def _explained(error: Exception, watcher: ClusterWatcher) -> tuple[HTTPStatus, str]:
+def _explained(error: Exception, watcher: ClusterWatcher | None) -> tuple[HTTPStatus, str]:
     """The status and the words of an error that is not the console's fault."""
+    principal = "" if watcher is None else watcher.principal
     match error:
         case NotFoundError():
             return HTTPStatus.NOT_FOUND, f"{str(error).capitalize()}." + (f" {error.last}" if error.last else "")
@@ -270,12 +276,20 @@ def _explained(error: Exception, watcher: ClusterWatcher) -> tuple[HTTPStatus, s
         case NotANameError():
             return HTTPStatus.BAD_REQUEST, f"{str(error)!r} is not how the console writes a name in an address"
         case ResponseError() if error_name(error.code).endswith("_AUTHORIZATION_FAILED"):
-            return HTTPStatus.FORBIDDEN, why_not(error, watcher.principal)
+            return HTTPStatus.FORBIDDEN, why_not(error, principal)
         case ClientError():
-            return HTTPStatus.SERVICE_UNAVAILABLE, why_not(error, watcher.principal)
+            return HTTPStatus.SERVICE_UNAVAILABLE, why_not(error, principal)
         case _:
-            why = "" if watcher.outage is None else f": {watcher.outage.why}"
-            return HTTPStatus.SERVICE_UNAVAILABLE, f"There is no connection to {watcher.bootstrap_servers}{why}"
+            why = "" if watcher is None or watcher.outage is None else f": {watcher.outage.why}"
+            return HTTPStatus.SERVICE_UNAVAILABLE, f"There is no connection to the cluster{why}"
+
+
+def _refused(error: Exception, watcher: ClusterWatcher | None) -> Response:
+    status, text = _explained(error, watcher)
+    parts = [element("p", text, class_="lead")]
+    if isinstance(error, NotFoundError):
+        parts += _nearest(error)
+    return _html(plain_frame(_TITLES.get(status, "That did not work"), joined(parts)), status)
 
 
 def _nearest(error: NotFoundError) -> list[Markup]:
@@ -297,10 +311,8 @@ def _wants_json(request: Request) -> bool:
     return request.url.path.endswith(TWIN)
 
 
-def _login_address(request: Request) -> str:
-    parts = urlsplit(str(request.url))
-    wanted = parts.path + (f"?{parts.query}" if parts.query else "")
-    return f"/login?next={quote(wanted, safe='')}"
+def _path(url: URL) -> str:
+    return url.path + (f"?{url.query}" if url.query else "")
 
 
 def _twin_address(request: Request) -> str:
@@ -308,19 +320,19 @@ def _twin_address(request: Request) -> str:
     return f"{path}{TWIN}" + (f"?{request.url.query}" if request.url.query else "")
 
 
-def _login_form(problem: str) -> Markup:
-    field = element("input", type="password", name="token", id="token", autocomplete="off", required=True)
-    form = element(
-        "form",
-        element("label", "Token", for_="token"),
-        field,
-        element("button", "Log in", type="submit", class_="tool"),
-        method="post",
-        class_="login",
-    )
-    told = element("p", problem, class_="outage", role="alert") if problem else None
-    how = element("p", "The console has printed its token where it was started: ", code("?token=…"), " in the address.")
-    return joined([each for each in (told, how, form) if each])
+def _login_form(access: Access, problem: str) -> Markup:
+    inputs = [
+        element("label", each.label, element("input", type="password" if each.is_secret else "text", **_input(each)))
+        for each in access.fields
+    ]
+    button = element("button", "Log in", type="submit", class_="tool")
+    told = element("p", problem, class_="outage", role="alert") if problem else NOTHING
+    form = element("form", *inputs, button, method="post", class_="filter")
+    return joined([told, element("p", access.how, class_="lead"), form])
+
+
+def _input(field: Field) -> dict[str, Attribute]:
+    return {"name": field.name, "autocomplete": "off" if field.name == "token" else "on", "required": True}
 
 
 async def _alive(_: Request) -> Response:

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
 
 import uvicorn
 
 from ottla.console.access import Access, hosts_of
 from ottla.console.app import make_app
-from ottla.console.watcher import ClusterWatcher
 
-__all__ = ["ConsoleServer"]
+__all__ = ["Certificate", "ConsoleServer"]
 
 STOP_S = 2
+
+
+class Certificate(NamedTuple):
+    """Files in PEM."""
+
+    chain: Path
+    key: Path
 
 
 class ConsoleServer:
@@ -21,27 +29,28 @@ class ConsoleServer:
 
     def __init__(
         self,
-        watcher: ClusterWatcher,
+        access: Access,
         *,
         host: str,
         port: int,
         allowed_hosts: tuple[str, ...] = (),
-        token: str | None = None,
+        certificate: Certificate | None = None,
     ) -> None:
         is_ipv6 = ":" in host
         self._sock = socket.create_server((host, port), family=socket.AF_INET6 if is_ipv6 else socket.AF_INET)
         name, bound = f"[{host}]" if is_ipv6 else host, self._sock.getsockname()[1]
-        access = Access(hosts_of(name, bound, allowed_hosts), token)
-        self.origin = f"http://{name}:{bound}"
-        self.address = f"{self.origin}/?token={access.token}"
-        """What to open in a browser."""
+        self.address = f"{'http' if certificate is None else 'https'}://{name}:{bound}/"
+        """Where a browser finds it."""
+        app = make_app(access, hosts_of(name, bound, allowed_hosts), is_secure=certificate is not None)
         self._uvicorn = _Server(
             uvicorn.Config(
-                make_app(watcher, access),
+                app,
                 log_level="warning",
                 access_log=False,
                 timeout_graceful_shutdown=STOP_S,
                 ws="none",
+                ssl_certfile=None if certificate is None else certificate.chain,
+                ssl_keyfile=None if certificate is None else certificate.key,
             )
         )
 

@@ -87,7 +87,7 @@ class ClusterWatcher:
         self.outage: Outage | None = None
         self.recalled: str | None = None
         """What was found in the observer's topic; None before it was looked for."""
-        self._settings: Changes = {**QUIET, "client_id": "ottla-console", **settings}
+        self.settings: Changes = {**QUIET, "client_id": "ottla-console", **settings}
         self._options = options or Options()
         self._client: Client | None = None
         self._observer: Observer | None = None
@@ -122,7 +122,7 @@ class ClusterWatcher:
         backoff = Backoff(RETRY_FIRST_MS, RETRY_LONGEST_MS)
         while True:
             try:
-                async with Client(self.bootstrap_servers, **self._settings) as client:
+                async with Client(self.bootstrap_servers, **self.settings) as client:
                     self._client, self.outage = client, None
                     backoff = Backoff(RETRY_FIRST_MS, RETRY_LONGEST_MS)
                     await self._observe(client)

@@ -76,7 +76,8 @@ def refused(capture: Capture, *words: str) -> str:
 
 
 def test_mistakes_are_named(capsys: Capture, monkeypatch: pytest.MonkeyPatch):
-    assert "ssh -L" in refused(capsys, "console", "--host", "0.0.0.0")
+    assert "give --certificate and --key" in refused(capsys, "console", "--host", "0.0.0.0")
+    assert "security.protocol=SASL_SSL" in refused(capsys, "console", "--login")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert "choose one with --port" in refused(capsys, "console", "--port", str(port))

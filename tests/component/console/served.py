@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from ottla.client.settings import Changes
+from ottla.console.access import Access, TokenAccess
 from ottla.console.server import ConsoleServer
 from ottla.console.watcher import ClusterWatcher
 from ottla.health.evaluator import SampleEvaluator
@@ -49,9 +50,10 @@ class Answer(NamedTuple):
 class Browser:
     """Asks one console, with a cookie once it has the token."""
 
-    def __init__(self, server: ConsoleServer, watcher: ClusterWatcher) -> None:
+    def __init__(self, server: ConsoleServer, watcher: ClusterWatcher, token: str = "") -> None:
         self.server = server
         self.watcher = watcher
+        self.token = token
         self.address = urlsplit(server.address)
         self.cookie = ""
 
@@ -69,7 +71,7 @@ class Browser:
             connection.close()
 
     def log_in(self) -> None:
-        answer = self.ask(f"/?{self.address.query}")
+        answer = self.ask(f"/?token={self.token}")
         assert answer.status == 303, answer
         self.cookie = answer.headers["set-cookie"].partition(";")[0]
 
@@ -103,15 +105,23 @@ def console(
     changes: Changes = settings  # type: ignore[assignment]
     every = options or Options(intervals(EVERY_S))
     watcher = ClusterWatcher(bootstrap_servers, changes, SampleEvaluator(), options=every, pipelines=pipelines)
-    server = ConsoleServer(watcher, host="127.0.0.1", port=0)
+    access = TokenAccess(watcher)
+    with serving(access) as server:
+        browser = Browser(server, watcher, access.token)
+        browser.log_in()
+        yield browser
+
+
+@contextmanager
+def serving(access: Access) -> Iterator[ConsoleServer]:
+    """A console in a thread."""
+    server = ConsoleServer(access, host="127.0.0.1", port=0)
     is_ready = threading.Event()
     thread = threading.Thread(target=lambda: asyncio.run(server.run(is_ready.set)), daemon=True)
     thread.start()
     try:
         assert is_ready.wait(TIMEOUT_S)
-        browser = Browser(server, watcher)
-        browser.log_in()
-        yield browser
+        yield server
     finally:
         server.stop()
         thread.join(TIMEOUT_S)
