@@ -20,7 +20,7 @@ __all__ = ["demo"]
 )
 @click.option("--no-spark", is_flag=True, help="Evaluate without Spark: the same rules, but no tables.")
 @click.option("--no-java", is_flag=True, help="No Kafka Streams application, and no Spark.")
-@click.option("--stay", is_flag=True, help="Keep the nodes running at the end, until Ctrl-C.")
+@click.option("--stay", is_flag=True, help="Keep the nodes running at the end, and the console, until Ctrl-C.")
 @click.option("--speed", default=1.0, hidden=True, type=click.FloatRange(min=0.1), help="Tell the story faster.")
 def demo(seed: int, out: Path, no_spark: bool, no_java: bool, stay: bool, speed: float) -> int:
     """Start three nodes, run real workloads, break things three times, and find out why.
