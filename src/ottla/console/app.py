@@ -47,11 +47,11 @@ LOGIN_MAX_BYTES: Final = 4_096
 FORM_MAX_BYTES: Final = 4 * 1024 * 1024
 ASSETS: Final = {
     "ottla.draw": ("ground.css", "parts.css", "switch.js", "theme.js"),
-    "ottla.console": ("console.css", "console.js"),
+    "ottla.console": ("console.css", "console.js", "icon.svg"),
     "ottla.explain.render": ("page.css", "site.css", "page.js", "site.js"),
 }
 """Package -> its styles and scripts."""
-TYPES: Final = {"css": "text/css", "js": "text/javascript"}
+TYPES: Final = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
 def make_app(access: Access, hosts: frozenset[str], *, is_secure: bool = False) -> ASGIApp:

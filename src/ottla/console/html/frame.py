@@ -73,7 +73,7 @@ def _document(title: str, body: Markup, assets: Sequence[str] = ()) -> str:
     styles = [
         element("link", rel="stylesheet", href=f"/static/{name}") for name in (STYLES[0], *files) if _is_style(name)
     ]
-    theme = element("script", src="/static/theme.js")
+    theme = joined([element("link", rel="icon", href="/static/icon.svg"), element("script", src="/static/theme.js")])
     scripts = [element("script", src=f"/static/{name}", defer=True) for name in files if not _is_style(name)]
     return document(title, "What happens in a Kafka cluster.", joined([*styles, theme, *scripts], "\n"), body)
 
@@ -109,12 +109,17 @@ def _switch() -> Markup:
 def _status(watcher: ClusterWatcher, sources: Sequence[Source]) -> Markup:
     ages = [each.age_ms for each in sources if each.age_ms is not None]
     oldest = max(ages, default=None)
-    who = badge(watcher.principal) if watcher.principal else NOTHING
+    who = joined([badge(watcher.principal), " ", _log_out()]) if watcher.principal else NOTHING
     if not sources:
         return joined([badge("read only"), " ", who])
     told = "not seen yet" if oldest is None else f"{duration(oldest)} old"
     is_stale = any(_is_stale(watcher, each) for each in sources)
     return joined([badge("read only"), " ", who, " ", badge(told, "warning" if is_stale else "")])
+
+
+def _log_out() -> Markup:
+    button = element("button", "Log out", type="submit", class_="plain")
+    return element("form", button, method="post", action="/logout", class_="inline")
 
 
 def _is_stale(watcher: ClusterWatcher, source: Source) -> bool:

@@ -8,8 +8,9 @@ from typing import Final
 import msgspec
 
 from ottla.console.addresses import href
+from ottla.console.html.parts import link
 from ottla.console.page import Content, NotFoundError, Page, PageContext
-from ottla.draw.markup import Markup
+from ottla.draw.markup import Markup, element, joined
 from ottla.explain.address import exact, path
 from ottla.explain.assemble import error_page, message_page
 from ottla.explain.lookup import NotFound, catalogue, find, find_error
@@ -47,7 +48,8 @@ async def load_list(_: PageContext) -> Content[Catalogue]:
 
 
 def render_list(content: Content[Catalogue], _: PageContext) -> Markup:
-    return list_page(content.data.sections, LINKS)
+    decoder = element("p", "Have bytes and want to know what they are? ", link("Decode them", "wire", "decode"), ".")
+    return joined([decoder, list_page(content.data.sections, LINKS)])
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------

@@ -12,9 +12,9 @@ from urllib.parse import unquote
 import pytest
 
 from ottla.draw.document import shared
+from ottla.draw.forms import iso
 from ottla.health import RULES
 from ottla.spark.report import facts_of, page
-from ottla.draw.forms import iso
 from ottla.spark.report.html_table import CSV_BYTES, SHOWN_ROWS
 from ottla.spark.report.listings import LISTINGS
 from ottla.spark.report.page import POLICY
