@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,32 +10,16 @@ import pytest
 
 from ottla.cli.docs import write
 from ottla.explain import site
+from tests.browser.chromium import chromium
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
-
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    playwright = pytest.importorskip("playwright.sync_api")
-    program = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
-    if program is None:
-        pytest.skip("no Chromium on this machine")
-    with playwright.sync_playwright() as running:
-        started = running.chromium.launch(executable_path=program, args=list(FLAGS))
+    with chromium() as started:
         yield started
-        started.close()
 
 
 @pytest.fixture(scope="session")

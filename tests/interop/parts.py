@@ -11,6 +11,7 @@ TESTS = Path(__file__).parents[1]
 PARTS = {
     "clients": (
         "interop/demo",
+        "interop/console",
         "interop/admin",
         "interop/benchmarks",
         "interop/controller",
