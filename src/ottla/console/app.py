@@ -236,7 +236,8 @@ def _explained(error: Exception, watcher: ClusterWatcher) -> tuple[HTTPStatus, s
     """The status and the words of an error that is not the console's fault."""
     match error:
         case NotFoundError():
-            return HTTPStatus.NOT_FOUND, f"{str(error).capitalize()}." + (f" {error.last}" if error.last else "")
+            text = str(error)
+            return HTTPStatus.NOT_FOUND, f"{text[0].upper()}{text[1:]}." + (f" {error.last}" if error.last else "")
         case BadQueryError():
             return HTTPStatus.BAD_REQUEST, str(error)
         case NotANameError():
@@ -252,7 +253,7 @@ def _explained(error: Exception, watcher: ClusterWatcher) -> tuple[HTTPStatus, s
 
 def _nearest(error: NotFoundError) -> list[Markup]:
     near = get_close_matches(error.name, error.known, n=3, cutoff=0.5)
-    links = [element("a", name, href=href(f"{error.what}s", name)) for name in near]
+    links = [element("a", name, href=href(error.section, name)) for name in near]
     return [element("p", "Did you mean ", joined(links, ", "), "?")] if links else []
 
 
