@@ -5,8 +5,21 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.console.page import Page
-from ottla.console.pages import overview
+from ottla.console.pages import accounts, acls, features, findings, nodes, overview, quorum, transactions
 
 __all__ = ["PAGES"]
 
-PAGES: Final[tuple[Page, ...]] = (overview.PAGE,)
+PAGES: Final[tuple[Page, ...]] = (
+    overview.PAGE,
+    findings.PAGE,
+    findings.RULE_PAGE,
+    nodes.PAGE,
+    nodes.NODE_PAGE,
+    quorum.PAGE,
+    features.PAGE,
+    transactions.PAGE,
+    acls.PAGE,
+    accounts.USERS_PAGE,
+    accounts.QUOTAS_PAGE,
+    accounts.TOKENS_PAGE,
+)
