@@ -291,7 +291,7 @@ def _cells(row: TransactionRow, context: PageContext) -> tuple[Markup | str | No
         joined([row.state, old]),
         str(row.producer_id),
         None if row.epoch is None else str(row.epoch),
-        _age(row.started_ms, context),
+        None if row.state in IDLE else _age(row.started_ms, context),
         age(row.timeout_ms),
         _places(row.partitions),
     )
