@@ -20,7 +20,7 @@ from ottla.cli.cluster import (
 )
 from ottla.cli.confirm import confirm, yes_option
 from ottla.cli.failure import Failure
-from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
+from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType, label
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,14 +29,7 @@ if TYPE_CHECKING:
     from ottla.client.acls import Acl, AclFilter
 
 COLUMNS = tuple(map(Column, ("PERMISSION", "PRINCIPAL", "HOST", "OPERATION", "RESOURCE", "PATTERN", "NAME")))
-RESOURCES = {
-    "topic": ResourceType.TOPIC,
-    "group": ResourceType.GROUP,
-    "cluster": ResourceType.CLUSTER,
-    "transactional-id": ResourceType.TRANSACTIONAL_ID,
-    "delegation-token": ResourceType.DELEGATION_TOKEN,
-    "user": ResourceType.USER,
-}
+RESOURCES = {label(each): each for each in ResourceType if each is not ResourceType.ANY}
 OPERATOR = (
     ("--cluster", ("describe", "describe-configs")),
     ("--topic '*'", ("describe", "describe-configs")),
@@ -45,7 +38,7 @@ OPERATOR = (
     ("--transactional-id '*'", ("describe",)),
 )
 """The rights of somebody who looks after a cluster."""
-OPERATIONS = {each.name.lower().replace("_", "-"): each for each in Operation if each is not Operation.ANY}
+OPERATIONS = {label(each): each for each in Operation if each is not Operation.ANY}
 
 
 def resource_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -87,16 +80,16 @@ def acls(context: click.Context) -> None:
 @target_options
 def list_acls(target: Target, principal: str | None, as_json: bool, **chosen: str | bool | None) -> None:
     """List rules: all, those of a principal, or those that concern a resource."""
-    from ottla.client.acls import AclFilter, PatternType, ResourceType, describe
+    from ottla.client.acls import AclFilter, PatternType, ResourceType, describe, full_principal
 
     resource = _resource(chosen)
-    wanted = AclFilter(principal=None if principal is None else _principal(principal))
+    wanted = AclFilter(principal=None if principal is None else full_principal(principal))
     if resource is not None:
         pattern = PatternType.PREFIXED if chosen["is_prefix"] else PatternType.MATCH
         wanted = wanted._replace(
             resource_type=ResourceType(resource[0]), resource_name=resource[1], pattern_type=pattern
         )
-    found = sorted(on_cluster(target, lambda client: describe(client, wanted)), key=_order)
+    found = sorted(on_cluster(target, lambda client: describe(client, wanted)), key=lambda acl: acl.place)
     if as_json:
         print_json({"rows": [_json(each) for each in found]})
     else:
@@ -119,7 +112,7 @@ def add_acls(
     **chosen: str | bool | None,
 ) -> None:
     """Allow (or deny) operations on a resource: --topic orders --principal ann --operation read."""
-    from ottla.client.acls import Acl, PatternType, Permission, ResourceType, add
+    from ottla.client.acls import Acl, PatternType, Permission, ResourceType, add, full_principal
 
     resource = _resource(chosen)
     if resource is None or principal is None or not operations:
@@ -131,7 +124,7 @@ def add_acls(
     permission = Permission.DENY if deny else Permission.ALLOW
     kind, name = resource
     rules = [
-        Acl(ResourceType(kind), name, pattern, _principal(principal), host or "*", OPERATIONS[each], permission)
+        Acl(ResourceType(kind), name, pattern, full_principal(principal), host or "*", OPERATIONS[each], permission)
         for each in operations
     ]
     on_cluster(target, lambda client: add(client, rules))
@@ -154,12 +147,12 @@ def remove_acls(
     **chosen: str | bool | None,
 ) -> None:
     """Remove rules: those that have the resource, the principal, the host and the operation that are given."""
-    from ottla.client.acls import AclFilter, PatternType, ResourceType, describe, remove
+    from ottla.client.acls import AclFilter, PatternType, ResourceType, describe, full_principal, remove
 
     resource = _resource(chosen)
     if resource is None and principal is None:
         raise Failure("nothing says which rules are meant", "name a resource, a --principal, or both")
-    wanted = AclFilter(principal=None if principal is None else _principal(principal), host=host)
+    wanted = AclFilter(principal=None if principal is None else full_principal(principal), host=host)
     if resource is not None:
         pattern = PatternType.PREFIXED if chosen["is_prefix"] else PatternType.LITERAL
         wanted = wanted._replace(
@@ -201,18 +194,9 @@ def _resource(chosen: Mapping[str, str | bool | None]) -> tuple[ResourceType, st
     return named[0] if named else None
 
 
-def _principal(text: str) -> str:
-    return text if ":" in text else f"User:{text}"
-
-
-def _order(acl: Acl) -> tuple[object, ...]:
-    return (acl.resource_type, acl.resource_name, acl.pattern_type, acl.permission, acl.principal, acl.operation)
-
-
 def _row(acl: Acl) -> tuple[object, ...]:
-    kind, pattern = (each.name.lower().replace("_", "-") for each in (acl.resource_type, acl.pattern_type))
-    operation = acl.operation.name.lower().replace("_", "-")
-    return acl.permission.name.lower(), acl.principal, acl.host, operation, kind, pattern, acl.resource_name
+    kind, pattern = label(acl.resource_type), label(acl.pattern_type)
+    return label(acl.permission), acl.principal, acl.host, label(acl.operation), kind, pattern, acl.resource_name
 
 
 def _json(acl: Acl) -> dict[str, object]:

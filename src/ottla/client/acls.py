@@ -12,7 +12,18 @@ from ottla.wire.types.create_acls import CreateAclsRequest, CreateAclsResponse
 from ottla.wire.types.delete_acls import DeleteAclsRequest, DeleteAclsResponse
 from ottla.wire.types.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 
-__all__ = ["Acl", "AclFilter", "Operation", "PatternType", "Permission", "ResourceType", "add", "describe", "remove"]
+__all__ = [
+    "Acl",
+    "AclFilter",
+    "Operation",
+    "PatternType",
+    "Permission",
+    "ResourceType",
+    "add",
+    "describe",
+    "full_principal",
+    "remove",
+]
 
 
 class Acl(NamedTuple):
@@ -26,6 +37,12 @@ class Acl(NamedTuple):
     operation: Operation
     permission: Permission
 
+    @property
+    def place(self) -> tuple[object, ...]:
+        """Sorts rules by what they are about."""
+        kind, name, pattern, principal, _, operation, permission = self
+        return kind, name, pattern, permission, principal, operation
+
 
 class AclFilter(NamedTuple):
     """Which rules are meant; None and ANY stand for all."""
@@ -37,6 +54,11 @@ class AclFilter(NamedTuple):
     host: str | None = None
     operation: Operation = Operation.ANY
     permission: Permission = Permission.ANY
+
+
+def full_principal(text: str) -> str:
+    """`ann` is short for `User:ann`."""
+    return text if ":" in text else f"User:{text}"
 
 
 async def describe(client: Client, wanted: AclFilter = AclFilter()) -> list[Acl]:  # noqa: B008  # a constant

@@ -67,6 +67,23 @@ class ConfigSource(IntEnum):
     def _missing_(cls, value: object) -> ConfigSource:
         return cls.UNKNOWN  # a broker that is newer than this table
 
+    @property
+    def words(self) -> str:
+        """Whose setting it is."""
+        return _SOURCE_WORDS.get(self, "unknown")
+
+
+_SOURCE_WORDS: Final = {
+    ConfigSource.TOPIC: "topic",
+    ConfigSource.DYNAMIC_BROKER: "broker",
+    ConfigSource.DYNAMIC_DEFAULT_BROKER: "all brokers",
+    ConfigSource.STATIC_BROKER: "broker's file",
+    ConfigSource.DEFAULT: "default",
+    ConfigSource.DYNAMIC_BROKER_LOGGER: "logger",
+    ConfigSource.CLIENT_METRICS: "client metrics",
+    ConfigSource.GROUP: "group",
+}
+
 
 class ConfigType(IntEnum):
     UNKNOWN = 0
@@ -128,6 +145,16 @@ class ConfigEntry(NamedTuple):
     @property
     def is_default(self) -> bool:
         return self.source is ConfigSource.DEFAULT
+
+    @property
+    def default(self) -> str | None:
+        """The value that holds if nobody sets one, as far as its synonyms tell."""
+        defaults = (each for each in self.synonyms if each.source is ConfigSource.DEFAULT and self.has_unit(each.name))
+        return next((each.value for each in defaults), None)
+
+    def has_unit(self, synonym: str) -> bool:
+        """Whether a synonym has the same unit: log.retention.hours is a synonym of retention.ms."""
+        return synonym.rpartition(".")[2] == self.name.rpartition(".")[2]
 
 
 class Change(NamedTuple):

@@ -18,9 +18,24 @@ from ottla.wire.types.describe_producers import (
 from ottla.wire.types.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
 from ottla.wire.types.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
-__all__ = ["ListedTransaction", "OpenProducer", "TransactionDescription", "open_producers", "try_describe", "try_list"]
+__all__ = [
+    "IDLE",
+    "STATES",
+    "ListedTransaction",
+    "OpenProducer",
+    "TransactionDescription",
+    "open_producers",
+    "try_describe",
+    "try_list",
+]
 
 AT_A_TIME: Final = 100
+STATES: Final = (
+    "Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead", "PrepareEpochFence",
+)  # fmt: skip
+"""What coordinators call the states of a transaction."""
+IDLE: Final = frozenset({"Empty", "Dead", "CompleteCommit", "CompleteAbort"})
+"""The states in which nothing is open."""
 
 
 class ListedTransaction(NamedTuple):

@@ -20,21 +20,28 @@ Entity = Mapping[str, str | None]
 _EXACT: Final = 0
 _DEFAULT: Final = 1
 _ANY: Final = 2
+_KINDS: Final = ("user", "client-id", "ip")
 
 
 class Quota(NamedTuple):
     entity: dict[str, str | None]
     values: dict[str, float]
 
+    @property
+    def who(self) -> str:
+        """The entity in words."""
+        named = [(kind, self.entity[kind]) for kind in _KINDS if kind in self.entity]
+        return ", ".join(f"{kind} {name or '(default)'}" for kind, name in named)
+
 
 async def describe_quotas(client: Client, *kinds: str, entity: Entity | None = None) -> list[Quota]:
-    """The quotas of every entity of these kinds, or of one entity, and of no others."""
+    """The quotas of every entity of exactly these kinds, or of one entity; without either, all quotas."""
     component = DescribeClientQuotasRequest.ComponentData
     if entity is None:
         components = tuple(component(kind, _ANY, None) for kind in kinds)
     else:
         components = tuple(component(k, _DEFAULT if name is None else _EXACT, name) for k, name in entity.items())
-    request = DescribeClientQuotasRequest(components=components, strict=True)
+    request = DescribeClientQuotasRequest(components=components, strict=bool(components))
     answer = await client.ask("DescribeClientQuotas", always(request))
     body = answer.of(DescribeClientQuotasResponse)
     check(answer.peer, "DescribeClientQuotas", body.error_code, message=body.error_message)

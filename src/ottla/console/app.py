@@ -270,7 +270,8 @@ def _explained(error: Exception, watcher: ClusterWatcher | None) -> tuple[HTTPSt
     principal = "" if watcher is None else watcher.principal
     match error:
         case NotFoundError():
-            return HTTPStatus.NOT_FOUND, f"{str(error).capitalize()}." + (f" {error.last}" if error.last else "")
+            text = str(error)
+            return HTTPStatus.NOT_FOUND, f"{text[0].upper()}{text[1:]}." + (f" {error.last}" if error.last else "")
         case BadQueryError():
             return HTTPStatus.BAD_REQUEST, str(error)
         case NotANameError():
@@ -294,7 +295,7 @@ def _refused(error: Exception, watcher: ClusterWatcher | None) -> Response:
 
 def _nearest(error: NotFoundError) -> list[Markup]:
     near = get_close_matches(error.name, error.known, n=3, cutoff=0.5)
-    links = [element("a", name, href=href(f"{error.what}s", name)) for name in near]
+    links = [element("a", name, href=href(error.section, name)) for name in near]
     return [element("p", "Did you mean ", joined(links, ", "), "?")] if links else []
 
 

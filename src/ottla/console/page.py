@@ -43,7 +43,7 @@ class BadQueryError(Exception):
 class NotFoundError(Exception):
     """What the page is about does not exist."""
 
-    def __init__(self, what: str, name: str, known: Iterable[str] = (), last: str = "") -> None:
+    def __init__(self, what: str, name: str, known: Iterable[str] = (), last: str = "", section: str = "") -> None:
         super().__init__(f'there is no {what} "{name}"')
         self.what = what
         self.name = name
@@ -51,6 +51,8 @@ class NotFoundError(Exception):
         """Names that exist, of which the nearest is offered."""
         self.last = last
         """What was last seen of it."""
+        self.section = section or f"{what}s"
+        """The first part of the addresses of its kind."""
 
 
 class Source(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -6,11 +6,12 @@ Nothing here does input or output: samples come in, and the names of what change
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from ottla.console.history import History
 from ottla.health import Change, Finding
+from ottla.health.cluster_history import Election
 from ottla.health.evaluator import SampleEvaluator
 from ottla.health.facts import (
     Cluster,
@@ -36,7 +37,7 @@ __all__ = ["ClusterState", "Epochs", "Seen"]
 SUBJECTS_MAX: Final = 100_000
 """How many subjects of one kind are kept."""
 EVENTS_MAX: Final = 200
-"""How many changes of one group's epochs, and of the quorum's leader, are kept."""
+"""How many changes of one group's epochs are kept."""
 GROUPS_WITH_EPOCHS: Final = 2_000
 
 F = TypeVar("F", bound=Fact)
@@ -50,13 +51,12 @@ class Seen(NamedTuple, Generic[F]):
 
 
 class Epochs(NamedTuple):
-    """The epochs of a group, or of the quorum, from a time on."""
+    """The epochs of a group from a time on."""
 
     at_ms: int
     epoch: int
     assignment_epoch: int
     members: int
-    leader: int | None = None
 
 
 class ClusterState:
@@ -67,7 +67,6 @@ class ClusterState:
         self.cluster: Seen[Cluster] | None = None
         self.quorum: Seen[Quorum] | None = None
         self.history = History()
-        self.elections: deque[Epochs] = deque(maxlen=EVENTS_MAX)
         self.errors: dict[str, tuple[int, str]] = {}
         """Kind of sample -> when it could not be taken, and why."""
         self._epochs: LruDict[str, deque[Epochs]] = LruDict(GROUPS_WITH_EPOCHS)
@@ -123,6 +122,11 @@ class ClusterState:
 
     def epochs(self, group: str) -> list[Epochs]:
         return list(self._epochs.get(group) or ())
+
+    @property
+    def elections(self) -> Sequence[Election]:
+        """The elections of the quorum's leader while the console watched."""
+        return self.evaluator.engine.elections
 
     @property
     def findings(self) -> list[Finding]:
@@ -186,10 +190,7 @@ class ClusterState:
                 pass  # the rules use it, no page does
 
     def _keep_quorum(self, at_ms: int, fact: Quorum) -> None:
-        before = self.quorum
         self.quorum = Seen(at_ms, fact)
-        if before is None or before.fact.leader_epoch != fact.leader_epoch:
-            self.elections.append(Epochs(at_ms, fact.leader_epoch, 0, len(fact.replicas), fact.leader))
         if fact.high_watermark is not None:
             self.history.add("quorum", at_ms, fact.high_watermark)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from ottla.health.facts import Cluster, LogDir, Partition, Quorum, Replica, Topic
+from ottla.health.quorum import healthy_voters, holding_back, leader_now_ms, leader_of, voters
 from ottla.health.series import Series
 
 __all__ = ["ClusterHistory", "DiskHistory", "QuorumHistory", "TopicHistory"]
@@ -134,41 +135,23 @@ class QuorumHistory:
 
     @property
     def voters(self) -> list[Replica]:
-        return [each for each in self.fact.replicas if each.role == "voter"] if self.fact else []
+        return voters(self.fact) if self.fact else []
 
     @property
     def leader(self) -> Replica | None:
-        return _leader(self.fact) if self.fact else None
+        return leader_of(self.fact) if self.fact else None
 
     @property
     def leader_now_ms(self) -> int | None:
-        """The time on the leader's clock, which is the time of the leader's own last fetch."""
-        leader = self.leader
-        if leader is None or leader.last_fetch_ts is None or leader.last_fetch_ts < 0:
-            return None
-        return leader.last_fetch_ts
+        return leader_now_ms(self.fact) if self.fact else None
 
     def healthy(self, fetch_ms: int) -> list[int] | None:
-        """The leader and the voters that fetched lately; None if the cluster does not report fetch times."""
-        now_ms = self.leader_now_ms
-        if self.fact is None or now_ms is None:
-            return None
-        leader = self.fact.leader
-        return [each.id for each in self.voters if each.id == leader or now_ms - (each.last_fetch_ts or 0) <= fetch_ms]
+        return healthy_voters(self.fact, fetch_ms) if self.fact else None
 
     def holding_back(self) -> list[int]:
-        """The voters whose next fetch moves the high watermark."""
-        ends = sorted(((each.log_end or 0) for each in self.voters), reverse=True)
-        if not ends:
-            return []
-        candidate = ends[len(ends) // 2]
-        return [each.id for each in self.voters if (each.log_end or 0) == candidate]
-
-
-def _leader(fact: Quorum) -> Replica | None:
-    return next((each for each in fact.replicas if each.id == fact.leader), None)
+        return holding_back(self.fact) if self.fact else []
 
 
 def _log_end(fact: Quorum) -> int | None:
-    leader = _leader(fact)
+    leader = leader_of(fact)
     return leader.log_end if leader else None

@@ -12,6 +12,7 @@ from heapq import heappop, heappush
 from typing import Final
 
 import ottla.health.rules  # noqa: F401  enters the rules
+from ottla.health.cluster_history import Election
 from ottla.health.conditions import CLOSE_MS, Condition
 from ottla.health.coverage import Unseen
 from ottla.health.facts import FACTS, Fact, Gone
@@ -98,6 +99,15 @@ class Engine:
         if not missing:
             return None
         return Unseen(one.name, missing, "; ".join(self._history.visible.why_not(what) for what in missing))
+
+    def limits(self, name: str) -> Limits:
+        """The thresholds that a rule is checked with."""
+        return self._limits.get(name, RULES[name].limits)
+
+    @property
+    def elections(self) -> tuple[Election, ...]:
+        """The elections of the quorum's leader that were seen."""
+        return tuple(self._history.quorum.elections)
 
     @property
     def forgotten(self) -> int:

@@ -11,6 +11,11 @@ CLUSTER_NAME: Final = "kafka-cluster"
 """The name of the one resource of type CLUSTER."""
 
 
+def label(number: IntEnum) -> str:
+    """One of these numbers as commands and pages write it: `transactional-id`."""
+    return number.name.lower().replace("_", "-")
+
+
 class Operation(IntEnum):
     """An operation that a principal may be allowed to do."""
 

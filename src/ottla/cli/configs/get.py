@@ -125,11 +125,6 @@ async def _quotas(client: Client, subject: Subject) -> list[Quota]:
     return [quota for each in kinds for quota in await describe_quotas(client, *each)]
 
 
-def _who(quota: Quota) -> str:
-    named = [(kind, quota.entity[kind]) for kind in QUOTA_KINDS.values() if kind in quota.entity]
-    return ", ".join(f"{kind} {name or '(default)'}" for kind, name in named)
-
-
 def _quotas_json(quotas: Iterable[Quota]) -> dict[str, Any]:
     rows = [
         {"entity": quota.entity, "key": key, "value": value} for quota in quotas for key, value in quota.values.items()
@@ -140,7 +135,7 @@ def _quotas_json(quotas: Iterable[Quota]) -> dict[str, Any]:
 def _print_quotas(quotas: Iterable[Quota]) -> None:
     print_table(
         QUOTA_COLUMNS,
-        ((_who(quota), key, f"{value:,g}") for quota in quotas for key, value in sorted(quota.values.items())),
+        ((quota.who, key, f"{value:,g}") for quota in quotas for key, value in sorted(quota.values.items())),
     )
 
 

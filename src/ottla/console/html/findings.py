@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from ottla.console.html.parts import badge, command, link
+from ottla.draw.findings import TIERS, evidence
 from ottla.draw.forms import moment
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health import Finding, Severity
@@ -40,7 +41,8 @@ def _card(alike: Sequence[Finding], now_ms: int) -> Markup:
     return element(
         "article",
         header,
-        element("p", _when(first, now_ms), class_="when"),
+        element("p", _when(first, now_ms), f" · seen in {TIERS[first.tier]}", class_="when"),
+        evidence(first.evidence),
         _next(first),
         _others(others, now_ms),
         class_=f"finding {tone}{'' if first.is_open else ' over'}",

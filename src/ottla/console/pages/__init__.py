@@ -5,8 +5,36 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.console.page import Page
-from ottla.console.pages import decode, overview, pipeline, wire
+from ottla.console.pages import (
+    accounts,
+    acls,
+    decode,
+    features,
+    findings,
+    nodes,
+    overview,
+    pipeline,
+    quorum,
+    transactions,
+    wire,
+)
 
 __all__ = ["PAGES"]
 
-PAGES: Final[tuple[Page, ...]] = (overview.PAGE, pipeline.PAGE, decode.PAGE, *wire.PAGES)
+PAGES: Final[tuple[Page, ...]] = (
+    overview.PAGE,
+    findings.PAGE,
+    findings.RULE_PAGE,
+    nodes.PAGE,
+    nodes.NODE_PAGE,
+    quorum.PAGE,
+    features.PAGE,
+    transactions.PAGE,
+    acls.PAGE,
+    accounts.USERS_PAGE,
+    accounts.QUOTAS_PAGE,
+    accounts.TOKENS_PAGE,
+    pipeline.PAGE,
+    decode.PAGE,
+    *wire.PAGES,
+)

@@ -109,7 +109,8 @@ def _findings(data: Overview, context: PageContext) -> Markup:
         _folded(f"{plural(len(notices), 'notice')}", notices, context),
         _folded(f"resolved ({len(over)})", over, context),
     ]
-    return section("What is wrong", *parts, _unseen(data))
+    rules = element("p", link("All findings and rules", "findings"), class_="note")
+    return section("What is wrong", *parts, _unseen(data), rules)
 
 
 def _headline(bad: list[Finding], context: PageContext) -> Markup:

@@ -67,8 +67,8 @@ def _ref(context: PageContext) -> PageRef:
     name, which = context.names["name"], context.names.get("which", "")
     try:
         found = find([name])[0]
-    except NotFound:
-        raise NotFoundError("message", name, MESSAGES) from None
+    except NotFound as error:
+        raise NotFoundError("message", name, last=f"{error.advice[:1].upper()}{error.advice[1:]}") from None
     if not which:
         return exact(found)
     match = _WHICH.fullmatch(which)

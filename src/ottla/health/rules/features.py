@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from ottla.health.facts import Cluster
 from ottla.health.finding import NextStep, Severity, Subject, Tier
@@ -30,6 +30,20 @@ STAYS_OFF: Final = {
 }
 
 
+class Shortfall(NamedTuple):
+    """A feature whose level is lower than it could be."""
+
+    name: str
+    level: int
+    better: int
+    is_below_default: bool
+    """Whether new clusters of this metadata.version start with the better level."""
+
+    @property
+    def stays_off(self) -> str:
+        return STAYS_OFF.get(self.name, "what it brings stays off")
+
+
 @rule(
     "features-not-finalised", Severity.NOTICE, Tier.ADMIN, on=["cluster"], scope=[], needs=["cluster.features"],
     condition="every node supports a level above the finalized one for 24 h, or group, transaction, share or "
@@ -39,31 +53,38 @@ STAYS_OFF: Final = {
 )  # fmt: skip
 def features_not_finalised(ctx: RuleContext) -> Iterator[Match]:
     fact = ctx.history.cluster.fact
-    if fact is None or fact.finalized is None:
+    for short in shortfalls(fact) if fact else ():
+        yield _sighting(short, 0 if short.is_below_default else ctx.limits["hold_h"] * HOUR_MS)
+
+
+def shortfalls(fact: Cluster) -> Iterator[Shortfall]:
+    """The features that could be at a higher level."""
+    if fact.finalized is None:
         return
     supported = _supported_by_all(fact)
     for name in sorted({*supported, *DEFAULT_FROM}):
         level = fact.finalized.get(name, 0)
-        usual = _default_level(name, fact.finalized.get("metadata.version", 0))
+        usual = default_level(name, fact.finalized.get("metadata.version", 0))
         best = supported.get(name, usual)
         if level < usual <= best:
-            yield _sighting(name, level, usual, 0)
+            yield Shortfall(name, level, usual, is_below_default=True)
         elif level < best:
-            yield _sighting(name, level, best, ctx.limits["hold_h"] * HOUR_MS)
+            yield Shortfall(name, level, best, is_below_default=False)
 
 
-def _sighting(name: str, level: int, better: int, hold_ms: float) -> Match:
-    off = STAYS_OFF.get(name, "what it brings stays off")
+def _sighting(short: Shortfall, hold_ms: float) -> Match:
+    name, level, better, _ = short
     return Match(
         subject=Subject("feature", name), hold_ms=hold_ms,
-        sentence=f"{name} is at {level}; all nodes support {better}: {off}",
+        sentence=f"{name} is at {level}; all nodes support {better}: {short.stays_off}",
         evidence={"finalized": level, "supported": better},
         next=[NextStep(f"raise {name} when no older software is to come back",
                    f"ottla quorum features upgrade {name}={better}", href("features"))],
     )  # fmt: skip
 
 
-def _default_level(name: str, metadata_version: int) -> int:
+def default_level(name: str, metadata_version: int) -> int:
+    """The level of a feature in new clusters of a metadata.version."""
     return next((level for since, level in DEFAULT_FROM.get(name, ()) if metadata_version >= since), 0)
 
 

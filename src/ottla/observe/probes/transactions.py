@@ -7,11 +7,10 @@ coordinators were asked, and none of them lists it.
 
 from __future__ import annotations
 
-from typing import Final
-
 from ottla.client import LATEST, ClientError, TopicPartition
 from ottla.client.offsets import ListedOffset, try_list_offsets
 from ottla.client.open_transactions import (
+    IDLE,
     ListedTransaction,
     OpenProducer,
     TransactionDescription,
@@ -25,8 +24,6 @@ from ottla.observe.probe_result import ProbeResult, probe_error, probe_result
 from ottla.observe.probes.partial_results import by_node, split_errors
 
 __all__ = ["probe_transactions"]
-
-IDLE: Final = frozenset({"Empty", "Dead", "CompleteCommit", "CompleteAbort"})
 
 Held = dict[tuple[TopicPartition, int], OpenProducer]
 """By partition and producer."""

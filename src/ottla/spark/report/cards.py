@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ottla.draw.forms import UNKNOWN, ago, identity, moment, number, percent, span
-from ottla.draw.markup import NOTHING, Markup, element, escaped, joined
-from ottla.health.phrases import offsets, plural
+from ottla.draw.findings import TIERS, evidence
+from ottla.draw.forms import span
+from ottla.draw.markup import NOTHING, Markup, element, joined
+from ottla.health.phrases import plural
 from ottla.spark.report.html_table import fields, listing
 
 __all__ = ["SIGNS", "badge", "cards"]
@@ -22,17 +23,8 @@ SIGNS: Final = {
     "unseen": "–",
     "open": "▸",
 }
-TIERS: Final = {
-    "A": "what the cluster answers to anybody",
-    "S": "samples over time",
-    "R": "records of internal topics",
-    "O": "metrics of ottla’s brokers",
-}
 FOLDED: Final = 3
 """Up to so many findings of one rule have cards of their own; if there are more, one card lists all but the first."""
-LISTED: Final = 6
-EPOCH_MS: Final = 10**12
-"""Numbers above this whose names end in _ms are times, not durations."""
 
 Finding = Mapping[str, Any]
 
@@ -71,7 +63,7 @@ def _card(finding: Finding, alike: Sequence[Finding]) -> Markup:
     parts = [
         head,
         element("p", _when(finding), class_="when"),
-        _evidence(finding["evidence"]),
+        evidence(finding["evidence"]),
         element("p", element("b", "Why it matters. "), finding["why"]) if finding["why"] else NOTHING,
         _next(finding["next"]),
         _see(finding),
@@ -94,64 +86,6 @@ def _when(finding: Finding) -> Markup:
     times = f", {finding['times']} times" if finding["times"] > 1 else ""
     return joined([span(finding["since_ms"], until), times, " · rule ", element("code", finding["rule"]), " · seen in ",
                    TIERS.get(finding["tier"], "the data")])  # fmt: skip
-
-
-def _evidence(evidence: Mapping[str, Any]) -> Markup:
-    items = [
-        element("div", element("dt", _label(name)), element("dd", _value(name, value)))
-        for name, value in evidence.items()
-    ]
-    return element("dl", *items, class_="evidence") if items else NOTHING
-
-
-def _label(name: str) -> str:
-    for ending in ("_ms", "_percent", "_bytes"):
-        name = name.removesuffix(ending)
-    return name.replace("_", " ")
-
-
-def _value(name: str, value: Any) -> Markup:
-    match value:
-        case None:
-            return UNKNOWN
-        case bool():
-            return escaped("yes" if value else "no")
-        case int() | float():
-            return _number(name, value)
-        case list():
-            return _list(value)
-        case dict():
-            return joined([f"{key}: {each}" for key, each in list(value.items())[:LISTED]], ", ")
-        case _:
-            return identity(value)
-
-
-def _number(name: str, value: float) -> Markup:
-    if name.endswith("_ms"):
-        return moment(round(value)) if value > EPOCH_MS else ago(value)
-    if name.endswith("percent"):
-        return percent(value)
-    plain = any(word in name for word in ("epoch", "offset", "leader", "port", "node", "watermark"))
-    return escaped(str(value)) if plain else number(value)
-
-
-def _list(values: Sequence[Any]) -> Markup:
-    if not values:
-        return escaped("none")
-    if all(isinstance(each, list) and len(each) == 3 for each in values):
-        return escaped(_records(values))
-    rest = len(values) - LISTED
-    return escaped(", ".join(map(str, values[:LISTED])) + (f" and {rest:,} more" if rest > 0 else ""))
-
-
-def _records(values: Sequence[Sequence[Any]]) -> str:
-    """Records as `orders-0: 4, 7; orders-1: 9`."""
-    places: dict[str, list[int]] = {}
-    for topic, partition, offset in values:
-        places.setdefault(f"{topic}-{partition}", []).append(offset)
-    shown = [f"{where}: {offsets(found)}" for where, found in list(places.items())[:LISTED]]
-    rest = len(places) - LISTED
-    return "; ".join(shown) + (f" and {rest:,} more partitions" if rest > 0 else "")
 
 
 def _next(steps: Sequence[Mapping[str, Any]]) -> Markup:

@@ -1,0 +1,104 @@
+"""Configs as pages show them: what somebody has set first, the defaults folded, and never a secret."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from ottla.client.configs import ConfigEntry, ConfigSource
+from ottla.console.html.parts import Column, code, nothing, table
+from ottla.draw.markup import NOTHING, Markup, element, joined
+from ottla.health.phrases import plural
+
+__all__ = ["Config", "config_of", "config_tables"]
+
+COLUMNS = (Column("config"), Column("value"), Column("set by"), Column("otherwise"), Column("note"))
+HIDDEN = "(hidden)"
+
+
+class ConfigSynonym(msgspec.Struct, frozen=True):
+    name: str
+    value: str | None
+    source: str
+
+
+class Config(msgspec.Struct, frozen=True):
+    name: str
+    value: str | None
+    """None if it is not set, or sensitive."""
+    sensitive: bool
+    read_only: bool
+    source: str
+    default: str | None
+    doc: str | None
+    synonyms: list[ConfigSynonym]
+
+    @property
+    def is_default(self) -> bool:
+        return self.source == ConfigSource.DEFAULT.name
+
+
+def config_of(entry: ConfigEntry) -> Config:
+    hidden = entry.is_sensitive
+    return Config(
+        name=entry.name,
+        value=None if hidden else entry.value,
+        sensitive=hidden,
+        read_only=entry.is_read_only,
+        source=entry.source.name,
+        default=None if hidden else entry.default,
+        doc=entry.documentation,
+        synonyms=[
+            ConfigSynonym(each.name, None if hidden else each.value, each.source.name) for each in entry.synonyms
+        ],
+    )
+
+
+def config_tables(configs: Iterable[Config], whose: str) -> Markup:
+    """Those that are set, and the defaults behind a fold."""
+    by_name = sorted(configs, key=lambda each: each.name)
+    own = [each for each in by_name if not each.is_default]
+    defaults = [each for each in by_name if each.is_default]
+    told = (
+        table(f"Configs of {whose} that are set", COLUMNS, map(_row, own))
+        if own
+        else nothing(f"Nothing is set for {whose}: all configs have their defaults.")
+    )
+    return joined([told, _folded(defaults, whose)])
+
+
+def _folded(defaults: list[Config], whose: str) -> Markup:
+    if not defaults:
+        return NOTHING
+    title = plural(len(defaults), "default")
+    rows = table(f"Defaults of {whose}", COLUMNS, map(_row, defaults))
+    return element("details", element("summary", title), rows, class_="folded")
+
+
+def _row(config: Config) -> tuple[Markup | str | None, ...]:
+    value = HIDDEN if config.sensitive else config.value
+    return (
+        _name(config),
+        value if value is None else code(value),
+        ConfigSource[config.source].words,
+        _otherwise(config),
+        "read only" if config.read_only else None,
+    )
+
+
+def _name(config: Config) -> Markup:
+    if not config.doc:
+        return code(config.name)
+    return element("details", element("summary", code(config.name)), element("p", config.doc), class_="doc")
+
+
+def _otherwise(config: Config) -> str | None:
+    """The values that would hold if this one were taken away, the strongest first."""
+    weaker = [each for each in config.synonyms if each.source != config.source and each.value is not None]
+    told = (f"{each.value} ({ConfigSource[each.source].words}{_other_name(config, each)})" for each in weaker)
+    return None if config.sensitive else "; ".join(told)
+
+
+def _other_name(config: Config, synonym: ConfigSynonym) -> str:
+    return "" if synonym.name == config.name else f", {synonym.name}"
