@@ -40,6 +40,16 @@ __all__ = [
 Resources = tuple[DescribeConfigsRequestDescribeConfigsResource, ...]
 
 _DOCUMENTED_VERSION: Final = 3
+_SOURCES: Final = {
+    "TOPIC": "topic",
+    "DYNAMIC_BROKER": "broker",
+    "DYNAMIC_DEFAULT_BROKER": "all brokers",
+    "STATIC_BROKER": "broker's file",
+    "DEFAULT": "default",
+    "DYNAMIC_BROKER_LOGGER": "logger",
+    "CLIENT_METRICS": "client metrics",
+    "GROUP": "group",
+}
 
 
 class ResourceType(IntEnum):
@@ -66,6 +76,10 @@ class ConfigSource(IntEnum):
     @classmethod
     def _missing_(cls, value: object) -> ConfigSource:
         return cls.UNKNOWN  # a broker that is newer than this table
+
+    @property
+    def words(self) -> str:
+        return _SOURCES.get(self.name, "unknown")
 
 
 class ConfigType(IntEnum):
@@ -128,6 +142,16 @@ class ConfigEntry(NamedTuple):
     @property
     def is_default(self) -> bool:
         return self.source is ConfigSource.DEFAULT
+
+    @property
+    def default(self) -> str | None:
+        """The default, if a synonym says it in the same unit."""
+        defaults = (each for each in self.synonyms if each.source is ConfigSource.DEFAULT and self.has_unit(each.name))
+        return next((each.value for each in defaults), None)
+
+    def has_unit(self, name: str) -> bool:
+        """Whether a synonym has the same unit: log.retention.hours is a synonym of retention.ms."""
+        return name.rpartition(".")[2] == self.name.rpartition(".")[2]
 
 
 class Change(NamedTuple):

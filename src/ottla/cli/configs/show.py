@@ -8,27 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.cli.cluster import Column
 
 if TYPE_CHECKING:
-    from ottla.client.configs import ConfigEntry, ConfigSource, ResourceType
+    from ottla.client.configs import ConfigEntry, ResourceType
 
 COLUMNS: Final = (Column("NAME"), Column("VALUE"), Column("SOURCE"), Column("TYPE"), Column("NOTE"))
-_SOURCES: Final = {
-    "TOPIC": "topic",
-    "DYNAMIC_BROKER": "broker",
-    "DYNAMIC_DEFAULT_BROKER": "all brokers",
-    "STATIC_BROKER": "broker's file",
-    "DEFAULT": "default",
-    "DYNAMIC_BROKER_LOGGER": "logger",
-    "CLIENT_METRICS": "client metrics",
-    "GROUP": "group",
-}
 _RULES: Final = {"gzip-level": "-1 or 1–9", "offset-reset": "earliest, latest or by_duration:PT1H"}
 
 Bounds = Mapping[str, tuple[str | None, str | None]]
 """Setting of a group -> the minimum and the maximum that brokers allow."""
-
-
-def source_text(source: ConfigSource) -> str:
-    return _SOURCES.get(source.name, "unknown")
 
 
 def value_text(entry: ConfigEntry) -> str | None:
@@ -38,18 +24,16 @@ def value_text(entry: ConfigEntry) -> str | None:
 def row(entry: ConfigEntry) -> tuple[object, ...]:
     notes = ["read-only"] * entry.is_read_only + ["sensitive"] * entry.is_sensitive
     kind = entry.type.name.lower() if entry.type else None
-    return entry.name, value_text(entry), source_text(entry.source), kind, ", ".join(notes)
+    return entry.name, value_text(entry), entry.source.words, kind, ", ".join(notes)
 
 
 def synonym_rows(entry: ConfigEntry) -> Iterable[tuple[object, ...]]:
     for synonym in entry.synonyms:
-        yield f"  {synonym.name}", synonym.value, source_text(synonym.source), "", ""
+        yield f"  {synonym.name}", synonym.value, synonym.source.words, "", ""
 
 
 def entry_json(entry: ConfigEntry) -> dict[str, Any]:
     """A setting in the JSON form of the console."""
-    defaults = (each for each in entry.synonyms if each.source.name == "DEFAULT" and _has_unit(entry, each.name))
-    default = next((each.value for each in defaults), None)
     return {
         "name": entry.name,
         "value": entry.value,
@@ -57,7 +41,7 @@ def entry_json(entry: ConfigEntry) -> dict[str, Any]:
         "read_only": entry.is_read_only,
         "source": entry.source.name,
         "type": entry.type.name,
-        "default": default,
+        "default": entry.default,
         "doc": entry.documentation,
         "synonyms": [{"name": each.name, "value": each.value, "source": each.source.name} for each in entry.synonyms],
     }
@@ -68,8 +52,8 @@ def line(kind: ResourceType, entry: ConfigEntry, bounds: Bounds) -> str:
     weaker = next((each for each in entry.synonyms if each.source is not entry.source), None)
     facts = []
     if weaker is not None and not entry.is_sensitive:
-        source = "broker default" if kind.name == "GROUP" else source_text(weaker.source)
-        name = "" if _has_unit(entry, weaker.name) else f"{weaker.name} "
+        source = "broker default" if kind.name == "GROUP" else weaker.source.words
+        name = "" if entry.has_unit(weaker.name) else f"{weaker.name} "
         facts.append(f"{source} {name}{weaker.value}")
     allowed = allowed_text(kind, entry.name, bounds)
     if allowed:
@@ -78,12 +62,7 @@ def line(kind: ResourceType, entry: ConfigEntry, bounds: Bounds) -> str:
         facts.append("read-only")
     rest = f"; {', '.join(facts)}" if facts else ""
     value = value_text(entry)
-    return f"{entry.name}  {'-' if value is None else value}  ({source_text(entry.source)}{rest})"
-
-
-def _has_unit(entry: ConfigEntry, name: str) -> bool:
-    """Whether a synonym has the same unit: log.retention.hours is a synonym of retention.ms."""
-    return name.rpartition(".")[2] == entry.name.rpartition(".")[2]
+    return f"{entry.name}  {'-' if value is None else value}  ({entry.source.words}{rest})"
 
 
 def allowed_text(kind: ResourceType, name: str, bounds: Bounds) -> str:
