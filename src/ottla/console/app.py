@@ -236,7 +236,8 @@ def _explained(error: Exception, watcher: ClusterWatcher) -> tuple[HTTPStatus, s
     """The status and the words of an error that is not the console's fault."""
     match error:
         case NotFoundError():
-            return HTTPStatus.NOT_FOUND, f"{str(error).capitalize()}." + (f" {error.last}" if error.last else "")
+            text = str(error)
+            return HTTPStatus.NOT_FOUND, f"{text[0].upper()}{text[1:]}." + (f" {error.last}" if error.last else "")
         case BadQueryError():
             return HTTPStatus.BAD_REQUEST, str(error)
         case NotANameError():

@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.console.page import Page
-from ottla.console.pages import overview
+from ottla.console.pages import overview, topic, topics
 
 __all__ = ["PAGES"]
 
-PAGES: Final[tuple[Page, ...]] = (overview.PAGE,)
+PAGES: Final[tuple[Page, ...]] = (
+    overview.PAGE,
+    topics.PAGE,
+    topic.PAGE,
+)
