@@ -125,6 +125,8 @@ class Content(NamedTuple, Generic[D]):
     """The changes after which the page is out of date: kinds (`group`) and subjects (`group:billing`)."""
     next: str | None = None
     """Where the list goes on."""
+    reload_s: int | None = None
+    """After so many seconds the page is loaded anew, because nothing tells when it is out of date."""
 
 
 class Page(NamedTuple):

@@ -51,9 +51,10 @@ def frame(page: Page, content: Content[Any], context: PageContext, inner: Markup
         _hidden(content.degraded),
         _sources(content.sources),
         data_live=",".join(content.live) or None,
+        data_reload=content.reload_s,
     )
     bar = _bar(watcher, page.section, name)
-    return _document(f"{content.title} · {name}", joined([bar, body, footer()]))
+    return _document(f"{content.title} · {name}", joined([bar, body, footer()]), _reload(content.reload_s))
 
 
 def plain_frame(title: str, inner: Markup) -> str:
@@ -68,11 +69,18 @@ def cluster_name(watcher: ClusterWatcher) -> str:
     return watcher.cluster_id or watcher.bootstrap_servers
 
 
-def _document(title: str, body: Markup) -> str:
+def _reload(seconds: int | None) -> Markup:
+    """The script loads a part of the page anew; without scripts the browser loads all of it."""
+    if seconds is None:
+        return NOTHING
+    return element("noscript", element("meta", http_equiv="refresh", content=seconds))
+
+
+def _document(title: str, body: Markup, more: Markup = NOTHING) -> str:
     styles = [element("link", rel="stylesheet", href=f"/static/{name}") for name in STYLES]
     theme = element("script", src="/static/theme.js")
     scripts = [element("script", src=f"/static/{name}", defer=True) for name in SCRIPTS]
-    return document(title, "What happens in a Kafka cluster.", joined([*styles, theme, *scripts], "\n"), body)
+    return document(title, "What happens in a Kafka cluster.", joined([*styles, theme, *scripts, more], "\n"), body)
 
 
 def _bar(watcher: ClusterWatcher, section: str, name: str) -> Markup:

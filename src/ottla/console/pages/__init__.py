@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.console.page import Page
-from ottla.console.pages import overview, topic, topics
+from ottla.console.pages import overview, record, records, topic, topics
 
 __all__ = ["PAGES"]
 
@@ -13,4 +13,6 @@ PAGES: Final[tuple[Page, ...]] = (
     overview.PAGE,
     topics.PAGE,
     topic.PAGE,
+    records.PAGE,
+    record.PAGE,
 )
