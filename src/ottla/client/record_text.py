@@ -107,11 +107,10 @@ def _is_printable(text: str) -> bool:
 
 
 def record_row(
-    record: ConsumerRecord, key_form: str, value_form: str | None = None, longest: int | None = None
+    record: ConsumerRecord, key_form: str, value_form: str, header_form: str = "auto", longest: int | None = None
 ) -> RecordRow:
-    """A record for people and programs; `key_form` holds for the value, too, unless that has its own."""
-    form = value_form or key_form
-    value = decoded(record.value, form, longest)
+    """A record for people and programs; texts longer than `longest` are cut."""
+    value = decoded(record.value, value_form, longest)
     try:
         opened = typed(record)
     except ValueError as error:
@@ -126,7 +125,7 @@ def record_row(
         ts_type=record.timestamp_type.name,
         key=decoded(record.key, key_form, longest),
         value=value,
-        headers=tuple(HeaderRow(key, decoded(value, form, longest)) for key, value in record.headers),
+        headers=tuple(HeaderRow(key, decoded(value, header_form, longest)) for key, value in record.headers),
     )
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Generic, NamedTuple, TypeVar
 
-from ottla.client import Client, ClientError
-from ottla.console.page import Degraded, PageContext, Source, why_not
+from ottla.client import Client, ClientError, ResponseError
+from ottla.console.page import Degraded, PageContext, Source, is_refused, why_not
 from ottla.console.watcher import NotConnectedError
 
-__all__ = ["Asked", "ask", "degraded", "sources"]
+__all__ = ["Asked", "ask", "ask_to_read", "degraded", "sources"]
 
 T = TypeVar("T")
 
@@ -26,15 +26,29 @@ class Asked(NamedTuple, Generic[T]):
     """Why there is no answer."""
 
 
-async def ask(context: PageContext, what: str, work: Callable[[Client], Awaitable[T]], *key: object) -> Asked[T]:
-    """Do some work once for all who ask for it; `what` and `key` say what it is."""
+async def ask(
+    context: PageContext, what: str, work: Callable[[Client], Awaitable[T]], *key: object, needs: str = ""
+) -> Asked[T]:
+    """Do some work once for all who ask for it; `what` and `key` say what it is, `needs` which right it takes."""
     try:
         answer, at_ms = await context.watcher.ask((what, *key), work)
     except NotConnectedError:
         return Asked(what, why="there is no connection to the cluster")
     except ClientError as error:
-        return Asked(what, why=why_not(error, context.watcher.principal))
+        return Asked(what, why=why_not(error, context.watcher.principal, needs))
     return Asked(what, answer, at_ms)
+
+
+async def ask_to_read(
+    context: PageContext, what: str, work: Callable[[Client], Awaitable[T]], topic: str, *key: object
+) -> tuple[T, int]:
+    """Do work without which there is no page; who may not read the topic is told so."""
+    try:
+        return await context.watcher.ask((what, topic, *key), work)
+    except ResponseError as error:
+        if not is_refused(error):
+            raise
+        raise ResponseError(None, "Fetch", error.code, f"topic {topic}", f'needs READ on Topic "{topic}"') from None
 
 
 def sources(context: PageContext, *asked: Asked[T]) -> list[Source]:

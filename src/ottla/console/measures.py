@@ -19,6 +19,7 @@ from ottla.console.page import Degraded, PageContext, Source, why_not
 __all__ = ["Measures", "measure"]
 
 REQUESTS_MAX: Final = 36
+SIZES: Final = "sizes"
 
 Known = Mapping[TopicPartition, int]
 NONE: Final[Known] = MappingProxyType({})
@@ -58,7 +59,7 @@ def _offset(which: int, isolation: Isolation = "read_uncommitted") -> Question:
 QUESTIONS: Final[Mapping[str, Question]] = {
     "end offsets": _offset(LATEST),
     "start offsets": _offset(EARLIEST),
-    "sizes": try_leader_sizes,
+    SIZES: try_leader_sizes,
     "last stable offsets": _offset(LATEST, "read_committed"),
 }
 """The most important first, in the order of the fields of `Measures`."""
@@ -80,7 +81,9 @@ async def measure(context: PageContext, leaders: Known, wanted: int = len(QUESTI
     asked = await ask(context, "offsets and sizes", work, tuple(sorted(leaders)), tuple(asked_for))
     outcomes = dict(zip(asked_for, asked.answer or (), strict=False))
     ends, starts, sizes, stable = (_known(outcomes.get(what, {})) for what in QUESTIONS)
-    troubles = [Degraded(what, why) for what in outcomes if (why := _trouble(context, outcomes[what])) is not None]
+    troubles = [
+        Degraded(what, why) for what in outcomes if (why := _trouble(context, what, outcomes[what])) is not None
+    ]
     trouble = (*degraded(asked), *troubles, *left_out)
     return Measures(ends, starts, sizes, stable, tuple(sources(context, asked)), trouble)
 
@@ -89,10 +92,11 @@ def _known(outcomes: Outcomes[int]) -> Known:
     return {at: each for at, each in outcomes.items() if not isinstance(each, ClientError) and each >= 0}
 
 
-def _trouble(context: PageContext, outcomes: Outcomes[int]) -> str | None:
+def _trouble(context: PageContext, what: str, outcomes: Outcomes[int]) -> str | None:
     """Why some are missing: the first reason, and of how many."""
     errors = {at: each for at, each in outcomes.items() if isinstance(each, ClientError)}
     for at, error in errors.items():
         others = f" (and {len(errors) - 1} other partitions)" if len(errors) > 1 else ""
-        return f"{at}{others}: {why_not(error, context.watcher.principal)}"
+        right = "DESCRIBE on the cluster" if what == SIZES else f'DESCRIBE on Topic "{at.topic}"'
+        return f"{at}{others}: {why_not(error, context.watcher.principal, right)}"
     return None

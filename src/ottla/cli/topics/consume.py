@@ -129,7 +129,7 @@ async def _starts(client: Client, topic: TopicDescription, partitions: tuple[int
 def _printer(form: str, *, as_json: bool, only_values: bool) -> Callable[[ConsumerRecord], None]:
     def show(record: ConsumerRecord) -> None:
         if as_json:
-            click.echo(json.dumps(msgspec.to_builtins(record_row(record, form)), ensure_ascii=False))
+            click.echo(json.dumps(msgspec.to_builtins(record_row(record, form, form, form)), ensure_ascii=False))
         elif only_values:
             click.echo(decoded(record.value, form).text or "")
         else:

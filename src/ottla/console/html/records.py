@@ -9,7 +9,7 @@ import msgspec
 from ottla.client.record_text import Decoded, RecordRow, TypedRecord
 from ottla.console.html.parts import badge
 from ottla.draw.forms import iso
-from ottla.draw.markup import NOTHING, Markup, element, joined
+from ottla.draw.markup import NOTHING, Markup, element
 
 __all__ = ["content", "headers", "hex_dump", "record_time", "typed_key"]
 
@@ -33,7 +33,7 @@ def content(decoded: Decoded) -> Markup:
     if decoded.text is None:
         return badge("null")
     shown = element("code", decoded.text, class_="data") if decoded.text else badge("empty")
-    return joined([shown, _cut(decoded), _problem(decoded)])
+    return element("div", shown, _cut(decoded), _problem(decoded))
 
 
 def _cut(decoded: Decoded) -> Markup:
@@ -53,9 +53,9 @@ def typed_key(record: TypedRecord) -> Markup:
 def _typed_value(record: TypedRecord) -> Markup:
     """A value of an internal topic, with its type."""
     if record.json is None:
-        return joined([badge(record.type, "light"), " ", badge("tombstone")])
+        return element("div", badge(record.type, "light"), " ", badge("tombstone"))
     title = badge(f"{record.type} v{record.version}", "light")
-    return joined([title, " ", element("code", _json(record.json), class_="data")])
+    return element("div", title, " ", element("code", _json(record.json), class_="data"))
 
 
 def _json(value: object) -> str:
@@ -63,8 +63,8 @@ def _json(value: object) -> str:
 
 
 def headers(row: RecordRow) -> Markup:
-    shown = [joined([element("b", each.k or "(empty)"), " ", content(each.v)]) for each in row.headers]
-    return joined(shown, element("br"))
+    shown = [element("div", element("b", each.k or "(empty)"), " ", content(each.v)) for each in row.headers]
+    return element("div", *shown) if shown else NOTHING
 
 
 def hex_dump(data: bytes, caption: str) -> Markup:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from ottla.console.addresses import href
-from ottla.console.html.parts import Column, table
 from ottla.draw.markup import Markup, element, joined
 
-__all__ = ["fields", "nav_of_topic", "select"]
+__all__ = ["nav_of_topic", "select"]
 
 
 def nav_of_topic(topic: str, current: str, last: str = "") -> Markup:
@@ -30,8 +29,3 @@ def select(label: str, name: str, chosen: str, choices: dict[str, str]) -> Marku
     """A field of a form with a choice; `choices` are values with their words."""
     options = [element("option", words, value=value, selected=value == chosen) for value, words in choices.items()]
     return element("label", label, element("select", *options, name=name))
-
-
-def fields(caption: str, rows: dict[str, Markup | str | int | None]) -> Markup:
-    """Names and values below each other, for many of them."""
-    return table(caption, (Column("field"), Column("value")), list(rows.items()))

@@ -11,12 +11,12 @@ from ottla.client.fetcher import Fetched
 from ottla.client.record_text import FORMS, RecordRow, record_row
 from ottla.client.topics import TopicDescription
 from ottla.console.addresses import href
-from ottla.console.asking import degraded, sources
+from ottla.console.asking import ask_to_read, degraded, sources
 from ottla.console.described import described_topic, known_topic
-from ottla.console.html.parts import badge, byte_size, link, nothing, offset, section, with_query
+from ottla.console.html.parts import badge, byte_size, facts, link, nothing, offset, section, with_query
 from ottla.console.html.records import content as content_of
-from ottla.console.html.records import headers, hex_dump, record_time
-from ottla.console.html.topics import fields, nav_of_topic, select
+from ottla.console.html.records import headers, hex_dump, record_time, typed_key
+from ottla.console.html.topics import nav_of_topic, select
 from ottla.console.page import Content, NotFoundError, Page, PageContext
 from ottla.console.scan import SeenRecord, seen_record
 from ottla.draw.forms import UNKNOWN
@@ -94,9 +94,9 @@ async def load(context: PageContext) -> Content[RecordPage]:
     async def work(client: Client) -> Found:
         return await find(client, at, wanted)
 
-    found, at_ms = await context.watcher.ask(("record", *at, wanted), work)
+    found, at_ms = await ask_to_read(context, "record", work, *at, wanted)
     record = found.seen.record
-    row = record_row(record, key_form, value_form, longest)
+    row = record_row(record, key_form, value_form, longest=longest)
     data = RecordPage(
         topic=topic.name,
         record=msgspec.structs.replace(
@@ -270,17 +270,19 @@ def _offset_of(node: Node) -> object:
 def render(content: Content[RecordPage], context: PageContext) -> Markup:
     data = content.data
     row = data.record
+    key = content_of(row.key) if row.value.record is None else typed_key(row.value.record)
     return joined(
         [
             nav_of_topic(data.topic, "records", f"partition {row.p}, offset {row.offset:,}"),
             _neighbours(data),
-            section("Record", fields("Record", _fields(data))),
-            _part("Key", row.key.bytes_len, content_of(row.key), data.key_hex),
+            section("Record", facts(_fields(data))),
+            section("Headers", headers(row)) if row.headers else NOTHING,
+            _part("Key", row.key.bytes_len, key, data.key_hex),
             _part("Value", row.value.bytes_len, content_of(row.value), data.value_hex),
             _whole(data, context),
             _form(data, context),
             _annotated(data),
-            section("Batch", fields("Batch", _batch_fields(data.batch))),
+            section("Batch", facts(_batch_fields(data.batch))),
         ]
     )
 
@@ -303,7 +305,7 @@ def _fields(data: RecordPage) -> dict[str, Markup | str | int | None]:
         "offset": offset(row.offset),
         "time (UTC)": record_time(row.ts_ms),
         "kind of time": "of the broker" if row.ts_type == "LOG_APPEND_TIME" else "of the producer",
-        "headers": headers(row) if row.headers else "none",
+        "headers": len(row.headers),
         "producer id": offset(row.producer_id),
         "sequence": offset(data.sequence),
         "transaction": data.transaction or "none",
@@ -315,7 +317,7 @@ def _part(title: str, length: int, text: Markup, data_hex: str | None) -> Markup
     if data_hex is None:
         return section(title, nothing("null"))
     dump = hex_dump(bytes.fromhex(data_hex), f"{title} in hex") if data_hex else NOTHING
-    return section(title, element("p", text), dump, note=f" {length:,} bytes")
+    return section(title, text, dump, note=f" {length:,} bytes")
 
 
 def _whole(data: RecordPage, context: PageContext) -> Markup:

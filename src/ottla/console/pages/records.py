@@ -19,7 +19,7 @@ from ottla.client.places import BEGINNING, PlaceError, starts
 from ottla.client.record_text import FORMS, RecordRow, decoded, record_row
 from ottla.client.topics import TopicDescription
 from ottla.console.addresses import href
-from ottla.console.asking import degraded, sources
+from ottla.console.asking import ask_to_read, degraded, sources
 from ottla.console.described import described_topic, known_topic
 from ottla.console.html.parts import Column, badge, byte_size, command, link, nothing, table, with_query
 from ottla.console.html.records import content as content_of
@@ -94,7 +94,7 @@ async def load(context: PageContext) -> Content[Records]:
         return await find(client, topic, wanted, matches)
 
     try:
-        found, at_ms = await context.watcher.ask(("records", *wanted), work)
+        found, at_ms = await ask_to_read(context, "records", work, *wanted)
     except PlaceError as error:
         raise BadQueryError(f"from={wanted.start}: {error}") from None
     rows = [_row(each, key_form, value_form) for each in _shown(found.scan.found, wanted)]
@@ -220,7 +220,7 @@ def _shown(found: list[SeenRecord], wanted: Wanted) -> list[SeenRecord]:
 
 def _row(seen: SeenRecord, key_form: str, value_form: str) -> RecordRow:
     record = seen.record
-    row = record_row(record, key_form, value_form, SHOWN_BYTES)
+    row = record_row(record, key_form, value_form, longest=SHOWN_BYTES)
     if seen.control is not None:
         row = msgspec.structs.replace(row, key=decoded(record.key, "hex"), value=decoded(record.value, "hex"))
     parts = [record.key, record.value, *(part for name, value in record.headers for part in (name.encode(), value))]
@@ -247,7 +247,7 @@ def _unread(topic: TopicDescription, wanted: Wanted, silent: list[TopicPartition
 # --- the page ---------------------------------------------------------------------------------------------------------
 
 COLUMNS: Final = (
-    Column("offset", is_number=True),
+    Column("offset"),
     Column("partition", is_number=True),
     Column("time (UTC)"),
     Column("key"),
@@ -318,7 +318,7 @@ def _summary(data: Records, context: PageContext) -> Markup:
     matched = f", {number(data.matched)} match" if context.query.get("filter") else ""
     text = f"{done} ({cost}){matched}; {STOPPED[data.stopped]}."
     if context.query.get("follow") == "1":
-        back = data.start.removeprefix("-")
+        back = number(int(data.start.removeprefix("-")))
         stop = element("a", "Stop", href=with_query(_path(data), **{**context.query, "follow": ""}))
         return element(
             "p",
@@ -361,7 +361,7 @@ def _cells(topic: str, row: RecordRow) -> tuple[Markup | int | None, ...]:
 def _value(row: RecordRow) -> Markup:
     if row.control is not None:
         return badge(f"control: {row.control}", "light")
-    return joined([content_of(row.value), " ", badge("transactional")]) if row.txn else content_of(row.value)
+    return element("div", content_of(row.value), badge("transactional")) if row.txn else content_of(row.value)
 
 
 PAGE = Page(

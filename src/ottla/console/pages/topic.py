@@ -77,7 +77,8 @@ async def load(context: PageContext) -> Content[TopicPage]:
     async def settings(client: Client) -> Entries:
         return await describe(client, Resource(ResourceType.TOPIC, topic.name), synonyms=True, documentation=True)
 
-    configs = await ask(context, "configs", settings, topic.name)
+    right = f'DESCRIBE_CONFIGS on Topic "{topic.name}"'
+    configs = await ask(context, "configs", settings, topic.name, needs=right)
     data = TopicPage(
         name=topic.name,
         id=None if topic.topic_id == NO_ID else uuid_text(topic.topic_id),
@@ -136,7 +137,8 @@ def _is_about(finding: Finding, topic: str) -> bool:
 # --- the page ---------------------------------------------------------------------------------------------------------
 
 COLUMNS: Final = (
-    *numbers("partition", "leader", "epoch"),
+    Column("partition"),
+    *numbers("leader", "epoch"),
     Column("replicas", about="the preferred leader first"),
     Column("in sync"),
     Column("eligible", about="may become leader although not in sync (ELR)"),
