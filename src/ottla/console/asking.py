@@ -29,7 +29,12 @@ class Asked(NamedTuple, Generic[T]):
 async def ask(
     context: PageContext, what: str, work: Callable[[Client], Awaitable[T]], *key: object, needs: str = ""
 ) -> Asked[T]:
-    """Do some work once for all who ask for it; `what` and `key` say what it is, `needs` which right it takes."""
+    """Do some work once for all who ask for it; `what` and `key` say what it is, `needs` which right it takes.
+
+    While no broker answers nobody is asked: the reader would wait for every part in turn.
+    """
+    if context.watcher.outage is not None:
+        return Asked(what, why="the cluster does not answer")
     try:
         answer, at_ms = await context.watcher.ask((what, *key), work)
     except NotConnectedError:
@@ -43,6 +48,8 @@ async def ask_to_read(
     context: PageContext, what: str, work: Callable[[Client], Awaitable[T]], topic: str, *key: object
 ) -> tuple[T, int]:
     """Do work without which there is no page; who may not read the topic is told so."""
+    if context.watcher.outage is not None:
+        raise NotConnectedError
     try:
         return await context.watcher.ask((what, topic, *key), work)
     except ResponseError as error:

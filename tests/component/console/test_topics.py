@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+import ottla.testing
 from ottla.client import Client, ProducerRecord, TopicPartition, topics
 from ottla.client.group_offsets import commit
 from ottla.client.topics import NewTopic
 from ottla.testing import Broker
 from tests.component.console.filled import create, every_link_answers, on, produce
-from tests.component.console.served import Browser
+from tests.component.console.served import Browser, console
 
 READER = "<script>alert(1)</script>"
 
@@ -98,3 +99,19 @@ def test_a_topic_that_is_not_there_or_not_any_more(broker: Broker, browser: Brow
     browser.until("/topics.json?q=gone", lambda data: data["rows"] == [])
     answer = browser.ask("/topics/gone.json")
     assert (answer.status, "with 2 partitions" in answer.json["error"]) == (404, True)
+
+
+def test_while_nobody_answers_the_last_that_was_seen_is_shown():
+    with ottla.testing.broker() as short_lived, console(short_lived.bootstrap_servers) as browser:
+        create(short_lived, NewTopic("orders", 2, 1))
+        browser.until("/topics.json", lambda data: bool(data["rows"]))
+        short_lived.kill()
+        while browser.watcher.outage is None:
+            browser.page("/")
+        twin = browser.twin("/topics/orders.json")
+        assert [each["p"] for each in twin["data"]["partitions"]] == [0, 1]
+        assert {"topic", "offsets and sizes", "configs"} <= {each["what"] for each in twin["degraded"]}
+        assert [each["name"] for each in browser.twin("/topics.json")["data"]["rows"]] == ["orders"]
+        assert "What is shown below was seen before." in browser.page("/topics/orders").words
+        answer = browser.ask("/topics/orders/records.json")
+        assert (answer.status, "There is no connection" in answer.json["error"]) == (503, True)
