@@ -287,7 +287,7 @@ def _form(data: Records, context: PageContext) -> Markup:
     partition = "" if data.partition is None else data.partition
     return element(
         "form",
-        _text("From", "from", query.get("from", ""), "beginning, end, offset, -N or time", 22),
+        _text("From", "from", query.get("from", ""), "beginning, end, offset, -N or time", 22, "text"),
         element("label", "Partition", element("input", name="partition", value=partition, placeholder=ALL, size=4)),
         select("Key", "key", key_form, FORM_WORDS),
         select("Value", "value", value_form, FORM_WORDS),
@@ -300,8 +300,8 @@ def _form(data: Records, context: PageContext) -> Markup:
     )
 
 
-def _text(label: str, name: str, value: str, example: str, width: int) -> Markup:
-    field = element("input", type="search", name=name, value=value, placeholder=example, size=width)
+def _text(label: str, name: str, value: str, example: str, width: int, kind: str = "search") -> Markup:
+    field = element("input", type=kind, name=name, value=value, placeholder=example, size=width)
     return element("label", label, field)
 
 
