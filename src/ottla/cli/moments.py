@@ -1,41 +1,28 @@
-"""Parses times and durations that users write."""
+"""Parses times and durations that users write; what is none is a Failure."""
 
 from __future__ import annotations
 
-import re
-import time
-from datetime import UTC, datetime
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec
 
 from ottla.cli.failure import Failure
+from ottla.client import moments
 
-UNITS_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
-_SHORT = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])")
-_ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.IGNORECASE)
-
-
-def moment_ms(text: str) -> int:
-    """A date and time of ISO 8601, in UTC if it has no zone, or milliseconds since 1970."""
-    if text.isascii() and text.isdigit():
-        return int(text)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise Failure(f"{text!r} is not a time", "write 2026-11-15T07:00:00, or milliseconds since 1970") from None
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+P = ParamSpec("P")
 
 
-def moment_of_duration_ms(text: str, now_ms: int | None = None) -> int:
-    """The time that was so long ago."""
-    ago_ms = duration_ms(text)
-    return max(0, (time.time_ns() // 1_000_000 if now_ms is None else now_ms) - ago_ms)
+def _refusing(parse: Callable[P, int]) -> Callable[P, int]:
+    @wraps(parse)
+    def refusing(*args: P.args, **more: P.kwargs) -> int:
+        try:
+            return parse(*args, **more)
+        except moments.MomentError as error:
+            raise Failure(error.problem, error.advice) from None
+
+    return refusing
 
 
-def duration_ms(text: str) -> int:
-    """`90s`, `1d12h`, or a duration of ISO 8601: `P1DT12H`."""
-    iso = _ISO.fullmatch(text)
-    if iso and any(iso.groups()):
-        return round(sum(float(n) * u for n, u in zip(iso.groups(), UNITS_MS.values(), strict=False) if n))
-    pieces = _SHORT.findall(text)
-    if pieces and "".join(number + unit for number, unit in pieces) == text:
-        return round(sum(float(number) * UNITS_MS[unit] for number, unit in pieces))
-    raise Failure(f"{text!r} is not a duration", "write for instance 90s, 2h, 1d12h or PT2H")
+moment_ms = _refusing(moments.moment_ms)
+moment_of_duration_ms = _refusing(moments.moment_of_duration_ms)
+duration_ms = _refusing(moments.duration_ms)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, Literal, NamedTuple
 
 from ottla.client.client import Answer, Client
-from ottla.client.errors import ConfigurationError
+from ottla.client.errors import ClientError, ConfigurationError
 from ottla.client.leaders import LeaderCall, Outcomes, Reply, by_topic, raise_first
 from ottla.client.metadata import TopicPartition
 from ottla.wire.types.delete_records import (
@@ -35,6 +35,7 @@ __all__ = [
     "delete_records",
     "isolation_level",
     "list_offsets",
+    "spans",
     "try_list_offsets",
 ]
 
@@ -117,6 +118,21 @@ async def try_list_offsets(
 
     call = LeaderCall("ListOffsets", build, _read_list_offsets)
     return await call.ask(client, timestamps, deadline)
+
+
+async def spans(
+    client: Client, partitions: Iterable[TopicPartition], *, isolation: Isolation = "read_uncommitted"
+) -> dict[TopicPartition, tuple[int | None, int | None]]:
+    """Start and end offsets; None where the leader does not tell."""
+    wanted = list(partitions)
+    outcomes = await client.together(
+        try_list_offsets(client, dict.fromkeys(wanted, which), isolation=isolation) for which in (EARLIEST, LATEST)
+    )
+    starts, ends = (
+        {at: None if isinstance(outcome, ClientError) else outcome.offset for at, outcome in each.items()}
+        for each in outcomes
+    )
+    return {at: (starts.get(at), ends.get(at)) for at in wanted}
 
 
 def _read_list_offsets(answer: Answer) -> Iterable[Reply[ListedOffset]]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
-from ottla.client import Client, ClientError
-from ottla.client.errors import ResponseError
-from ottla.console.page import Degraded, PageContext, Source, why_not
+from ottla.client import Client, ClientError, ResponseError
+from ottla.console.page import Degraded, PageContext, Source, is_refused, why_not
 from ottla.console.watcher import NotConnectedError
 from ottla.wire.errors import ErrorCode
 
-__all__ = ["Part", "ask_part"]
+__all__ = ["Part", "ask_part", "ask_to_read"]
 
 T = TypeVar("T")
 
@@ -23,6 +22,10 @@ class Part(NamedTuple, Generic[T]):
     sources: list[Source]
     degraded: list[Degraded]
 
+    @property
+    def why(self) -> str | None:
+        return self.degraded[0].why if self.degraded else None
+
 
 async def ask_part(
     context: PageContext,
@@ -33,22 +36,32 @@ async def ask_part(
     needs: str = "",
     reasons: Mapping[ErrorCode, str] | None = None,
 ) -> Part[T]:
-    """Do some work for all who open the page. `needs` is the right that it takes; `reasons` explain single errors."""
+    """Do some work for all who open the page. `needs` is the right that it takes; `reasons` explain single errors.
+
+    While no broker answers nobody is asked: the reader would wait for every part in turn.
+    """
+    if context.watcher.outage is not None:
+        return Part(None, [], [Degraded(what, "the cluster does not answer")])
     try:
         value, at_ms = await context.watcher.ask(key, work)
     except ClientError as error:
-        why = _why(error, needs, reasons or {}, context.watcher.principal)
+        code = error.error if isinstance(error, ResponseError) else None
+        why = (reasons or {}).get(code) if code is not None else None
+        return Part(None, [], [Degraded(what, why or why_not(error, context.watcher.principal, needs))])
     except NotConnectedError:
-        why = "there is no connection to the cluster"
-    else:
-        return Part(value, [context.asked(what, at_ms)], [])
-    return Part(None, [], [Degraded(what, why)])
+        return Part(None, [], [Degraded(what, "there is no connection to the cluster")])
+    return Part(value, [context.asked(what, at_ms)], [])
 
 
-def _why(error: ClientError, needs: str, reasons: Mapping[ErrorCode, str], principal: str) -> str:
-    code = error.error if isinstance(error, ResponseError) else None
-    why = why_not(error, principal)
-    if code is None:
-        return why
-    is_refused = code.name.endswith("_AUTHORIZATION_FAILED")
-    return reasons.get(code) or (f"needs {needs}; {why}" if is_refused and needs else why)
+async def ask_to_read(
+    context: PageContext, what: str, work: Callable[[Client], Awaitable[T]], topic: str, *key: object
+) -> tuple[T, int]:
+    """Do work without which there is no page; who may not read the topic is told so."""
+    if context.watcher.outage is not None:
+        raise NotConnectedError
+    try:
+        return await context.watcher.ask((what, topic, *key), work)
+    except ResponseError as error:
+        if not is_refused(error):
+            raise
+        raise ResponseError(None, "Fetch", error.code, f"topic {topic}", f'needs READ on Topic "{topic}"') from None

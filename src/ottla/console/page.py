@@ -130,6 +130,8 @@ class Content(NamedTuple, Generic[D]):
     """The changes after which the page is out of date: kinds (`group`) and subjects (`group:billing`)."""
     next: str | None = None
     """Where the list goes on."""
+    reload_s: int | None = None
+    """After so many seconds the page is loaded anew, because nothing tells when it is out of date."""
 
 
 class Page(NamedTuple):
@@ -178,11 +180,16 @@ def one_page(rows: list[R], name_of: Callable[[R], str], context: PageContext) -
     return shown, name_of(shown[-1]) if len(rest) > limit else None
 
 
-def why_not(error: ClientError, principal: str) -> str:
-    """Why something cannot be shown, in words for the reader."""
+def is_refused(error: ClientError) -> bool:
+    """Whether the user lacks a right."""
+    return isinstance(error, ResponseError) and error_name(error.code).endswith("_AUTHORIZATION_FAILED")
+
+
+def why_not(error: ClientError, principal: str, needs: str = "") -> str:
+    """Why something cannot be shown, in words for the reader; `needs` is the right that it takes."""
     if isinstance(error, UnsupportedVersionError):
         return f"this cluster does not have it: {error}"
-    if isinstance(error, ResponseError) and error_name(error.code).endswith("_AUTHORIZATION_FAILED"):
+    if is_refused(error):
         who = f" (you are {principal})" if principal else ""
-        return f"not allowed: {error}{who}"
+        return f"needs {needs}{who}" if needs else f"not allowed: {error}{who}"
     return str(error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.client.configs import ConfigEntry, ConfigSource, ConfigType, Synonym
-from ottla.console.html.configs import config_of, config_tables
+from ottla.console.html.configs import config_tables, configs_of
 from ottla.console.page import NotFoundError
 from ottla.console.pages.features import PAGE as FEATURES
 from ottla.console.pages.features import feature_rows
@@ -126,7 +126,7 @@ def test_configs_show_what_is_set_first_and_no_secret():
         entry("retention.ms", "60000", ConfigSource.TOPIC, synonyms=(low,)),
         entry("ssl.key", "hush", ConfigSource.STATIC_BROKER, is_sensitive=True, synonyms=(secret,)),
     ]
-    html = config_tables([config_of(each) for each in entries], "node 1")
+    html = config_tables(configs_of(entries), "node 1")
     assert html.index("retention.ms") < html.index("ssl.key") < html.index("1 default") < html.index("a.default")
     assert "168 (default, log.retention.hours)" in html
     assert "What &lt;i&gt;it&lt;/i&gt; does." in html

@@ -6,15 +6,15 @@ import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from ottla.cli.cluster import Target, json_option, on_cluster, target_options
 from ottla.cli.failure import Failure
-from ottla.cli.moments import moment_ms, moment_of_duration_ms
 from ottla.cli.topics.find import ends_of, found_topics
-from ottla.cli.topics.record_text import FORMS, decoded, filter_row, internal, row_json
+from ottla.client.record_text import FORMS, decoded, filter_row, record_row, typed
 from ottla.health.phrases import number
 
 if TYPE_CHECKING:
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from ottla.client.filters import Filter
     from ottla.client.offsets import Isolation
     from ottla.client.topics import TopicDescription
-
-BEGINNING: Final = "beginning"
-END: Final = "end"
-PLACES_NAMED_MAX: Final = 5
 
 Starts = dict["TopicPartition", int]
 
@@ -66,7 +62,7 @@ def consume(
     internal topics are decoded.
     """
     matches = _filter(text)
-    place = start or (END if follow else BEGINNING)
+    place = start or ("end" if follow else "beginning")
     show = _printer(form, as_json=as_json, only_values=only_values)
 
     async def work(client: Client) -> None:
@@ -109,6 +105,8 @@ async def _records(client: Client, starts: Starts, *, committed: bool, follow: b
 
 
 async def _starts(client: Client, topic: TopicDescription, partitions: tuple[int, ...], place: str) -> Starts:
+    from ottla.client.places import PlaceError, starts
+
     there = {each.partition for each in topic.partitions}
     absent = next((each for each in partitions if each not in there), None)
     if absent is not None:
@@ -119,38 +117,10 @@ async def _starts(client: Client, topic: TopicDescription, partitions: tuple[int
         for at, (start, end) in ends.items()
         if start is not None and end is not None and (not partitions or at.partition in partitions)
     }
-    if place == BEGINNING:
-        return {at: start for at, (start, _) in spans.items()}
-    if place == END:
-        return {at: end for at, (_, end) in spans.items()}
-    digits = place.removeprefix("-")
-    if digits.isascii() and digits.isdecimal():
-        return _by_number(spans, int(digits), is_from_end=place.startswith("-"))
-    return await _by_time(client, spans, _moment(place))
-
-
-def _by_number(spans: dict[TopicPartition, tuple[int, int]], wanted: int, *, is_from_end: bool) -> Starts:
-    if is_from_end:
-        return {at: max(start, end - wanted) for at, (start, end) in spans.items()}
-    chosen = {at: wanted for at, (start, end) in spans.items() if start <= wanted <= end}
-    if not chosen:
-        known = sorted(spans.items())[:PLACES_NAMED_MAX]
-        there = ", ".join(f"{at} has {number(start)} to {number(end)}" for at, (start, end) in known)
-        raise Failure(f"no partition has the offset {number(wanted)}", there)
-    return chosen
-
-
-async def _by_time(client: Client, spans: dict[TopicPartition, tuple[int, int]], at_ms: int) -> Starts:
-    from ottla.client import list_offsets
-
-    listed = await list_offsets(client, dict.fromkeys(spans, at_ms))
-    return {at: each.offset if each.offset >= 0 else spans[at][1] for at, each in listed.items()}
-
-
-def _moment(text: str) -> int:
-    if text[-1:].isalpha() and text[:1].isdigit():
-        return moment_of_duration_ms(text)
-    return moment_ms(text)
+    try:
+        return await starts(client, spans, place)
+    except PlaceError as error:
+        raise Failure(error.problem, error.advice) from None
 
 
 # --- printing ---------------------------------------------------------------------------------------------------------
@@ -159,9 +129,9 @@ def _moment(text: str) -> int:
 def _printer(form: str, *, as_json: bool, only_values: bool) -> Callable[[ConsumerRecord], None]:
     def show(record: ConsumerRecord) -> None:
         if as_json:
-            click.echo(json.dumps(row_json(record, form), ensure_ascii=False))
+            click.echo(json.dumps(msgspec.to_builtins(record_row(record, form, form, form)), ensure_ascii=False))
         elif only_values:
-            click.echo(decoded(record.value, form)["text"] or "")
+            click.echo(decoded(record.value, form).text or "")
         else:
             click.echo(_line(record, form))
 
@@ -171,14 +141,19 @@ def _printer(form: str, *, as_json: bool, only_values: bool) -> Callable[[Consum
 def _line(record: ConsumerRecord, form: str) -> str:
     """`2  4,133  2026-11-15 02:58:11.204  eu-7731  {"amount": 120.5}  trace-id=7f`."""
     moment = datetime.fromtimestamp(record.timestamp_ms / 1000, UTC) if record.timestamp_ms >= 0 else None
-    opened = internal(record)
-    if opened is not None:
-        texts = [json.dumps(opened, ensure_ascii=False)]
-    else:
-        texts = [_text(decoded(each, form)["text"]) for each in (record.key, record.value)]
-        texts += [f"{_text(key)}={_text(decoded(value, form)['text'])}" for key, value in record.headers]
     when = "-" if moment is None else f"{moment:%Y-%m-%d %H:%M:%S}.{record.timestamp_ms % 1000:03d}"
-    return "  ".join([str(record.partition), number(record.offset), when, *texts])
+    return "  ".join([str(record.partition), number(record.offset), when, *_content(record, form)])
+
+
+def _content(record: ConsumerRecord, form: str) -> list[str]:
+    try:
+        opened = typed(record)
+    except ValueError as error:
+        return [json.dumps({"error": str(error)}, ensure_ascii=False)]
+    if opened is not None:
+        return [json.dumps(msgspec.to_builtins(opened), ensure_ascii=False)]
+    texts = [_text(decoded(each, form).text) for each in (record.key, record.value)]
+    return texts + [f"{_text(key)}={_text(decoded(value, form).text)}" for key, value in record.headers]
 
 
 def _text(text: str | None) -> str:

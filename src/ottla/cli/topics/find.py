@@ -39,19 +39,11 @@ def no_topic(name: str, known: Iterable[str]) -> Failure:
 
 async def ends_of(client: Client, topics: Iterable[TopicDescription]) -> Ends:
     """Start and end offsets of every partition whose leader answers."""
-    from ottla.client import EARLIEST, LATEST, ClientError, TopicPartition
-    from ottla.client.offsets import try_list_offsets
+    from ottla.client import TopicPartition
+    from ottla.client.offsets import spans
 
     every = [(topic.name, each) for topic in topics for each in topic.partitions]
-    led = [TopicPartition(name, each.partition) for name, each in every if has_leader(each)]
-    starts, ends = await client.together(
-        [try_list_offsets(client, dict.fromkeys(led, EARLIEST)), try_list_offsets(client, dict.fromkeys(led, LATEST))]
-    )
-    known = [
-        {at: None if isinstance(outcome, ClientError) else outcome.offset for at, outcome in outcomes.items()}
-        for outcomes in (starts, ends)
-    ]
-    return {at: (known[0].get(at), known[1].get(at)) for at in led}
+    return await spans(client, [TopicPartition(name, each.partition) for name, each in every if has_leader(each)])
 
 
 def has_leader(partition: PartitionDescription) -> bool:

@@ -112,7 +112,8 @@
     const text = event.target.closest?.("[data-copy]")?.dataset.copy;
     if (text) navigator.clipboard?.writeText(text);
   });
-  const pause = main.dataset.live ? setUpPause() : null;
+  const pause = main.dataset.live || main.dataset.reload ? setUpPause() : null;
   listen();
+  if (main.dataset.reload) setInterval(reload, 1000 * main.dataset.reload);
   setUpKeys(pause);
 })();

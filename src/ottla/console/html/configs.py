@@ -11,10 +11,12 @@ from ottla.console.html.parts import Column, code, nothing, table
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health.phrases import plural
 
-__all__ = ["Config", "config_of", "config_tables"]
+__all__ = ["Config", "config_tables", "configs_of"]
 
 COLUMNS = (Column("config"), Column("value"), Column("set by"), Column("otherwise"), Column("note"))
 HIDDEN = "(hidden)"
+OWN = frozenset({"TOPIC", "DYNAMIC_BROKER", "GROUP"})
+"""The origins of what was set for one topic, broker or group alone."""
 
 
 class ConfigSynonym(msgspec.Struct, frozen=True):
@@ -39,7 +41,13 @@ class Config(msgspec.Struct, frozen=True):
         return self.source == ConfigSource.DEFAULT.name
 
 
-def config_of(entry: ConfigEntry) -> Config:
+def configs_of(entries: Iterable[ConfigEntry]) -> list[Config]:
+    """What was set for it alone, then what was set for all, then the defaults."""
+    found = map(_config, entries)
+    return sorted(found, key=lambda each: (each.is_default, each.source not in OWN, each.name))
+
+
+def _config(entry: ConfigEntry) -> Config:
     hidden = entry.is_sensitive
     return Config(
         name=entry.name,
@@ -57,9 +65,9 @@ def config_of(entry: ConfigEntry) -> Config:
 
 def config_tables(configs: Iterable[Config], whose: str) -> Markup:
     """Those that are set, and the defaults behind a fold."""
-    by_name = sorted(configs, key=lambda each: each.name)
-    own = [each for each in by_name if not each.is_default]
-    defaults = [each for each in by_name if each.is_default]
+    known = list(configs)
+    own = [each for each in known if not each.is_default]
+    defaults = [each for each in known if each.is_default]
     told = (
         table(f"Configs of {whose} that are set", COLUMNS, map(_row, own))
         if own

@@ -51,9 +51,10 @@ def frame(page: Page, content: Content[Any], context: PageContext, inner: Markup
         _hidden(content.degraded),
         _sources(content.sources),
         data_live=",".join(content.live) or None,
+        data_reload=content.reload_s,
     )
     bar = _bar(watcher, page.section, name)
-    return _document(f"{content.title} · {name}", joined([bar, body, footer()]), page.assets)
+    return _document(f"{content.title} · {name}", joined([bar, body, footer()]), page.assets, _reload(content.reload_s))
 
 
 def plain_frame(title: str, inner: Markup) -> str:
@@ -68,14 +69,21 @@ def cluster_name(watcher: ClusterWatcher) -> str:
     return watcher.cluster_id or watcher.bootstrap_servers
 
 
-def _document(title: str, body: Markup, assets: Sequence[str] = ()) -> str:
+def _reload(seconds: int | None) -> Markup:
+    """The script loads a part of the page anew; without scripts the browser loads all of it."""
+    if seconds is None:
+        return NOTHING
+    return element("noscript", element("meta", http_equiv="refresh", content=seconds))
+
+
+def _document(title: str, body: Markup, assets: Sequence[str] = (), more: Markup = NOTHING) -> str:
     files = [*assets, *STYLES[1:], *SCRIPTS]
     styles = [
         element("link", rel="stylesheet", href=f"/static/{name}") for name in (STYLES[0], *files) if _is_style(name)
     ]
     theme = joined([element("link", rel="icon", href="/static/icon.svg"), element("script", src="/static/theme.js")])
     scripts = [element("script", src=f"/static/{name}", defer=True) for name in files if not _is_style(name)]
-    return document(title, "What happens in a Kafka cluster.", joined([*styles, theme, *scripts], "\n"), body)
+    return document(title, "What happens in a Kafka cluster.", joined([*styles, theme, *scripts, more], "\n"), body)
 
 
 def _is_style(name: str) -> bool:

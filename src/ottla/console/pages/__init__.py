@@ -15,6 +15,10 @@ from ottla.console.pages import (
     overview,
     pipeline,
     quorum,
+    record,
+    records,
+    topic,
+    topics,
     transactions,
     wire,
 )
@@ -23,6 +27,10 @@ __all__ = ["PAGES"]
 
 PAGES: Final[tuple[Page, ...]] = (
     overview.PAGE,
+    topics.PAGE,
+    topic.PAGE,
+    records.PAGE,
+    record.PAGE,
     findings.PAGE,
     findings.RULE_PAGE,
     nodes.PAGE,

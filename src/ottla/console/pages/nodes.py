@@ -11,7 +11,7 @@ from ottla.client import Client
 from ottla.client.cluster import describe_quorum
 from ottla.client.configs import Resource, ResourceType, describe
 from ottla.console.asking import Part, ask_part
-from ottla.console.html.configs import Config, config_of, config_tables
+from ottla.console.html.configs import Config, config_tables, configs_of
 from ottla.console.html.findings import finding_cards, finding_line
 from ottla.console.html.navigation import Choice, Text, crumbs, filter_form
 from ottla.console.html.parts import (
@@ -281,7 +281,7 @@ async def _configs(context: PageContext, row: NodeRow) -> Part[list[Config]]:
 
     async def work(client: Client) -> list[Config]:
         entries = await describe(client, resource, synonyms=True, documentation=True)
-        return [config_of(each) for each in entries.values()]
+        return configs_of(entries.values())
 
     return await ask_part(context, "configs", ("configs", *resource), work, needs=CONFIGS_NEED)
 
