@@ -14,12 +14,12 @@ import ottla.testing
 from ottla.cli import run
 from ottla.cli.share.find import Found, Standing
 from ottla.cli.share.watch import Rates
-from ottla.cli.share.window import Range, Window, live_windows, stored_window
 from ottla.client import Client, Producer, ProducerRecord, ShareConsumer, TopicPartition, topics
 from ottla.client.configs import Change, Operation, Resource, ResourceType, alter
 from ottla.client.group_offsets import commit
 from ottla.core.share.state.batches import Batch
 from ottla.core.share.state.kept import Kept
+from ottla.observe.share_window import Range, Window, live_windows, stored_window
 from ottla.testing.ports import PortReservation
 
 Capture = pytest.CaptureFixture[str]
