@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import hmac
 import secrets
+from base64 import b64encode
 from collections.abc import Iterable
+from hashlib import sha256
 from typing import Final
 
-__all__ = ["HEADERS", "Access", "hosts_of"]
+from ottla.draw.svg import file_style
+
+__all__ = ["DRAWING_POLICY", "HEADERS", "Access", "hosts_of"]
 
 COOKIE: Final = "ottla-console"
 TOKEN_BYTES: Final = 24
@@ -29,6 +33,9 @@ HEADERS: Final = {
     "cache-control": "no-store",
 }
 """Sent with every answer."""
+_STYLE_HASH: Final = b64encode(sha256(file_style().encode()).digest()).decode()
+DRAWING_POLICY: Final = f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; frame-ancestors 'none'"
+"""The content-security-policy of SVG files, which have their style in them."""
 
 
 def hosts_of(host: str, port: int, others: Iterable[str] = ()) -> frozenset[str]:

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ottla.client import ClientError
 from ottla.client.errors import ResponseError, error_name
-from ottla.console.access import COOKIE, HEADERS, Access
+from ottla.console.access import COOKIE, DRAWING_POLICY, HEADERS, Access
 from ottla.console.addresses import NotANameError, decode_name, href
 from ottla.console.events import TooManyViewersError, Viewer
 from ottla.console.html.frame import frame, plain_frame
@@ -32,6 +32,7 @@ from ottla.console.pages import PAGES
 from ottla.console.watcher import ClusterWatcher, NotConnectedError, now_ms
 from ottla.draw.document import asset, shared
 from ottla.draw.markup import Markup, element, joined
+from ottla.draw.svg import page_style
 
 __all__ = ["make_app"]
 
@@ -47,6 +48,7 @@ SHARED_ASSETS: Final = {
     "switch.js": "text/javascript",
     "theme.js": "text/javascript",
 }
+DRAWN_ASSETS: Final = {"drawing.css": page_style}
 OWN_ASSETS: Final = {"console.css": "text/css", "console.js": "text/javascript"}
 
 
@@ -74,6 +76,8 @@ def make_app(watcher: ClusterWatcher, access: Access) -> ASGIApp:
     for page in PAGES:
         twin = "/overview" if page.path == "/" else page.path
         routes.append(Route(f"{twin}{TWIN}", console.guarded(partial(console.twin, page))))
+        if page.svg is not None:
+            routes.append(Route(f"{page.path}.svg", console.guarded(partial(console.svg, page))))
         routes.append(Route(page.path, console.guarded(partial(console.page, page))))
     app = Starlette(
         routes=routes, lifespan=lifespan, exception_handlers={HTTPStatus.NOT_FOUND: _no_page, Exception: _fault}
@@ -82,12 +86,14 @@ def make_app(watcher: ClusterWatcher, access: Access) -> ASGIApp:
 
 
 def _with_headers(app: ASGIApp, access: Access) -> ASGIApp:
-    """Refuses foreign names, and adds the headers that every answer has."""
+    """Refuses foreign names, and adds the headers that every answer has unless it brings its own."""
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *((n.encode(), v.encode()) for n, v in HEADERS.items())]
+                own = {name for name, _ in message["headers"]}
+                common = ((name.encode(), text.encode()) for name, text in HEADERS.items())
+                message["headers"] = [*message["headers"], *(each for each in common if each[0] not in own)]
             await send(message)
 
         if scope["type"] != "http":
@@ -173,6 +179,15 @@ class _Console:
             outage=None if watcher.outage is None else watcher.outage.why,
         )
         return Response(msgspec.json.encode(envelope), media_type="application/json")
+
+    async def svg(self, page: Page, request: Request) -> Response:
+        assert page.svg is not None
+        try:
+            content, _ = await self._load(page, request)
+        except _KNOWN_ERRORS as error:
+            return self._refused(error)
+        headers = {"content-security-policy": DRAWING_POLICY}
+        return Response(page.svg(content), media_type="image/svg+xml", headers=headers)
 
     async def _load(self, page: Page, request: Request) -> tuple[Content[Any], PageContext]:
         query = dict(request.query_params)
@@ -301,6 +316,8 @@ async def _alive(_: Request) -> Response:
 
 async def _static(request: Request) -> Response:
     name = request.path_params["name"]
+    if name in DRAWN_ASSETS:
+        return Response(DRAWN_ASSETS[name](), media_type="text/css")
     kinds: Mapping[str, str] = {**SHARED_ASSETS, **OWN_ASSETS}
     if name not in kinds:
         return _problem(HTTPStatus.NOT_FOUND, f"there is no {name}")

@@ -137,6 +137,8 @@ class Page(NamedTuple):
     query: frozenset[str] = frozenset()
     section: str = ""
     """The entry of the navigation that it belongs to."""
+    svg: Callable[[Content[Any]], str] | None = None
+    """The page's drawing as a file of its own, under the page's path and `.svg`."""
 
 
 class ClusterName(msgspec.Struct, frozen=True):

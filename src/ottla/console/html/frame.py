@@ -29,7 +29,7 @@ SECTIONS: Final = (
 )
 """The entries of the navigation."""
 STALE_INTERVALS: Final = 3
-STYLES: Final = ("ground.css", "parts.css", "console.css")
+STYLES: Final = ("ground.css", "parts.css", "drawing.css", "console.css")
 SCRIPTS: Final = ("switch.js", "console.js")
 
 
