@@ -22,7 +22,8 @@ PATH = href("groups", GROUP)
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with ottla.testing.broker(**{PLUGIN: IN_MEMORY, "group_streams_initial_rebalance_delay_ms": 0}) as running:
+    at_once = {"group_streams_initial_rebalance_delay_ms": 0, "group_streams_assignment_interval_ms": 0}
+    with ottla.testing.broker(**{PLUGIN: IN_MEMORY, **at_once}) as running:
         yield running
 
 
@@ -52,8 +53,17 @@ def test_tasks_by_member(browser: Browser):
     assert data["kind"] == "streams"
     assert {each["task"] for each in data["tasks"]} == {"0_0", "0_1"}
     assert {each["process"] for each in data["members"]} == {"first", "second"}
+    states = {each["id"]: each["state"] for each in data["members"]}
+    assert states == {"first": "moving", "second": "waiting"}
+    assert {(each["member"], each["standing"]) for each in data["tasks"]} == {
+        ("first", "running"),
+        ("first", "leaving"),
+        ("second", "waiting"),
+    }
     page = browser.page(PATH)
-    assert 'class="task task-active"' in page.text
+    for look in ("active", "leaving", "waiting"):
+        assert f'class="task task-{look}" title="0_' in page.text
+    assert "which first still has" in page.words
     assert "Tasks by member" in page.words
     assert f"{PATH}/topology" in page.links
     assert browser.page(f"{PATH}/timeline").status == 200
