@@ -6,8 +6,7 @@
 `probes` asks the cluster, one function for each kind of sample. `schedule` decides which probe is due, `changes` which
 results become samples, and `outbox` holds samples until they are written; none of them does input or output. `observer`
 puts them together. `sinks` and `files` write samples, `files` and `topics` read them back. A sample is a
-`ottla.health.samples.Sample`. `window_sources` reads what a share group has in flight, range by range, for those who
-look at one group; `share_window` is what it finds.
+`ottla.health.samples.Sample`.
 """
 
 from typing import Final

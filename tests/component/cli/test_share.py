@@ -18,7 +18,7 @@ from ottla.client import Client, ShareConsumer, TopicPartition
 from ottla.client.group_offsets import commit
 from ottla.core.share.state.batches import Batch
 from ottla.core.share.state.kept import Kept
-from ottla.observe.share_window import Range, Window, live_windows, stored_window
+from ottla.inflight.window import Range, Window, live_windows, stored_window
 from ottla.testing.ports import PortReservation
 from tests.component.share_scene import JOBS, begin_with, polled, worker
 

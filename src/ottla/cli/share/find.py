@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ottla.client import Client, TopicPartition
     from ottla.client.group_view import GroupView, MemberView
     from ottla.client.groups import ListedGroup
-    from ottla.observe.share_window import Window
+    from ottla.inflight.window import Window
 
 
 class Standing(NamedTuple):
@@ -77,7 +77,7 @@ async def share_group(client: Client, name: str, topics: Iterable[str] = ()) -> 
 
 async def group_windows(client: Client, found: Found) -> list[Window]:
     """What a group has in flight in its partitions; sources that cannot be read are told on standard error."""
-    from ottla.observe.window_sources import windows
+    from ottla.inflight.sources import windows
 
     topic_ids = {each.at: each.topic_id for each in found.standings}
     return await windows(

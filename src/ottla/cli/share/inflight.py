@@ -14,7 +14,7 @@ from ottla.cli.watch import Watch, find_and_show, watch_options
 if TYPE_CHECKING:
     from ottla.client import Client
     from ottla.client.group_view import MemberView
-    from ottla.observe.share_window import Range, Window
+    from ottla.inflight.window import Range, Window
 
 COLUMNS = (
     *PARTITION_COLUMNS,

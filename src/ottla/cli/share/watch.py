@@ -13,7 +13,7 @@ from ottla.cli.watch import Watch, find_and_show, watching_options
 
 if TYPE_CHECKING:
     from ottla.client import Client, TopicPartition
-    from ottla.observe.share_window import Window
+    from ottla.inflight.window import Window
 
 COLUMNS = (
     *PARTITION_COLUMNS,
@@ -85,7 +85,7 @@ def _cells(each: Standing, seen: Seen) -> tuple[object, ...]:
 
 
 def _counts(window: Window) -> dict[str, int | None]:
-    from ottla.observe.share_window import ACKNOWLEDGED, ACQUIRED, ARCHIVED, ARCHIVING, AVAILABLE, STATES
+    from ottla.inflight.window import ACKNOWLEDGED, ACQUIRED, ARCHIVED, ARCHIVING, AVAILABLE, STATES
 
     done = window.offsets_in(STATES[ACKNOWLEDGED], STATES[ARCHIVING], STATES[ARCHIVED])
     again = sum(each.size for each in window.ranges if (each.delivery_count or 0) > 1)

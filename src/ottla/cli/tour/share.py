@@ -9,7 +9,7 @@ from ottla.cli.tour.step import Stage, Step
 
 if TYPE_CHECKING:
     from ottla.client import Client, ShareConsumer, ShareRecord
-    from ottla.observe.share_window import Window
+    from ottla.inflight.window import Window
 
 GROUP, TOPIC = "workers", "jobs"
 JOBS = [b"resize 1", b"resize 2", b"poison", b"resize 3", b"resize 4", b"resize 5"]

@@ -24,8 +24,8 @@ from ottla.draw.forms import identity, moment, number
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health.facts import Group
 from ottla.health.phrases import join, plural
-from ottla.observe.share_window import Range, Window
-from ottla.observe.window_sources import windows
+from ottla.inflight.sources import windows
+from ottla.inflight.window import Range, Window
 
 ROWS_MAX: Final = 1_000
 LOCK: Final = "share.record.lock.duration.ms"

@@ -10,7 +10,7 @@ from ottla.client import EARLIEST, LATEST, Client, ResponseError, TopicPartition
 from ottla.client.inspect_listener import inspect_addresses, read_json, share_url
 from ottla.core.coordinator.partitioner import partition_for
 from ottla.core.share.state.kept import Kept, Key, of_snapshot, updated
-from ottla.observe.share_window import Window, live_windows, stored_window
+from ottla.inflight.window import Window, live_windows, stored_window
 from ottla.wire import WireError, uuid_text
 from ottla.wire.keyed import KeyedRecord, decode_keyed
 from ottla.wire.types.share_state import ShareSnapshotValue, ShareUpdateValue
