@@ -23,6 +23,7 @@ __all__ = [
     "ListedGroup",
     "delete",
     "describe",
+    "described_by",
     "list_groups",
     "try_delete",
     "try_describe",
@@ -115,15 +116,16 @@ async def describe(client: Client, group_id: str, *, type: str | None = None) ->
 
     ResponseError (GROUP_ID_NOT_FOUND) if there is no such group.
     """
-    return (await _described(client, group_id, type))[0]
+    return (await described_by(client, group_id, type=type))[0]
 
 
 async def view(client: Client, group_id: str, *, type: str | None = None) -> GroupView:
     """The same in one form for all kinds of groups, with the coordinator's address."""
-    return view_of(*await _described(client, group_id, type))
+    return view_of(*await described_by(client, group_id, type=type))
 
 
-async def _described(client: Client, group_id: str, type: str | None) -> tuple[DescribedGroup, Peer]:
+async def described_by(client: Client, group_id: str, *, type: str | None = None) -> tuple[DescribedGroup, Peer]:
+    """The same as `describe`, and which broker says it."""
     kind = await _type_of(client, group_id) if type is None else type.lower()
     if kind not in _DESCRIBE:
         raise ConfigurationError(f"groups of type {kind!r} cannot be described; there are {', '.join(_DESCRIBE)}")

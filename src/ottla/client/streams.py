@@ -79,6 +79,8 @@ class Described(NamedTuple):
 
     description: Description | None
     why_not: str
+    group: Group
+    """What the coordinator says besides: subtopologies with their topics, members with their tasks."""
 
 
 async def topology_description(client: Client, group_id: str) -> Described:
@@ -92,9 +94,9 @@ async def topology_description(client: Client, group_id: str) -> Described:
     (group,) = answer.of(StreamsGroupDescribeResponse).groups
     check(answer.peer, "StreamsGroupDescribe", group.error_code, f"group {group_id}", group.error_message)
     if answer.version < _DESCRIPTION_VERSION:
-        return Described(None, "the cluster's brokers do not keep descriptions of topologies")
+        return Described(None, "the cluster's brokers do not keep descriptions of topologies", group)
     why_not = _WHY_NO_DESCRIPTION.get(group.topology_description_status, _WHY_NO_DESCRIPTION[1])
-    return Described(group.topology_description, "" if group.topology_description is not None else why_not)
+    return Described(group.topology_description, "" if group.topology_description is not None else why_not, group)
 
 
 async def snapshot(client: Client, group_id: str) -> GroupSnapshot:

@@ -12,16 +12,29 @@ from __future__ import annotations
 import asyncio
 import hmac
 import secrets
+from base64 import b64encode
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Final, NamedTuple, Protocol
 
 from ottla.client import Client, ClientError
 from ottla.client.errors import AuthenticationError
 from ottla.console.watcher import ClusterWatcher, now_ms
+from ottla.draw.svg import file_style
 
-__all__ = ["HEADERS", "POLICY", "Access", "Field", "LoginError", "PasswordAccess", "TokenAccess", "hosts_of"]
+__all__ = [
+    "DRAWING_POLICY",
+    "HEADERS",
+    "POLICY",
+    "Access",
+    "Field",
+    "LoginError",
+    "PasswordAccess",
+    "TokenAccess",
+    "hosts_of",
+]
 
 SECRET_BYTES: Final = 24
 SESSIONS_MAX: Final = 200
@@ -45,6 +58,9 @@ HEADERS: Final = {
     "cache-control": "no-store",
 }
 """Sent with every answer."""
+_STYLE_HASH: Final = b64encode(sha256(file_style().encode()).digest()).decode()
+DRAWING_POLICY: Final = f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; frame-ancestors 'none'"
+"""The content-security-policy of SVG files, which have their style in them."""
 
 
 def hosts_of(host: str, port: int, others: Iterable[str] = ()) -> frozenset[str]:

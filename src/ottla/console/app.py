@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ottla.client import ClientError
 from ottla.client.errors import ResponseError, error_name
-from ottla.console.access import HEADERS, POLICY, Access, Field, LoginError
+from ottla.console.access import DRAWING_POLICY, HEADERS, POLICY, Access, Field, LoginError
 from ottla.console.addresses import NotANameError, decode_name, href
 from ottla.console.events import TooManyViewersError, Viewer
 from ottla.console.html.frame import frame, plain_frame
@@ -34,6 +34,7 @@ from ottla.console.pages.pipeline import REPORT_POLICY, report_of
 from ottla.console.watcher import ClusterWatcher, NotConnectedError, now_ms
 from ottla.draw.document import asset
 from ottla.draw.markup import NOTHING, Attribute, Markup, element, joined
+from ottla.draw.svg import page_style
 
 __all__ = ["make_app"]
 
@@ -51,6 +52,7 @@ ASSETS: Final = {
     "ottla.explain.render": ("page.css", "site.css", "page.js", "site.js"),
 }
 """Package -> its styles and scripts."""
+DRAWN_ASSETS: Final = {"drawing.css": page_style}
 TYPES: Final = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
@@ -81,6 +83,8 @@ def make_app(access: Access, hosts: frozenset[str], *, is_secure: bool = False) 
         twin = "/overview" if page.path == "/" else page.path
         methods = ["GET", "POST"] if page.form else ["GET"]
         routes.append(Route(f"{twin}{TWIN}", console.guarded(partial(console.twin, page)), methods=methods))
+        if page.svg is not None:
+            routes.append(Route(f"{page.path}.svg", console.guarded(partial(console.svg, page))))
         routes.append(Route(page.path, console.guarded(partial(console.page, page)), methods=methods))
     app = Starlette(
         routes=routes, lifespan=lifespan, exception_handlers={HTTPStatus.NOT_FOUND: _no_page, Exception: _fault}
@@ -89,7 +93,7 @@ def make_app(access: Access, hosts: frozenset[str], *, is_secure: bool = False) 
 
 
 def _with_headers(app: ASGIApp, hosts: frozenset[str]) -> ASGIApp:
-    """Refuses foreign names, and adds the headers that every answer has."""
+    """Refuses foreign names, and adds the headers that every answer has unless it brings its own."""
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         async def with_headers(message: Message) -> None:
@@ -190,6 +194,14 @@ class _Console:
         )
         return Response(msgspec.json.encode(envelope), media_type="application/json")
 
+    async def svg(self, page: Page, request: Request, watcher: ClusterWatcher) -> Response:
+        assert page.svg is not None
+        try:
+            content, _ = await _load(page, request, watcher)
+        except _KNOWN_ERRORS as error:
+            return _refused(error, watcher)
+        return Response(page.svg(content), media_type="image/svg+xml", headers={POLICY: DRAWING_POLICY})
+
     async def report(self, request: Request, watcher: ClusterWatcher) -> Response:
         """The report of a pipeline's run: a page of its own, with scripts inside, so that it gets a sandbox."""
         try:
@@ -210,7 +222,7 @@ class _Console:
         watcher = self._access.watcher_of(request.cookies.get(COOKIE))
         if watcher is None:
             return _problem(HTTPStatus.UNAUTHORIZED, "log in first")
-        wanted = [each for each in request.query_params.get("of", "").split(",") if each]
+        wanted = request.query_params.getlist("of")
         stack = contextlib.ExitStack()
         try:
             viewer = stack.enter_context(watcher.events.viewer(wanted))
@@ -342,6 +354,8 @@ async def _alive(_: Request) -> Response:
 
 async def _static(request: Request) -> Response:
     name = request.path_params["name"]
+    if name in DRAWN_ASSETS:
+        return Response(DRAWN_ASSETS[name](), media_type="text/css")
     package = next((package for package, names in ASSETS.items() if name in names), None)
     if package is None:
         return _problem(HTTPStatus.NOT_FOUND, f"there is no {name}")

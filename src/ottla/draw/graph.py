@@ -17,6 +17,8 @@ class NodeKind(Enum):
     PROCESSOR = "processor"
     SINK = "sink"
     STORE = "store"
+    SUBTOPOLOGY = "subtopology"
+    """All processors of a subtopology, where they are not known one by one."""
 
 
 class EdgeKind(Enum):

@@ -1,8 +1,8 @@
 """HTML from Python, escaped in this one place.
 
 `element("a", "a < b", href="x.html")` gives `<a href="x.html">a &lt; b</a>`. Text of the type `Markup` stays as it is;
-every other text is escaped. There are no templates. Only the assets of our packages are made `Markup` by calling its
-constructor.
+every other text is escaped. There are no templates. Only the assets of our packages, and drawings, which escape what is
+in them, are made `Markup` by calling its constructor.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ NODES: Final = {
     NodeKind.PROCESSOR: Colours(("#ffffff", "#232b36"), ("#57606a", "#8f9bab")),
     NodeKind.SINK: Colours(("#fde9e7", "#3a1c1a"), ("#b3261e", "#ff9b8f")),
     NodeKind.STORE: Colours(("#f1e8fb", "#2b1f3d"), ("#6b21a8", "#c9a8ff")),
+    NodeKind.SUBTOPOLOGY: FRAME,
 }
 
 TERMINAL_COLOURS: Final = {
@@ -39,6 +40,7 @@ TERMINAL_COLOURS: Final = {
     NodeKind.PROCESSOR: "",
     NodeKind.SINK: "31",
     NodeKind.STORE: "35",
+    NodeKind.SUBTOPOLOGY: "",
 }
 """Colour numbers of the terminal's own palette, so that they fit its background."""
 TERMINAL_FRAME: Final = "2"

@@ -1,4 +1,6 @@
-"""A drawing as SVG: one self-contained file, light or dark according to the reader's system.
+"""A drawing as SVG: a self-contained file, light or dark according to the reader's system, or a part of a web page.
+
+A part of a page has no style of its own: the page has `page_style` once, and decides on light or dark.
 
 Texts have the width that the layout gave them in any font, so they never overlap. Every box and line has a title, which
 browsers show as a tooltip and screen readers read.
@@ -13,6 +15,7 @@ from typing import Final
 from ottla.draw.flat import Point
 from ottla.draw.graph import EdgeKind, NodeKind
 from ottla.draw.layout import Box, Drawing, Frame, Line
+from ottla.draw.markup import Markup
 from ottla.draw.palette import BACK, FRAME, MUTED, NODES, PAGE, TEXT, WIRE
 from ottla.draw.text import cells, printable
 
@@ -30,27 +33,56 @@ ROUNDING: Final = {NodeKind.STORE: 12, NodeKind.SOURCE: 3, NodeKind.PROCESSOR: 3
 
 
 def svg_text(drawing: Drawing, title: str) -> str:
-    width = drawing.width * CELL_WIDTH + 2 * MARGIN
-    height = max(drawing.height, 1) * ROW_HEIGHT + 2 * MARGIN
+    """A whole file."""
+    width, height = _size(drawing)
+    opening = f'<svg xmlns="http://www.w3.org/2000/svg" {_extent(drawing)} role="img" aria-labelledby="title desc">'
+    page = f'<rect class="page" width="{width}" height="{height}"/>'
+    head = [opening, *_about(drawing, title, ""), f"<style>{file_style()}</style>", _arrow(""), page]
+    return "\n".join([*head, *_shapes(drawing, "")]) + "\n"
+
+
+def svg_part(drawing: Drawing, title: str, name: str = "drawing") -> Markup:
+    """A part of a web page that has `page_style`; its ids begin with `name`."""
+    prefix = f"{name}-"
+    opening = f'<svg class="drawing" {_extent(drawing)} role="img" aria-labelledby="{prefix}title {prefix}desc">'
+    # All names in it were escaped by `_text` and `_label`.
+    return Markup("\n".join([opening, *_about(drawing, title, prefix), _arrow(prefix), *_shapes(drawing, prefix)]))
+
+
+def _size(drawing: Drawing) -> tuple[int, int]:
+    return drawing.width * CELL_WIDTH + 2 * MARGIN, max(drawing.height, 1) * ROW_HEIGHT + 2 * MARGIN
+
+
+def _extent(drawing: Drawing) -> str:
+    width, height = _size(drawing)
+    return f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+
+
+def _about(drawing: Drawing, title: str, prefix: str) -> list[str]:
+    return [
+        f'<title id="{prefix}title">{_text(title)}</title>',
+        f'<desc id="{prefix}desc">{_text(_told(drawing))}</desc>',
+    ]
+
+
+def _arrow(prefix: str) -> str:
+    return (
+        f'<defs><marker id="{prefix}arrow" viewBox="0 0 8 8" refX="7.5" refY="4" markerWidth="8" markerHeight="8" '
+        'markerUnits="userSpaceOnUse" orient="auto"><path d="M0,0.5L8,4L0,7.5z"/></marker></defs>'
+    )
+
+
+def _shapes(drawing: Drawing, prefix: str) -> list[str]:
     names = {box.node.id: box.node.name for box in drawing.boxes}
-    rows = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
-        f'role="img" aria-labelledby="title desc">',
-        f'<title id="title">{_text(title)}</title>',
-        f'<desc id="desc">{_text(_told(drawing))}</desc>',
-        f"<style>{_style()}</style>",
-        '<defs><marker id="arrow" viewBox="0 0 8 8" refX="7.5" refY="4" markerWidth="8" markerHeight="8" '
-        'markerUnits="userSpaceOnUse" orient="auto"><path d="M0,0.5L8,4L0,7.5z"/></marker></defs>',
-        f'<rect class="page" width="{width}" height="{height}"/>',
+    return [
         f'<g transform="translate({MARGIN} {MARGIN})">',
         *map(_frame, drawing.frames),
-        *(_line(line, names) for line in _back_last(drawing.lines)),
+        *(_line(line, names, f"{prefix}arrow") for line in _back_last(drawing.lines)),
         *map(_title_of_frame, drawing.frames),
         *map(_box, drawing.boxes),
         "</g>",
         "</svg>",
     ]
-    return "\n".join(rows) + "\n"
 
 
 def _text(text: str) -> str:
@@ -62,38 +94,57 @@ def _told(drawing: Drawing) -> str:
     kinds = [box.node.kind for box in drawing.boxes]
     counts = [f"{kinds.count(kind)} × {kind.value}" for kind in NodeKind if kind in kinds]
     back = sum(line.is_back for line in drawing.lines)
-    parts = [f"{len(drawing.frames)} subtopologies", *counts, f"{len(drawing.lines)} connections"]
+    frames = [f"{len(drawing.frames)} subtopologies"] if drawing.frames else []
+    parts = [*frames, *counts, f"{len(drawing.lines)} connections"]
     return ", ".join(parts) + (f", {back} of them back up" if back else "") + "."
 
 
 # --- colours ----------------------------------------------------------------------------------------------------------
 
 
-def _style() -> str:
-    return (
-        f":root{{{_scheme(0)}}}@media(prefers-color-scheme:dark){{:root{{{_scheme(1)}}}}}"
-        f"text{{font:{FONT_SIZE}px {FONTS};fill:var(--text);white-space:pre}}"
-        f".kind,.name{{font-size:{KIND_SIZE}px;fill:var(--muted)}}.name{{font-size:{FONT_SIZE}px}}"
-        ".page{fill:var(--page)}.frame{fill:var(--frame);stroke:var(--frame-line);stroke-width:1.5}"
-        ".band{fill:var(--frame)}"
-        "path.flow,path.uses{fill:none;stroke:var(--wire);stroke-width:1.4}path.uses{stroke-dasharray:2 3}"
-        "path.back{stroke:var(--back);stroke-dasharray:7 3}marker path{fill:context-stroke;stroke:none}"
-        ".box rect,.box path{stroke-width:1.4}" + "".join(_box_style(kind) for kind in NodeKind)
-    )
+def file_style() -> str:
+    light = ";".join(f"--{name}:{pair[0]}" for name, pair in _colours().items())
+    dark = ";".join(f"--{name}:{pair[1]}" for name, pair in _colours().items())
+    return f":root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}{_rules('')}"
 
 
-def _scheme(dark: int) -> str:
+def page_style() -> str:
+    """The style sheet of web pages with drawings; `color-scheme` of the page decides on light or dark."""
+    colours = ";".join(f"--{name}:light-dark({','.join(pair)})" for name, pair in _colours().items())
+    return f"svg.drawing{{{colours}}}{_rules('svg.drawing ')}\n"
+
+
+def _colours() -> dict[str, tuple[str, str]]:
     colours = {"page": PAGE, "text": TEXT, "muted": MUTED, "wire": WIRE, "back": BACK}
     colours |= {"frame": FRAME.fill, "frame-line": FRAME.line}
     for kind in NodeKind:
         colours |= {CLASSES[kind]: NODES[kind].fill, f"{CLASSES[kind]}-line": NODES[kind].line}
-    return ";".join(f"--{name}:{pair[dark]}" for name, pair in colours.items())
+    return colours
 
 
-def _box_style(kind: NodeKind) -> str:
+def _rules(scope: str) -> str:
+    """The rules, for everything inside of the scope."""
+    rules = [
+        ("text", f"font:{FONT_SIZE}px {FONTS};fill:var(--text);white-space:pre"),
+        (".kind,.name", f"font-size:{KIND_SIZE}px;fill:var(--muted)"),
+        (".name", f"font-size:{FONT_SIZE}px"),
+        (".page", "fill:var(--page)"),
+        (".frame", "fill:var(--frame);stroke:var(--frame-line);stroke-width:1.5"),
+        (".band", "fill:var(--frame)"),
+        ("path.flow,path.uses", "fill:none;stroke:var(--wire);stroke-width:1.4"),
+        ("path.uses", "stroke-dasharray:2 3"),
+        ("path.back", "stroke:var(--back);stroke-dasharray:7 3"),
+        ("marker path", "fill:context-stroke;stroke:none"),
+        (".box rect,.box path", "stroke-width:1.4"),
+        *map(_box_rule, NodeKind),
+    ]
+    return "".join(f"{','.join(scope + each for each in names.split(','))}{{{body}}}" for names, body in rules)
+
+
+def _box_rule(kind: NodeKind) -> tuple[str, str]:
     name = CLASSES[kind]
     dashes = ";stroke-dasharray:5 3" if kind is NodeKind.OPEN else ""
-    return f".{name} rect,.{name} path{{fill:var(--{name});stroke:var(--{name}-line){dashes}}}"
+    return f".{name} rect,.{name} path", f"fill:var(--{name});stroke:var(--{name}-line){dashes}"
 
 
 # --- shapes -----------------------------------------------------------------------------------------------------------
@@ -173,10 +224,10 @@ def _back_last(lines: Sequence[Line]) -> Iterator[Line]:
     yield from (line for line in lines if line.is_back)
 
 
-def _line(line: Line, names: Mapping[str, str]) -> str:
+def _line(line: Line, names: Mapping[str, str], arrow_id: str) -> str:
     flows = line.edge.kind is EdgeKind.FLOW
     classes = line.edge.kind.value + (" back" if line.is_back else "")
-    arrow = ' marker-end="url(#arrow)"' if flows else ""
+    arrow = f' marker-end="url(#{arrow_id})"' if flows else ""
     sign = "→" if flows else "uses"
     title = _text(f"{names[line.edge.source]} {sign} {names[line.edge.target]}")
     points = [_at(point) for point in line.points]

@@ -48,6 +48,7 @@ _BOXES = _Letters(
         NodeKind.PROCESSOR: _PLAIN,
         NodeKind.SINK: _PLAIN,
         NodeKind.STORE: _ROUND,
+        NodeKind.SUBTOPOLOGY: _PLAIN,
     },
     _Border("┏┓┛┗", "━", "┃", "┿", "┿"),
     {EdgeKind.FLOW: LIGHT, EdgeKind.USES: DOTTED},

@@ -48,6 +48,36 @@ class Topology(NamedTuple):
     subtopologies: tuple[Subtopology, ...]
 
 
+class SubtopologyTopics(NamedTuple):
+    """What is known of a subtopology without its description."""
+
+    id: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    """Repartition topics only: brokers are not told of the others."""
+    changelogs: tuple[str, ...]
+
+
+def graph_of_topics(parts: Iterable[SubtopologyTopics]) -> Graph:
+    """The graph of subtopologies whose processors are not known: each is a node between its topics."""
+    nodes: dict[str, Node] = {}
+    edges: dict[Edge, None] = {}
+    known = list(parts)
+    internal = {name for part in known for name in part.writes}
+    for part in known:
+        here = f"subtopology:{part.id}"
+        nodes[here] = Node(here, part.id, NodeKind.SUBTOPOLOGY)
+        for name in chain(part.reads, part.writes):
+            nodes[_topic_id(name)] = Node(
+                _topic_id(name), name, NodeKind.REPARTITION if name in internal else NodeKind.TOPIC
+            )
+        nodes |= {_store_id(here, name): Node(_store_id(here, name), name, NodeKind.STORE) for name in part.changelogs}
+        edges |= dict.fromkeys(Edge(_topic_id(name), here, EdgeKind.FLOW) for name in part.reads)
+        edges |= dict.fromkeys(Edge(here, _topic_id(name), EdgeKind.FLOW) for name in part.writes)
+        edges |= dict.fromkeys(Edge(here, _store_id(here, name), EdgeKind.USES) for name in part.changelogs)
+    return Graph(tuple(nodes.values()), tuple(edges))
+
+
 def graph_of(topology: Topology) -> Graph:
     """The graph: subtopologies are clusters, topics are outside of them."""
     nodes: dict[str, Node] = {}

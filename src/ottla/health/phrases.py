@@ -19,6 +19,7 @@ __all__ = [
     "offsets",
     "percent",
     "plural",
+    "runs",
     "size",
     "word",
 ]
@@ -101,10 +102,11 @@ def nodes(ids: Iterable[int]) -> str:
 
 def offsets(values: Sequence[int]) -> str:
     """Offsets with neighbours joined: `4,120–4,122, 4,130`."""
-    return join(f"{a:,}" if a == b else f"{a:,}–{b:,}" for a, b in _runs(values))
+    return join(f"{a:,}" if a == b else f"{a:,}–{b:,}" for a, b in runs(values))
 
 
-def _runs(values: Sequence[int]) -> list[tuple[int, int]]:
+def runs(values: Sequence[int]) -> list[tuple[int, int]]:
+    """First and last of neighbouring numbers."""
     runs: list[tuple[int, int]] = []
     for value in sorted(set(values)):
         if runs and runs[-1][1] + 1 == value:

@@ -14,13 +14,13 @@ import ottla.testing
 from ottla.cli import run
 from ottla.cli.share.find import Found, Standing
 from ottla.cli.share.watch import Rates
-from ottla.cli.share.window import Range, Window, live_windows, stored_window
-from ottla.client import Client, Producer, ProducerRecord, ShareConsumer, TopicPartition, topics
-from ottla.client.configs import Change, Operation, Resource, ResourceType, alter
+from ottla.client import Client, ShareConsumer, TopicPartition
 from ottla.client.group_offsets import commit
 from ottla.core.share.state.batches import Batch
 from ottla.core.share.state.kept import Kept
+from ottla.inflight.window import Range, Window, live_windows, stored_window
 from ottla.testing.ports import PortReservation
+from tests.component.share_scene import JOBS, begin_with, polled, worker
 
 Capture = pytest.CaptureFixture[str]
 JOBS_0 = TopicPartition("jobs", 0)
@@ -53,32 +53,11 @@ def _scene(settings: dict[str, str]) -> Iterator[Scene]:
 
 
 async def _prepare(client: Client) -> ShareConsumer:
-    """Of ten records 0 and 1 are accepted, 2 is released, 3 is rejected, 4 is accepted; of the rest three are held."""
-    await topics.create(client, topics.NewTopic("jobs", partitions=1))
-    for group in ("workers", "idle"):
-        earliest = Change(Operation.SET, "share.auto.offset.reset", "earliest")
-        await alter(client, Resource(ResourceType.GROUP, group), [earliest])
-    await Producer(client).send_all([ProducerRecord("jobs", b"%d" % number) for number in range(10)])
+    await begin_with(client, "workers", "idle")
     await commit(client, "readers", {JOBS_0: 3})
-    async with ShareConsumer(client, "idle", ["jobs"]) as idle:
-        while not await idle.poll():
-            pass
-    consumer = await ShareConsumer(
-        client, "workers", ["jobs"], acknowledgement="explicit", acquire_mode="record_limit", max_records=5
-    ).__aenter__()
-    for record in await _polled(consumer):
-        verdict = {2: consumer.release, 3: consumer.reject}.get(record.offset, consumer.accept)
-        verdict(record)
-    await consumer.commit()
-    held = {record.offset for record in await _polled(consumer)}
-    assert held == {2, 5, 6, 7, 8}, held
-    return consumer
-
-
-async def _polled(consumer: ShareConsumer) -> list[Any]:
-    while not (found := await consumer.poll()):
-        pass
-    return [record for acquired in found for record in acquired.records()]
+    async with ShareConsumer(client, "idle", [JOBS]) as idle:
+        await polled(idle)
+    return await worker(client, "workers")
 
 
 def said(scene: Scene, capsys: Capture, *words: str) -> list[str]:

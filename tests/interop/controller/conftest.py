@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from tests.interop.apache import NODE_ID
-from tests.interop.controller.twin import ControllerOnly, Twin
+from tests.interop.controller.twin import TOKEN_CHECK_MS, ControllerOnly, Twin
 
 LONG_MS = 3_600_000
 SHORT_MS = 6_000
-TOKEN_CHECK_MS = 2_000
 SECRET_KEY = "a secret of the cluster"
 
 

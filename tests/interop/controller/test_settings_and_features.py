@@ -15,7 +15,7 @@ from ottla.wire.types.expire_delegation_token import ExpireDelegationTokenReques
 from ottla.wire.types.incremental_alter_configs import IncrementalAlterConfigsRequest
 from ottla.wire.types.renew_delegation_token import RenewDelegationTokenRequest
 from ottla.wire.types.update_features import UpdateFeaturesRequest
-from tests.interop.controller.twin import ATTEMPTS, PERIOD_S, Twin, uuid
+from tests.interop.controller.twin import ATTEMPTS, PERIOD_S, TOKEN_CHECK_MS, Twin, uuid
 
 TOPIC, BROKER, GROUP = 2, 4, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -238,7 +238,7 @@ def test_expired_tokens_are_removed(token_twin: Twin):
     twin = token_twin
     create(twin, max_lifetime_ms=100_000)
     create(twin, max_lifetime_ms=1)
-    twin.wait_for_change()
+    twin.wait_for_change(phase_ms=2 * TOKEN_CHECK_MS)
     assert len(twin.image.tokens) == 1
 
 

@@ -50,6 +50,8 @@ from tests.component.broker.raw_client import RawClient, key_of
 from tests.interop.apache import CLUSTER_ID, NODE_ID, ApacheKafka
 
 PERIOD_S = 0.05
+SLACK_MS = 1_000
+TOKEN_CHECK_MS = 2_000
 ATTEMPTS = 400
 EPOCH = 1
 
@@ -219,12 +221,15 @@ class Twin:
         new = None if elr == partition.elr else elr
         return Versioned(msgspec.structs.replace(change, eligible_leader_replicas=new), record.version)
 
-    def wait_for_change(self, *alive: int) -> None:
-        """Time passes, in which only these brokers are heard of, until Apache does something; ours does the same."""
+    def wait_for_change(self, *alive: int, phase_ms: int = SLACK_MS) -> None:
+        """Time passes, in which only these brokers are heard of, until Apache does something; ours does the same.
+
+        What both do on an interval, they do up to `phase_ms` apart.
+        """
         for attempt in range(ATTEMPTS):
             theirs = self._theirs()
             if theirs:
-                self._compare_records("time has passed", self._tick(theirs), theirs)
+                self._compare_records("time has passed", self._tick(theirs, phase_ms), theirs)
                 return
             if attempt % 10 == 0:
                 for broker_id in alive:
@@ -239,9 +244,9 @@ class Twin:
         result = self._compare_answers(request, 2, self.client.ask(request, 2))
         assert not result.records, f"ours writes {result.records}"
 
-    def _tick(self, theirs: list[Versioned]) -> Result:
+    def _tick(self, theirs: list[Versioned], phase_ms: int) -> Result:
         """The first thing that is due in our controller and is not without effect."""
-        while (result := self.controller.tick(self.now_ms + 1000, int(time.time() * 1000))) is not None:
+        while (result := self.controller.tick(self.now_ms + phase_ms, int(time.time() * 1000))) is not None:
             if result.records:
                 return result
         raise Difference(f"Apache writes {theirs}, ours nothing")

@@ -8,7 +8,8 @@ import pytest
 from ottla.draw.graph import NodeKind
 from ottla.draw.layout import layout
 from ottla.draw.palette import NODES, TEXT
-from ottla.draw.svg import svg_text
+from ottla.draw.svg import page_style, svg_part, svg_text
+from ottla.draw.topology import SubtopologyTopics, graph_of_topics
 from tests.unit.draw.pictures import NAMES, graph, plain
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -89,3 +90,27 @@ def test_a_line_back_is_marked():
     text = svg_text(layout(plain("a>b", "b>a")), "")
     assert text.count('class="flow back"') == 1
     assert text.count('class="flow"') == 1
+
+
+def test_a_part_of_a_page_has_no_style_of_its_own():
+    text = svg_part(layout(graph("strange-names")), "<b>", "one")
+    assert "<style" not in text
+    assert "style=" not in text
+    assert "<script>" not in text
+    assert set(re.findall(r'id="([^"]*)"', text)) == {"one-title", "one-desc", "one-arrow"}
+    assert "url(#one-arrow)" in text
+
+
+def test_the_style_of_pages_reaches_drawings_only():
+    style = page_style()
+    scopes = [selector for names in re.findall(r"([^{}]+)\{", style) for selector in names.split(",")]
+    assert {scope.split()[0] for scope in scopes if scope.strip()} == {"svg.drawing"}
+    assert "--topic:light-dark(#e8f1fb,#1b2a3d)" in style
+
+
+def test_subtopologies_without_processors_are_drawn_with_their_topics():
+    parts = [SubtopologyTopics("0", ("lines",), ("app-r",), ()), SubtopologyTopics("1", ("app-r",), (), ("app-log",))]
+    text = svg_text(layout(graph_of_topics(parts)), "app")
+    titles = [each.text for each in ElementTree.fromstring(text).iter(f"{SVG}title")]
+    assert {"subtopology 0", "repartition topic app-r", "store app-log", "lines → 0", "app-r → 1"} <= set(titles)
+    assert '<desc id="desc">1 × topic, 1 × repartition topic, 1 × store, 2 × subtopology, 4 connections.</desc>' in text

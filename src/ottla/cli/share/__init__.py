@@ -1,7 +1,6 @@
 """`ottla share`: share groups, their offsets and what they have in flight, on any cluster.
 
-`find` looks groups up; `window` is what is in flight in a partition, and `sources` gets it from an ottla broker or from
-the records of any cluster; each command has a module of its own.
+`find` looks up groups and what they have in flight; each command has a module of its own.
 """
 
 from __future__ import annotations

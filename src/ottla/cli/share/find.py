@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+import click
+
 from ottla.cli.failure import Failure
 from ottla.cli.groups.find import chosen_partitions, expect_listed, listed_groups, views
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from ottla.client import Client, TopicPartition
     from ottla.client.group_view import GroupView, MemberView
     from ottla.client.groups import ListedGroup
+    from ottla.inflight.window import Window
 
 
 class Standing(NamedTuple):
@@ -70,6 +73,16 @@ async def share_group(client: Client, name: str, topics: Iterable[str] = ()) -> 
     there = {each.at: each for each in found.standings}
     chosen = await chosen_partitions(client, topics, there)
     return Found(found.group, [there[at] for at in chosen if at in there])
+
+
+async def group_windows(client: Client, found: Found) -> list[Window]:
+    """What a group has in flight in its partitions; sources that cannot be read are told on standard error."""
+    from ottla.inflight.sources import windows
+
+    topic_ids = {each.at: each.topic_id for each in found.standings}
+    return await windows(
+        client, found.group.group_id, topic_ids, lambda reason: click.echo(f"ottla: {reason}", err=True)
+    )
 
 
 async def _standings(client: Client, group: GroupView) -> list[Standing]:

@@ -8,14 +8,13 @@ import click
 
 from ottla.cli.cluster import PARTITION_COLUMNS, Column, Target, json_option, numbers, print_table, target_options
 from ottla.cli.groups.find import topics_option
-from ottla.cli.share.find import share_group
-from ottla.cli.share.sources import windows
-from ottla.cli.share.window import Range, Window
+from ottla.cli.share.find import group_windows, share_group
 from ottla.cli.watch import Watch, find_and_show, watch_options
 
 if TYPE_CHECKING:
     from ottla.client import Client
     from ottla.client.group_view import MemberView
+    from ottla.inflight.window import Range, Window
 
 COLUMNS = (
     *PARTITION_COLUMNS,
@@ -51,7 +50,7 @@ def inflight(target: Target, name: str, topics: tuple[str, ...], as_json: bool, 
     async def find(client: Client) -> Found:
         found = await share_group(client, name, topics)
         members = {each.member_id: each for each in found.group.members}
-        return Found(name, await windows(client, name, found.standings), members)
+        return Found(name, await group_windows(client, found), members)
 
     find_and_show(target, watch, find, _json if as_json else None, _print)
 

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from ottla.cli.cluster import PARTITION_COLUMNS, Target, json_option, numbers, print_table, target_options
-from ottla.cli.share.find import Found, Standing, share_group
-from ottla.cli.share.sources import windows
-from ottla.cli.share.window import ACKNOWLEDGED, ACQUIRED, ARCHIVED, ARCHIVING, AVAILABLE, STATES, Window
+from ottla.cli.share.find import Found, Standing, group_windows, share_group
 from ottla.cli.watch import Watch, find_and_show, watching_options
 
 if TYPE_CHECKING:
     from ottla.client import Client, TopicPartition
+    from ottla.inflight.window import Window
 
 COLUMNS = (
     *PARTITION_COLUMNS,
@@ -65,7 +64,7 @@ def watch(target: Target, name: str, watch: Watch, as_json: bool) -> None:
 
     async def find(client: Client) -> Seen:
         found = await share_group(client, name)
-        shown = await windows(client, name, found.standings)
+        shown = await group_windows(client, found)
         return Seen(found, {each.at: each for each in shown}, rates.take(found, time.monotonic()))
 
     find_and_show(target, watch, find, _json if as_json else None, _print)
@@ -86,6 +85,8 @@ def _cells(each: Standing, seen: Seen) -> tuple[object, ...]:
 
 
 def _counts(window: Window) -> dict[str, int | None]:
+    from ottla.inflight.window import ACKNOWLEDGED, ACQUIRED, ARCHIVED, ARCHIVING, AVAILABLE, STATES
+
     done = window.offsets_in(STATES[ACKNOWLEDGED], STATES[ARCHIVING], STATES[ARCHIVED])
     again = sum(each.size for each in window.ranges if (each.delivery_count or 0) > 1)
     return {

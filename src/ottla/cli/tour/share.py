@@ -8,8 +8,8 @@ from rich.text import Text
 from ottla.cli.tour.step import Stage, Step
 
 if TYPE_CHECKING:
-    from ottla.cli.share.window import Window
     from ottla.client import Client, ShareConsumer, ShareRecord
+    from ottla.inflight.window import Window
 
 GROUP, TOPIC = "workers", "jobs"
 JOBS = [b"resize 1", b"resize 2", b"poison", b"resize 3", b"resize 4", b"resize 5"]
@@ -93,10 +93,9 @@ async def _try_again(stage: Stage, consumer: "ShareConsumer") -> None:
 
 
 async def _window(client: "Client") -> "Window":
-    from ottla.cli.share.find import share_group
-    from ottla.cli.share.sources import windows
+    from ottla.cli.share.find import group_windows, share_group
 
-    (window,) = await windows(client, GROUP, (await share_group(client, GROUP)).standings)
+    (window,) = await group_windows(client, await share_group(client, GROUP))
     return window
 
 

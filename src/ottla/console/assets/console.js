@@ -57,9 +57,9 @@
   }
 
   function listen() {
-    const of = main.dataset.live;
-    if (!of) return;
-    const events = new EventSource(`/events?of=${encodeURIComponent(of)}`);
+    const wanted = main.dataset.live;
+    if (!wanted) return;
+    const events = new EventSource(`/events?${wanted}`);
     events.addEventListener("changed", () => { timer ??= setTimeout(reload, PAUSE_MS); });
     addEventListener("pagehide", () => events.close());
   }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from ottla.console.html.parts import badge
 from ottla.console.page import Content, Degraded, Page, PageContext, Source
@@ -29,7 +30,7 @@ SECTIONS: Final = (
 )
 """The entries of the navigation."""
 STALE_INTERVALS: Final = 3
-STYLES: Final = ("ground.css", "parts.css", "console.css")
+STYLES: Final = ("ground.css", "parts.css", "drawing.css", "console.css")
 SCRIPTS: Final = ("switch.js", "console.js")
 
 
@@ -50,7 +51,7 @@ def frame(page: Page, content: Content[Any], context: PageContext, inner: Markup
         inner,
         _hidden(content.degraded),
         _sources(content.sources),
-        data_live=",".join(content.live) or None,
+        data_live=urlencode([("of", each) for each in content.live]) or None,
         data_reload=content.reload_s,
     )
     bar = _bar(watcher, page.section, name)

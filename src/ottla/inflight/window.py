@@ -8,11 +8,25 @@ for the first time, or not delivered yet.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-if TYPE_CHECKING:
-    from ottla.client import TopicPartition
-    from ottla.core.share.state.kept import Kept
+from ottla.client import TopicPartition
+from ottla.core.share.state.batches import Batch
+from ottla.core.share.state.kept import Kept
+
+__all__ = [
+    "ACKNOWLEDGED",
+    "ACQUIRED",
+    "ARCHIVED",
+    "ARCHIVING",
+    "AVAILABLE",
+    "STATES",
+    "UNKNOWN",
+    "Range",
+    "Window",
+    "live_windows",
+    "stored_window",
+]
 
 AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING, ARCHIVED = range(5)
 STATES: Final = {
@@ -50,6 +64,13 @@ class Window(NamedTuple):
     is_live: bool
     """Whether it comes from a broker; else it comes from records."""
     locks_max: int | None = None
+    end_offset: int | None = None
+    """The last offset that was acquired or is finished."""
+    delivery_limit: int | None = None
+    finished: int | None = None
+    """How many offsets after the start are finished."""
+    written_ms: int | None = None
+    """When the last record about it was written."""
 
     def offsets_in(self, *states: str) -> int | None:
         """How many offsets are in one of these states; None if that is unknown."""
@@ -60,8 +81,6 @@ class Window(NamedTuple):
 
 def live_windows(answer: Mapping[str, Any]) -> list[Window]:
     """The windows of a group, from a broker's inspect listener."""
-    from ottla.client import TopicPartition
-
     return [
         Window(
             TopicPartition(each["topic"], each["partition"]),
@@ -69,6 +88,9 @@ def live_windows(answer: Mapping[str, Any]) -> list[Window]:
             tuple(_live_range(found) for found in each["ranges"]),
             is_live=True,
             locks_max=each["maxRecordLocks"],
+            end_offset=each.get("endOffset"),
+            delivery_limit=each.get("deliveryCountLimit"),
+            finished=each.get("deliveryCompleteCount"),
         )
         for each in answer["partitions"]
     ]
@@ -85,14 +107,21 @@ def _live_range(found: Mapping[str, Any]) -> Range:
     )
 
 
-def stored_window(at: TopicPartition, kept: Kept | None) -> Window:
+def stored_window(at: TopicPartition, kept: Kept | None, written_ms: int | None = None) -> Window:
     """The window of a partition, from records."""
     if kept is None or kept.start_offset < 0:
         return Window(at, None, (), is_live=False)
-    return Window(at, kept.start_offset, tuple(_filled(kept.start_offset, kept.batches)), is_live=False)
+    return Window(
+        at,
+        kept.start_offset,
+        tuple(_filled(kept.start_offset, kept.batches)),
+        is_live=False,
+        finished=None if kept.delivery_complete_count < 0 else kept.delivery_complete_count,
+        written_ms=written_ms,
+    )
 
 
-def _filled(start: int, batches: Iterable[Any]) -> Iterable[Range]:
+def _filled(start: int, batches: Iterable[Batch]) -> Iterable[Range]:
     """The batches, with ranges of unknown state between them."""
     for each in batches:
         if each.first_offset > start:

@@ -1,0 +1,77 @@
+"""Finds the group that a page is about, and how far it is behind."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from ottla.client.errors import ResponseError
+from ottla.client.groups import described_by
+from ottla.console.page import BadQueryError, NotFoundError, PageContext, Source
+from ottla.console.state import ClusterState, lag_of
+from ottla.health.facts import Group
+from ottla.health.phrases import clock, plural
+from ottla.observe.group_facts import group_fact
+from ottla.wire.errors import ErrorCode
+
+__all__ = ["FoundGroup", "LagSum", "find_group", "find_group_of", "lag_sum"]
+
+
+class FoundGroup(NamedTuple):
+    fact: Group
+    source: Source
+
+
+class LagSum(msgspec.Struct, frozen=True):
+    """The lag of a group over its partitions."""
+
+    records: int | None
+    partitions: int
+    unknown: int
+    """In how many partitions the lag is not known."""
+
+
+async def find_group(context: PageContext) -> FoundGroup:
+    """The group as it was last seen; one that no sample has shown yet is asked for. NotFoundError if there is none."""
+    name = context.names["group"]
+    seen = context.watcher.state.group(name)
+    if seen is not None:
+        return FoundGroup(seen.fact, context.source("group"))
+    try:
+        described, at_ms = await context.watcher.ask(("group", name), lambda client: described_by(client, name))
+    except ResponseError as error:
+        if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
+            raise
+        state = context.watcher.state
+        raise NotFoundError("group", name, state.groups, _last_seen(state, name)) from None
+    return FoundGroup(group_fact(*described), context.asked("group", at_ms))
+
+
+async def find_group_of(context: PageContext, kind: str, what: str) -> FoundGroup:
+    """The same of a group that must be of one kind to have what the page shows."""
+    found = await find_group(context)
+    if found.fact.type != kind:
+        raise BadQueryError(f'"{found.fact.group}" is a {found.fact.type} group; only {kind} groups have {what}')
+    return found
+
+
+def _last_seen(state: ClusterState, name: str) -> str:
+    gone = state.gone.get(("group", name))
+    if gone is None or not isinstance(gone.fact, Group):
+        return ""
+    members = plural(len(gone.fact.members), "member")
+    return (
+        f"It existed at {clock(gone.at_ms)} and is gone: deleted, or expired. "
+        f"When last seen it was a {gone.fact.type} group, {gone.fact.state}, with {members}."
+    )
+
+
+def lag_sum(state: ClusterState, group: Group) -> LagSum:
+    lags = (
+        [each.fact.lag for each in state.share_offsets(group.group).values()]
+        if group.type == "share"
+        else [lag_of(each.fact) for each in state.lags(group.group).values()]
+    )
+    known = [each for each in lags if each is not None]
+    return LagSum(sum(known) if known else None, len(lags), len(lags) - len(known))

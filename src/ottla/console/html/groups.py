@@ -1,0 +1,77 @@
+"""Parts that the pages about groups have in common."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final, Protocol
+
+from ottla.console.addresses import href
+from ottla.console.html.parts import link, offset
+from ottla.draw.markup import Markup, element, joined
+
+__all__ = ["SHARE_LAG", "epochs", "group_head", "has_epochs", "long_list", "member_names"]
+
+SHARE_LAG: Final = (
+    "Records that are not processed. In share groups these are the ones that were not delivered yet and the ones in "
+    "flight; other groups count from the committed offset. So lags of different kinds are never added."
+)
+_TABS: Final = {
+    "classic": ("", "offsets", "timeline"),
+    "consumer": ("", "offsets", "timeline"),
+    "share": ("", "offsets", "timeline"),
+    "streams": ("", "offsets", "timeline", "topology"),
+}
+LIST_OPEN: Final = 6
+"""Longer lists are folded."""
+
+
+class NamedMember(Protocol):
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def client_id(self) -> str: ...
+
+
+def group_head(group: str, kind: str, current: str = "") -> Markup:
+    """The way back, and the other pages about the group."""
+    way = [element("li", element("a", "Groups", href="/groups")), element("li", link(group, "groups", group))]
+    crumbs = element("nav", element("ol", *way), class_="crumbs", aria_label="Where this is")
+    items = [element("li", _tab(group, each, is_current=each == current)) for each in _TABS.get(kind, ("",))]
+    return joined([crumbs, element("nav", element("ul", *items), class_="tabs", aria_label="Pages of this group")])
+
+
+def _tab(group: str, part: str, *, is_current: bool) -> Markup:
+    path = href("groups", group, part) if part else href("groups", group)
+    return element("a", part or "members", href=path, aria_current="page" if is_current else None)
+
+
+def has_epochs(kind: str) -> bool:
+    """Coordinators do not tell the generation of classic groups."""
+    return kind != "classic"
+
+
+def epochs(epoch: int | None, assignment_epoch: int | None) -> Markup:
+    """The epoch of the group, and of its assignment in brackets; bold if they differ."""
+    if epoch is None or assignment_epoch is None:
+        return offset(None)
+    text = f"{epoch:,} ({assignment_epoch:,})"
+    return element("span", text) if epoch == assignment_epoch else element("b", text, title="a new assignment is due")
+
+
+def member_names(members: Iterable[NamedMember]) -> dict[str, str]:
+    """What to call each member: its client id, if no other member has the same."""
+    known = list(members)
+    clients = Counter(each.client_id for each in known)
+    return {each.id: each.client_id if clients[each.client_id] == 1 and each.client_id else each.id for each in known}
+
+
+def long_list(items: Sequence[str], what: str) -> Markup:
+    """A list in a cell; folded if it is long."""
+    if not items:
+        return element("span", "–", class_="unknown", title=f"no {what}")
+    rows = element("ul", *(element("li", each) for each in items), class_="plain")
+    if len(items) <= LIST_OPEN:
+        return rows
+    return element("details", element("summary", f"{len(items):,} {what}"), rows, class_="inner")

@@ -1,0 +1,378 @@
+"""One group of any kind: its epochs, its members and what they have, its lag, its configs, and what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from ottla.client import ClientError
+from ottla.client.configs import Entries, Resource, ResourceType, describe
+from ottla.console.group_lookup import FoundGroup, LagSum, find_group, lag_sum
+from ottla.console.group_members import Awaited, TaskMark, compact, state_of, task_marks
+from ottla.console.html.findings import finding_cards
+from ottla.console.html.groups import SHARE_LAG, epochs, group_head, has_epochs, long_list, member_names
+from ottla.console.html.parts import (
+    Cell,
+    Column,
+    badge,
+    code,
+    facts,
+    link,
+    member_id,
+    node_link,
+    nothing,
+    numbers,
+    offset,
+    section,
+    since,
+    sparkline,
+    table,
+    topic_link,
+)
+from ottla.console.html.task_matrix import task_matrix
+from ottla.console.page import Content, Degraded, Page, PageContext, Source, why_not
+from ottla.console.state import Epochs
+from ottla.console.watcher import NotConnectedError
+from ottla.draw.forms import moment, number
+from ottla.draw.markup import NOTHING, Markup, element, joined
+from ottla.health import Finding
+from ottla.health.facts import Group, GroupMember, ShareOffsets, Subtopology, Tasks, TopicPartitions
+from ottla.health.phrases import plural
+
+EPOCHS_SHOWN: Final = 8
+STATE_TONES: Final = {"stable": "ok", "moving": "warning", "waiting": "warning", "left": "critical"}
+
+
+class Member(msgspec.Struct, frozen=True):
+    id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    rack: str | None
+    epoch: int | None
+    state: str | None
+    waiting_for: list[Awaited]
+    subscribed: tuple[str, ...] | None
+    assigned: tuple[TopicPartitions, ...]
+    target: tuple[TopicPartitions, ...]
+    tasks: Tasks | None
+    target_tasks: Tasks | None
+    process: str | None
+    topology_epoch: int | None
+
+
+class SharePartition(msgspec.Struct, frozen=True):
+    topic: str
+    partition: int
+    start: int | None
+    end: int | None
+    lag: int | None
+    delivery_complete: int | None
+    """How many offsets after the start are finished."""
+
+
+class Config(msgspec.Struct, frozen=True):
+    name: str
+    value: str | None
+    source: str
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """The epochs of a group from a time on."""
+
+    at_ms: int
+    epoch: int
+    assignment_epoch: int
+    members: int
+
+
+class GroupPage(msgspec.Struct, frozen=True):
+    id: str
+    kind: str
+    state: str
+    protocol: str | None
+    epoch: int | None
+    assignment_epoch: int | None
+    topology_epoch: int | None
+    assignor: str | None
+    coordinator: int | None
+    members: list[Member]
+    lag: LagSum
+    partitions: list[SharePartition]
+    """Of share groups."""
+    tasks: list[TaskMark]
+    """Of streams groups."""
+    subtopologies: tuple[Subtopology, ...]
+    configs: list[Config] | None
+    findings: list[Finding]
+    history: list[Seen]
+    known_since_ms: int | None
+
+
+async def load(context: PageContext) -> Content[GroupPage]:
+    found = await find_group(context)
+    group = found.fact
+    configs, source, missing = await _configs(context, group.group, group.type)
+    state = context.watcher.state
+    is_known = has_epochs(group.type)
+    data = GroupPage(
+        id=group.group,
+        kind=group.type,
+        state=group.state,
+        protocol=group.protocol,
+        epoch=group.group_epoch if is_known else None,
+        assignment_epoch=group.assignment_epoch if is_known else None,
+        topology_epoch=group.topology_epoch,
+        assignor=group.assignor,
+        coordinator=group.coordinator,
+        members=[_member(each, group) for each in group.members],
+        lag=lag_sum(state, group),
+        partitions=[_share_partition(seen.fact) for _, seen in sorted(state.share_offsets(group.group).items())],
+        tasks=task_marks(group) if group.type == "streams" else [],
+        subtopologies=group.subtopologies or (),
+        configs=configs,
+        findings=[each for each in state.findings if (each.subject.kind, each.subject.name) == ("group", group.group)],
+        history=[seen_of(each) for each in state.epochs(group.group)],
+        known_since_ms=context.watcher.history_since_ms,
+    )
+    return _content(data, found, context, source, missing)
+
+
+def _content(
+    data: GroupPage, found: FoundGroup, context: PageContext, source: list[Source], missing: list[Degraded]
+) -> Content[GroupPage]:
+    lag_kind = "share_offsets" if data.kind == "share" else "lag"
+    return Content(
+        data,
+        data.id,
+        [found.source, *context.sources(lag_kind), *source],
+        [*missing, *context.hidden("group", lag_kind)],
+        live=(f"group:{data.id}",),
+    )
+
+
+def seen_of(each: Epochs) -> Seen:
+    return Seen(each.at_ms, each.epoch, each.assignment_epoch, each.members)
+
+
+async def _configs(
+    context: PageContext, name: str, kind: str
+) -> tuple[list[Config] | None, list[Source], list[Degraded]]:
+    resource = Resource(ResourceType.GROUP, name)
+    try:
+        entries, at_ms = await context.watcher.ask(("configs", resource), lambda client: describe(client, resource))
+    except NotConnectedError:
+        return None, [], [Degraded("configs", "there is no connection to the cluster")]
+    except ClientError as error:
+        return None, [], [Degraded("configs", why_not(error, context.watcher.principal))]
+    return _config_rows(entries, kind), [context.asked("configs", at_ms)], []
+
+
+def _config_rows(entries: Entries, kind: str) -> list[Config]:
+    """The configs that mean something to groups of a kind; brokers tell those of all kinds."""
+    own = [each for _, each in sorted(entries.items()) if each.name.startswith(f"{kind}.")]
+    return [Config(each.name, each.value, each.source.name.lower()) for each in own]
+
+
+def _member(each: GroupMember, group: Group) -> Member:
+    standing = state_of(each, group)
+    return Member(
+        id=each.member,
+        instance_id=each.instance,
+        client_id=each.client,
+        host=each.host.removeprefix("/"),
+        rack=each.rack,
+        epoch=each.epoch if has_epochs(group.type) else None,
+        state=standing.state,
+        waiting_for=standing.waiting_for,
+        subscribed=each.subscribed,
+        assigned=each.assigned,
+        target=each.target,
+        tasks=each.tasks,
+        target_tasks=each.target_tasks,
+        process=each.process,
+        topology_epoch=each.topology_epoch,
+    )
+
+
+def _share_partition(fact: ShareOffsets) -> SharePartition:
+    start, end, lag = fact.start, fact.high_watermark, fact.lag
+    done = None if start is None or end is None or lag is None else max(0, end - start - lag)
+    return SharePartition(fact.topic, fact.partition, start, end, lag, done)
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def render(content: Content[GroupPage], context: PageContext) -> Markup:
+    data = content.data
+    names = member_names(data.members)
+    parts = [group_head(data.id, data.kind), _head(data), _findings(data, context), _members(data, names)]
+    if data.kind == "streams":
+        parts.append(_tasks(data, names))
+    parts += [_share_partitions(data) if data.kind == "share" else _offsets(data, context), _history(data, context)]
+    return joined([*parts, _settings(data)])
+
+
+def _head(data: GroupPage) -> Markup:
+    pairs: dict[str, Cell] = {
+        "kind": data.kind,
+        "state": badge(data.state, "ok" if data.state == "Stable" else ""),
+        "members": len(data.members),
+        "assignor": data.assignor or None,
+        "coordinator": node_link(data.coordinator),
+    }
+    if has_epochs(data.kind):
+        pairs["epoch of the group"] = offset(data.epoch)
+        pairs["epoch of the assignment"] = offset(data.assignment_epoch)
+    else:
+        pairs["protocol"] = data.protocol or None
+    if data.kind == "streams":
+        pairs["epoch of the topology"] = offset(data.topology_epoch)
+        pairs["processes"] = len({each.process for each in data.members if each.process})
+    due = data.members and data.epoch is not None and data.epoch != data.assignment_epoch
+    told = element("p", f"A new assignment is due: the group has moved to epoch {data.epoch:,}.") if due else NOTHING
+    return joined([facts(pairs), told])
+
+
+def _findings(data: GroupPage, context: PageContext) -> Markup:
+    is_open = [each for each in data.findings if each.is_open]
+    over = [each for each in data.findings if not each.is_open]
+    if not data.findings:
+        return NOTHING
+    folded = element(
+        "details", element("summary", f"resolved ({len(over)})"), finding_cards(over, context.now_ms), class_="folded"
+    )
+    return section("What is wrong", finding_cards(is_open, context.now_ms), folded if over else NOTHING)
+
+
+def _members(data: GroupPage, names: Mapping[str, str]) -> Markup:
+    if not data.members:
+        return section("Members", nothing("The group has no members."))
+    what = "tasks" if data.kind == "streams" else "partitions"
+    columns = [Column("member"), Column("client"), Column("host"), Column("instance"), Column("rack")]
+    columns += [Column("epoch", is_number=True), Column("state"), Column(what)]
+    has_targets = data.kind in ("consumer", "streams")
+    columns += [Column("target", about=f"the {what} that it is to have")] * has_targets
+    columns += [Column("process")] * (data.kind == "streams")
+    rows = (list(_member_cells(each, data, names, what)) for each in data.members)
+    return section("Members", table("Members", columns, rows))
+
+
+def _member_cells(each: Member, data: GroupPage, names: Mapping[str, str], what: str) -> Iterator[Cell]:
+    yield member_id(each.id)
+    yield each.client_id
+    yield each.host
+    yield each.instance_id
+    yield each.rack
+    yield offset(each.epoch)
+    yield _state(each, names)
+    yield long_list(compact(each.assigned, each.tasks), what)
+    if data.kind in ("consumer", "streams"):
+        yield long_list(compact(each.target, each.target_tasks), what)
+    if data.kind == "streams":
+        yield each.process and member_id(each.process)
+
+
+def _state(each: Member, names: Mapping[str, str]) -> Markup:
+    if each.state is None:
+        return offset(None)
+    told = badge(each.state, STATE_TONES.get(each.state, ""))
+    if not each.waiting_for:
+        return told
+    return joined([told, " ", long_list([awaited(one, names) for one in each.waiting_for], "awaited")])
+
+
+def awaited(one: Awaited, names: Mapping[str, str]) -> str:
+    """`for orders-3, which billing-2 still has`."""
+    holders = [names.get(each, each) for each in one.holders]
+    if one.is_certain:
+        return f"for {one.what}, which {', '.join(holders)} still has"
+    return f"for {one.what}, which {' or '.join(holders)} has not given up yet" if holders else f"for {one.what}"
+
+
+def _tasks(data: GroupPage, names: Mapping[str, str]) -> Markup:
+    to_topology = element("p", link("The topology with its topics", "groups", data.id, "topology"), ".")
+    if not data.tasks:
+        return section("Tasks by member", nothing("No member has a task."), to_topology)
+    members = [(each.id, names[each.id]) for each in data.members]
+    return section("Tasks by member", task_matrix(data.tasks, members), to_topology)
+
+
+def _offsets(data: GroupPage, context: PageContext) -> Markup:
+    if not data.lag.partitions:
+        return section("Offsets", nothing("The group has committed no offsets."))
+    lag = data.lag
+    told = facts(
+        {
+            "records behind": number(lag.records),
+            "partitions": lag.partitions,
+            "lag not known in": plural(lag.unknown, "partition") if lag.unknown else None,
+            "trend": sparkline(context.watcher.state.history.points(f"lag:{data.id}"), f"lag of {data.id}"),
+        }
+    )
+    return section("Offsets", told, element("p", link("All partitions", "groups", data.id, "offsets"), "."))
+
+
+def _share_partitions(data: GroupPage) -> Markup:
+    if not data.partitions:
+        return section("Partitions", nothing("The group has not begun with any partition."))
+    columns = (
+        Column("topic"),
+        *numbers("partition", "start", "end"),
+        Column("lag", is_number=True, about=SHARE_LAG),
+        Column("finished", is_number=True, about="offsets after the start that are accepted or archived"),
+        Column("in flight"),
+    )
+    rows = (
+        (
+            topic_link(each.topic),
+            each.partition,
+            offset(each.start),
+            offset(each.end),
+            each.lag,
+            each.delivery_complete,
+            link("window", "groups", data.id, "window", each.topic, each.partition),
+        )
+        for each in data.partitions
+    )
+    return section("Partitions", table("Partitions", columns, rows, "start offsets as last written"))
+
+
+def _history(data: GroupPage, context: PageContext) -> Markup:
+    last = data.history[-EPOCHS_SHOWN:]
+    told = joined(["History begins at ", since(data.known_since_ms, context.now_ms), "."])
+    rest = element("p", told, " ", link("The whole timeline", "groups", data.id, "timeline"), ".")
+    if not last:
+        return section("Epochs", rest)
+    return section("Epochs", history_table(last, data.kind, "Epochs seen last"), rest)
+
+
+def history_table(history: list[Seen], kind: str, caption: str) -> Markup:
+    """The newest first."""
+    columns = (Column("since"), Column("epoch (assignment)", is_number=True), Column("members", is_number=True))
+    is_known = has_epochs(kind)
+    rows = (
+        (
+            moment(each.at_ms),
+            epochs(each.epoch, each.assignment_epoch) if is_known else None,
+            each.members,
+        )
+        for each in reversed(history)
+    )
+    return table(caption, columns, rows)
+
+
+def _settings(data: GroupPage) -> Markup:
+    if data.configs is None:
+        return NOTHING
+    if not data.configs:
+        return section("Configs", nothing(f"A {data.kind} group has no configs here."))
+    columns = (Column("name"), Column("value"), Column("from"))
+    rows = ((code(each.name), each.value, each.source.replace("_", " ")) for each in data.configs)
+    return section("Configs", table("Configs", columns, rows))
+
+
+PAGE = Page("group", "/groups/{group}", GroupPage, load, render, section="groups")

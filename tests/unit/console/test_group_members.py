@@ -1,0 +1,79 @@
+"""Who of a group is done, who moves, and who waits for whom."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.console.group_members import Awaited, TaskMark, compact, state_of, task_marks
+from ottla.health.facts import Group, GroupMember, Tasks, TopicPartitions
+
+
+def held(*partitions: int) -> tuple[TopicPartitions, ...]:
+    return (TopicPartitions(topic="orders", partitions=partitions),) if partitions else ()
+
+
+def member(name: str, epoch: int, has: tuple[int, ...], target: tuple[int, ...] = ()) -> GroupMember:
+    return GroupMember(member=name, epoch=epoch, assigned=held(*has), target=held(*target))
+
+
+def group(*members: GroupMember, kind: str = "consumer", state: str = "Reconciling") -> Group:
+    return Group(group="g", type=kind, state=state, group_epoch=4, assignment_epoch=4, members=members)
+
+
+def test_who_has_all_of_its_target_is_stable():
+    one = member("a", 4, (0, 1), (1, 0))
+    assert state_of(one, group(one)).state == "stable"
+
+
+def test_who_waits_names_the_one_that_still_has_it():
+    late, waiting = member("a", 3, (0, 1), (0,)), member("b", 4, (), (1,))
+    found = group(late, waiting)
+    assert state_of(late, found).state == "moving"
+    assert state_of(waiting, found).waiting_for == [Awaited("orders-1", ["a"], is_certain=True)]
+
+
+def test_what_nobody_is_shown_with_may_be_with_all_who_are_behind():
+    late, done, waiting = member("a", 3, (0,), (0,)), member("c", 4, (2,), (2,)), member("b", 4, (), (1,))
+    found = state_of(waiting, group(late, done, waiting))
+    assert (found.state, found.waiting_for) == ("waiting", [Awaited("orders-1", ["a"], is_certain=False)])
+
+
+def test_who_has_more_than_its_target_moves():
+    one = member("a", 4, (0, 1), (0,))
+    assert state_of(one, group(one)).state == "moving"
+
+
+@pytest.mark.parametrize(
+    ("kind", "state", "epoch", "expected"),
+    [
+        ("classic", "Stable", 0, "stable"),
+        ("classic", "PreparingRebalance", 0, "moving"),
+        ("classic", "Dead", 0, None),
+        ("share", "Stable", 4, "stable"),
+        ("share", "Stable", 3, "moving"),
+        ("consumer", "Stable", -2, "left"),
+    ],
+)
+def test_kinds_without_targets(kind: str, state: str, epoch: int, expected: str | None):
+    one = member("a", epoch, (0,))
+    assert state_of(one, group(one, kind=kind, state=state)).state == expected
+
+
+def test_tasks_are_marked_with_everybody_who_has_them_or_is_to_have_them():
+    one = GroupMember(member="a", tasks=Tasks(active=("0_2", "0_10")), target_tasks=Tasks(active=("0_2",)))
+    two = GroupMember(member="b", tasks=Tasks(), target_tasks=Tasks(active=("0_10",), standby=("0_2",)))
+    assert task_marks(group(one, two, kind="streams")) == [
+        TaskMark("0_2", "a", "active", "running"),
+        TaskMark("0_2", "b", "standby", "waiting"),
+        TaskMark("0_10", "a", "active", "leaving"),
+        TaskMark("0_10", "b", "active", "waiting"),
+    ]
+
+
+def test_neighbours_are_joined():
+    assert compact(held(0, 1, 2, 7), None) == ["orders: 0–2, 7"]
+    assert compact((), Tasks(active=("0_1",), standby=("1_0",), warmup=("1_1",))) == [
+        "0_1",
+        "1_0 (standby)",
+        "1_1 (warm-up)",
+    ]

@@ -1,0 +1,57 @@
+"""Small plots: how many shapes they have, where the shapes are, and that names in them stay text."""
+
+from __future__ import annotations
+
+from ottla.console.group_members import TaskMark
+from ottla.console.history import Point
+from ottla.console.html.epoch_plot import HEIGHT, WIDTH, epoch_plot, steps
+from ottla.console.html.task_matrix import task_matrix
+from ottla.console.html.window_plot import RECTS_MAX, Piece, merged, place, window_plot
+
+
+def test_alike_neighbours_are_one():
+    pieces = [Piece(0, 4, "acquired", 1), Piece(5, 9, "acquired", 1), Piece(11, 12, "acquired", 1)]
+    assert merged(pieces) == [Piece(0, 9, "acquired", 1, 2), Piece(11, 12, "acquired", 1)]
+
+
+def test_there_are_never_too_many_rectangles():
+    pieces = [Piece(at, at, ("acquired", "available")[at % 2], at % 7) for at in range(10_000)]
+    found = merged(pieces)
+    assert len(found) <= RECTS_MAX
+    assert (found[0].first, found[-1].last, sum(each.ranges for each in found)) == (0, 9_999, 10_000)
+    assert found[0].state == "mixed"
+    assert window_plot(pieces, "many").count("<rect ") <= RECTS_MAX + 4, "with two patterns and a legend of two"
+
+
+def test_a_narrow_range_is_drawn_wider_and_stays_inside():
+    x, width, is_widened = place(Piece(99_999, 99_999, "archived"), 0, 99_999)
+    assert (x + width, width, is_widened) == (1_200, 2.0, True)
+    assert place(Piece(0, 49_999, "acquired"), 0, 99_999) == (0, 600, False)
+    assert "≥ 2 px" in window_plot([Piece(0, 99_998, "acquired"), Piece(99_999, 99_999, "archived")], "one")
+
+
+def test_titles_are_text():
+    assert "<b>" not in window_plot([Piece(0, 1, "acquired", 1)], "<b>")
+    assert window_plot([], "nothing") == ""
+
+
+def test_steps_stay_until_the_next_point():
+    assert steps([Point(0, 1), Point(50, 3), Point(100, 2)], 0, 100) == "M8.0,112.0H360.0V8.0H712.0V60.0H712"
+    assert (WIDTH, HEIGHT) == (720, 120)
+
+
+def test_a_plot_of_nothing_is_nothing():
+    assert epoch_plot({"members": []}, 0) == ""
+    assert "members: 1 to 2" in epoch_plot({"members": [Point(0, 1), Point(5, 2)]}, 10)
+
+
+def test_tasks_have_letters_beside_their_patterns():
+    marks = [
+        TaskMark("0_0", "a", "active", "running"),
+        TaskMark("0_0", "b", "active", "waiting"),
+        TaskMark("0_1", "b", "warmup", "running"),
+    ]
+    text = task_matrix(marks, [("a", "<first>"), ("b", "second")])
+    assert "&lt;first&gt;" in text
+    for mark in ('task-active" title="0_0 active, running">A<', 'task-waiting" title="0_0 active, waiting">…<', ">W<"):
+        assert mark in text
