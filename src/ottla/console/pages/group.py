@@ -7,17 +7,18 @@ from typing import Final
 
 import msgspec
 
-from ottla.client import ClientError
-from ottla.client.configs import Entries, Resource, ResourceType, describe
+from ottla.client import Client
+from ottla.client.configs import Resource, ResourceType, describe
+from ottla.console.asking import Part, ask_part
 from ottla.console.group_lookup import FoundGroup, LagSum, find_group, lag_sum
 from ottla.console.group_members import Awaited, TaskMark, compact, state_of, task_marks
+from ottla.console.html.configs import Config, config_tables, configs_of
 from ottla.console.html.findings import finding_cards
 from ottla.console.html.groups import SHARE_LAG, epochs, group_head, has_epochs, long_list, member_names
 from ottla.console.html.parts import (
     Cell,
     Column,
     badge,
-    code,
     facts,
     link,
     member_id,
@@ -32,9 +33,8 @@ from ottla.console.html.parts import (
     topic_link,
 )
 from ottla.console.html.task_matrix import task_matrix
-from ottla.console.page import Content, Degraded, Page, PageContext, Source, why_not
+from ottla.console.page import Content, Page, PageContext
 from ottla.console.state import Epochs
-from ottla.console.watcher import NotConnectedError
 from ottla.draw.forms import moment, number
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health import Finding
@@ -73,12 +73,6 @@ class SharePartition(msgspec.Struct, frozen=True):
     """How many offsets after the start are finished."""
 
 
-class Config(msgspec.Struct, frozen=True):
-    name: str
-    value: str | None
-    source: str
-
-
 class Seen(msgspec.Struct, frozen=True):
     """The epochs of a group from a time on."""
 
@@ -114,7 +108,7 @@ class GroupPage(msgspec.Struct, frozen=True):
 async def load(context: PageContext) -> Content[GroupPage]:
     found = await find_group(context)
     group = found.fact
-    configs, source, missing = await _configs(context, group.group, group.type)
+    configs = await _configs(context, group.group, group.type)
     state = context.watcher.state
     is_known = has_epochs(group.type)
     data = GroupPage(
@@ -132,23 +126,23 @@ async def load(context: PageContext) -> Content[GroupPage]:
         partitions=[_share_partition(seen.fact) for _, seen in sorted(state.share_offsets(group.group).items())],
         tasks=task_marks(group) if group.type == "streams" else [],
         subtopologies=group.subtopologies or (),
-        configs=configs,
+        configs=configs.value,
         findings=[each for each in state.findings if (each.subject.kind, each.subject.name) == ("group", group.group)],
         history=[seen_of(each) for each in state.epochs(group.group)],
         known_since_ms=context.watcher.history_since_ms,
     )
-    return _content(data, found, context, source, missing)
+    return _content(data, found, context, configs)
 
 
 def _content(
-    data: GroupPage, found: FoundGroup, context: PageContext, source: list[Source], missing: list[Degraded]
+    data: GroupPage, found: FoundGroup, context: PageContext, configs: Part[list[Config]]
 ) -> Content[GroupPage]:
     lag_kind = "share_offsets" if data.kind == "share" else "lag"
     return Content(
         data,
         data.id,
-        [found.source, *context.sources(lag_kind), *source],
-        [*missing, *context.hidden("group", lag_kind)],
+        [found.source, *context.sources(lag_kind), *configs.sources],
+        [*configs.degraded, *context.hidden("group", lag_kind)],
         live=(f"group:{data.id}",),
     )
 
@@ -157,23 +151,15 @@ def seen_of(each: Epochs) -> Seen:
     return Seen(each.at_ms, each.epoch, each.assignment_epoch, each.members)
 
 
-async def _configs(
-    context: PageContext, name: str, kind: str
-) -> tuple[list[Config] | None, list[Source], list[Degraded]]:
-    resource = Resource(ResourceType.GROUP, name)
-    try:
-        entries, at_ms = await context.watcher.ask(("configs", resource), lambda client: describe(client, resource))
-    except NotConnectedError:
-        return None, [], [Degraded("configs", "there is no connection to the cluster")]
-    except ClientError as error:
-        return None, [], [Degraded("configs", why_not(error, context.watcher.principal))]
-    return _config_rows(entries, kind), [context.asked("configs", at_ms)], []
-
-
-def _config_rows(entries: Entries, kind: str) -> list[Config]:
+async def _configs(context: PageContext, name: str, kind: str) -> Part[list[Config]]:
     """The configs that mean something to groups of a kind; brokers tell those of all kinds."""
-    own = [each for _, each in sorted(entries.items()) if each.name.startswith(f"{kind}.")]
-    return [Config(each.name, each.value, each.source.name.lower()) for each in own]
+
+    async def ask(client: Client) -> list[Config]:
+        entries = await describe(client, Resource(ResourceType.GROUP, name), synonyms=True, documentation=True)
+        return configs_of(each for each in entries.values() if each.name.startswith(f"{kind}."))
+
+    right = f'DESCRIBE_CONFIGS on Group "{name}"'
+    return await ask_part(context, "configs", ("configs of a group", name, kind), ask, needs=right)
 
 
 def _member(each: GroupMember, group: Group) -> Member:
@@ -370,9 +356,7 @@ def _settings(data: GroupPage) -> Markup:
         return NOTHING
     if not data.configs:
         return section("Configs", nothing(f"A {data.kind} group has no configs here."))
-    columns = (Column("name"), Column("value"), Column("from"))
-    rows = ((code(each.name), each.value, each.source.replace("_", " ")) for each in data.configs)
-    return section("Configs", table("Configs", columns, rows))
+    return section("Configs", config_tables(data.configs, "this group"))
 
 
 PAGE = Page("group", "/groups/{group}", GroupPage, load, render, section="groups")
