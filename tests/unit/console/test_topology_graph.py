@@ -12,7 +12,7 @@ NODES = (
 
 
 def page(*rows: SubtopologyRow, shown: str | None = None, why: str | None = None) -> TopologyPage:
-    return TopologyPage("g", 0, list(rows), shown, why)
+    return TopologyPage("g", 0, list(rows), shown, why, [], [])
 
 
 def row(name: str, nodes: tuple[Processor, ...] | None = NODES, *, is_global: bool = False) -> SubtopologyRow:

@@ -13,6 +13,7 @@ from ottla.console.group_lookup import find_group_of
 from ottla.console.group_members import TaskMark, task_marks
 from ottla.console.html.groups import group_head, long_list
 from ottla.console.html.parts import Column, facts, link, nothing, offset, section, table, topic_link, with_query
+from ottla.console.html.task_matrix import task_chips
 from ottla.console.page import BadQueryError, Content, Degraded, Page, PageContext
 from ottla.draw.described import topology_of
 from ottla.draw.graph import Graph, NodeKind
@@ -68,13 +69,18 @@ class TopologyPage(msgspec.Struct, frozen=True):
     """The subtopology that is drawn alone."""
     why_no_processors: str | None
     """Why the drawing has no processors."""
+    marks: list[TaskMark]
+    """Who has which task, or is to have it."""
+    members: list[tuple[str, str]]
+    """Ids and names."""
 
 
 async def load(context: PageContext) -> Content[TopologyPage]:
     group = (await find_group_of(context, "streams", "a topology")).fact
     name = group.group
     described, at_ms = await context.watcher.ask(("topology", name), lambda client: topology_description(client, name))
-    rows = _rows(described, task_marks(group))
+    marks = task_marks(group)
+    rows = _rows(described, marks)
     shown = context.choice("subtopology", [each.id for each in rows]) or None
     if shown is not None and described.description is None:
         raise BadQueryError("one subtopology alone is drawn only if its processors are known")
@@ -82,7 +88,8 @@ async def load(context: PageContext) -> Content[TopologyPage]:
     why = described.why_not or (
         f"there are {count:,} of them; choose a subtopology" if count > NODES_MAX and shown is None else None
     )
-    data = TopologyPage(name, group.topology_epoch, rows, shown, why)
+    members = [(each.member, each.client or each.member) for each in group.members]
+    data = TopologyPage(name, group.topology_epoch, rows, shown, why, marks, members)
     missing = [] if why is None else [Degraded("processors", f"are not known: {why}")]
     return Content(data, f"Topology of {name}", [context.asked("topology", at_ms)], missing, live=(f"group:{name}",))
 
@@ -215,18 +222,19 @@ def _picture(data: TopologyPage, graph: Graph, title: str) -> Markup:
 
 
 def _subtopologies(data: TopologyPage) -> Markup:
-    columns = (Column("subtopology"), Column("tasks", is_number=True), Column("reads"), Column("writes"))
+    chips, legend = task_chips(data.marks, data.members)
+    columns = (Column("subtopology"), Column("tasks by member"), Column("reads"), Column("writes"))
     rows = (
         (
             _name(data, each),
-            each.tasks,
+            chips.get(each.id),
             long_list(list(map(topic_link, each.reads)), "topics"),
             long_list(list(map(topic_link, _written(each))), "topics"),
             long_list(list(map(topic_link, each.changelogs)), "topics"),
         )
         for each in data.subtopologies
     )
-    return section("Subtopologies", table("Subtopologies", (*columns, Column("state in")), rows))
+    return section("Subtopologies", legend, table("Subtopologies", (*columns, Column("state in")), rows))
 
 
 def _written(row: SubtopologyRow) -> list[str]:
