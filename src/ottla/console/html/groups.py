@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 from ottla.console.addresses import href
-from ottla.console.html.parts import link, offset
+from ottla.console.html.navigation import crumbs, tabs
+from ottla.console.html.parts import offset
 from ottla.draw.markup import Markup, element, joined
 
 __all__ = ["SHARE_LAG", "epochs", "group_head", "has_epochs", "long_list", "member_names"]
@@ -36,15 +37,13 @@ class NamedMember(Protocol):
 
 def group_head(group: str, kind: str, current: str = "") -> Markup:
     """The way back, and the other pages about the group."""
-    way = [element("li", element("a", "Groups", href="/groups")), element("li", link(group, "groups", group))]
-    crumbs = element("nav", element("ol", *way), class_="crumbs", aria_label="Where this is")
-    items = [element("li", _tab(group, each, is_current=each == current)) for each in _TABS.get(kind, ("",))]
-    return joined([crumbs, element("nav", element("ul", *items), class_="tabs", aria_label="Pages of this group")])
+    pages = [(_path(group, each), each or "members") for each in _TABS.get(kind, ("",))]
+    way = crumbs(("Groups", "/groups"), (group, _path(group, "")))
+    return joined([way, tabs(pages, _path(group, current), "Pages of this group")])
 
 
-def _tab(group: str, part: str, *, is_current: bool) -> Markup:
-    path = href("groups", group, part) if part else href("groups", group)
-    return element("a", part or "members", href=path, aria_current="page" if is_current else None)
+def _path(group: str, part: str) -> str:
+    return href("groups", group, part) if part else href("groups", group)
 
 
 def has_epochs(kind: str) -> bool:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ottla.console.html.parts import link
-from ottla.draw.markup import Markup, element, escaped
+from ottla.draw.markup import Markup, element
 
-__all__ = ["Choice", "Text", "crumbs", "filter_form", "tabs"]
+__all__ = ["Choice", "Field", "Text", "crumbs", "every_one_of", "filter_form", "tabs"]
 
 
 class Text(NamedTuple):
@@ -17,27 +16,42 @@ class Text(NamedTuple):
     name: str
     label: str
     hint: str = ""
+    width: int | None = None
+    kind: str = "search"
 
     def field(self, value: str) -> Markup:
-        return element("input", type="search", name=self.name, value=value, placeholder=self.hint or None)
+        hint = self.hint or None
+        return element("input", type=self.kind, name=self.name, value=value, placeholder=hint, size=self.width)
 
 
 class Choice(NamedTuple):
-    """A field with a few values; all, if none is chosen."""
+    """A field with a few values, each with its words."""
 
     name: str
     label: str
-    values: Sequence[str]
+    values: Mapping[str, str]
 
     def field(self, value: str) -> Markup:
-        options = [element("option", each, value=each, selected=each == value) for each in self.values]
-        return element("select", element("option", "all", value=""), *options, name=self.name)
+        options = [element("option", words, value=each, selected=each == value) for each, words in self.values.items()]
+        return element("select", *options, name=self.name)
 
 
-def filter_form(path: str, fields: Iterable[Text | Choice], query: dict[str, str]) -> Markup:
+Field = Text | Choice
+
+
+def every_one_of(values: Iterable[str]) -> dict[str, str]:
+    """A choice between these and all of them."""
+    return {"": "all"} | {each: each for each in values}
+
+
+def filter_form(
+    path: str, fields: Iterable[Field], query: Mapping[str, str], *, hidden: Iterable[str] = (), button: str = "Show"
+) -> Markup:
+    """A form that asks for the same page with another query; what is `hidden` stays as it is."""
+    kept = [element("input", type="hidden", name=name, value=query[name]) for name in hidden if query.get(name)]
     labels = [element("label", each.label, each.field(query.get(each.name, ""))) for each in fields]
-    button = element("button", "Show", type="submit", class_="tool")
-    return element("form", *labels, button, action=path, method="get", class_="filter", role="search")
+    submit = element("button", button, type="submit", class_="tool")
+    return element("form", *kept, *labels, submit, action=path, method="get", class_="filter", role="search")
 
 
 def tabs(entries: Iterable[tuple[str, str]], current: str, label: str) -> Markup:
@@ -49,7 +63,9 @@ def tabs(entries: Iterable[tuple[str, str]], current: str, label: str) -> Markup
     return element("nav", element("ul", *items), class_="tabs", aria_label=label)
 
 
-def crumbs(title: str, section: str, here: str) -> Markup:
-    """The way from a section of the navigation to one thing in it."""
-    items = [element("li", link(title, section)), element("li", escaped(here), aria_current="page")]
+def crumbs(*steps: tuple[str, str], last: str = "") -> Markup:
+    """The way to a page: titles and addresses, and the title of the page itself if no step is it."""
+    items = [element("li", element("a", title, href=path)) for title, path in steps]
+    if last:
+        items.append(element("li", last, aria_current="page"))
     return element("nav", element("ol", *items), class_="crumbs", aria_label="Breadcrumbs")

@@ -8,7 +8,7 @@ import msgspec
 
 from ottla.console.addresses import href
 from ottla.console.html.findings import SHAPES, finding_cards
-from ottla.console.html.navigation import Choice, Text, crumbs, filter_form
+from ottla.console.html.navigation import Choice, Text, crumbs, every_one_of, filter_form
 from ottla.console.html.parts import Column, badge, facts, link, more, nothing, section, table
 from ottla.console.page import Content, NotFoundError, Page, PageContext, one_page
 from ottla.draw.findings import TIERS
@@ -20,8 +20,8 @@ from ottla.health.phrases import plural
 
 KINDS = ("cluster", "topic", "group", "quorum", "lag", "configs", "log_dirs", "transactions")
 FIELDS = (
-    Choice("severity", "Severity", tuple(Severity)),
-    Choice("state", "State", tuple(State)),
+    Choice("severity", "Severity", every_one_of(Severity)),
+    Choice("state", "State", every_one_of(State)),
     Text("q", "Rule, subject or sentence contains"),
 )
 
@@ -183,7 +183,7 @@ def render_rule(content: Content[RuleData], context: PageContext) -> Markup:
     data = content.data
     return joined(
         [
-            crumbs("Findings", "findings", data.name),
+            crumbs(("Findings", "/findings"), last=data.name),
             section("The rule", _about(data)),
             section("Thresholds", _thresholds(data)),
             section("Findings", _instances(data, context), more(content.next, href("findings", data.name), {})),

@@ -11,6 +11,7 @@ import msgspec
 from ottla.console.group_lookup import lag_sum
 from ottla.console.html.findings import finding_line, of_subject
 from ottla.console.html.groups import SHARE_LAG, epochs, has_epochs
+from ottla.console.html.navigation import Choice, Text, every_one_of, filter_form, tabs
 from ottla.console.html.parts import Column, badge, group_link, more, node_link, nothing, sparkline, table, with_query
 from ottla.console.page import Content, Page, PageContext, one_page
 from ottla.draw.forms import number
@@ -123,19 +124,8 @@ def render(content: Content[Groups], context: PageContext) -> Markup:
 def _kinds(data: Groups, context: PageContext) -> Markup:
     current = context.query.get("kind", "")
     counts = {"": data.total, **data.by_kind}
-    items = [
-        element(
-            "li",
-            element(
-                "a",
-                f"{kind or 'all'} {count:,}",
-                href=_address(context, kind=kind),
-                aria_current="page" if kind == current else None,
-            ),
-        )
-        for kind, count in counts.items()
-    ]
-    return element("nav", element("ul", *items), class_="tabs", aria_label="Kinds of groups")
+    entries = [(_address(context, kind=kind), f"{kind or 'all'} {count:,}") for kind, count in counts.items()]
+    return tabs(entries, _address(context, kind=current), "Kinds of groups")
 
 
 def _address(context: PageContext, **changes: str) -> str:
@@ -143,19 +133,8 @@ def _address(context: PageContext, **changes: str) -> str:
 
 
 def _filter(data: Groups, context: PageContext) -> Markup:
-    chosen = context.query.get("state", "")
-    options = [element("option", each or "all", value=each, selected=each == chosen) for each in ("", *data.by_state)]
-    kind = context.query.get("kind", "")
-    return element(
-        "form",
-        element("input", type="hidden", name="kind", value=kind) if kind else None,
-        element("label", "state", element("select", *options, name="state")),
-        element("label", "search", element("input", type="search", name="q", value=context.query.get("q", ""))),
-        element("button", "Show", type="submit", class_="tool"),
-        method="get",
-        action=PATH,
-        class_="filter",
-    )
+    fields = (Choice("state", "State", every_one_of(data.by_state)), Text("q", "Name contains"))
+    return filter_form(PATH, fields, context.query, hidden=("kind",))
 
 
 def _listing(data: Groups, context: PageContext) -> Markup:

@@ -13,7 +13,7 @@ from ottla.client.configs import Resource, ResourceType, describe
 from ottla.console.asking import Part, ask_part
 from ottla.console.html.configs import Config, config_tables, configs_of
 from ottla.console.html.findings import finding_cards, finding_line
-from ottla.console.html.navigation import Choice, Text, crumbs, filter_form
+from ottla.console.html.navigation import Choice, Text, crumbs, every_one_of, filter_form
 from ottla.console.html.parts import (
     Column,
     byte_size,
@@ -39,7 +39,7 @@ KINDS = ("cluster", "topic", "quorum", "log_dirs")
 ROLES = ("broker", "controller")
 CONFIGS_NEED = "DESCRIBE_CONFIGS on the cluster"
 QUORUM_NEEDS = "DESCRIBE on the cluster"
-FIELDS = (Choice("role", "Role", ROLES), Text("q", "Id, host or rack contains"))
+FIELDS = (Choice("role", "Role", every_one_of(ROLES)), Text("q", "Id, host or rack contains"))
 
 
 class Listener(msgspec.Struct, frozen=True):
@@ -307,7 +307,7 @@ def render_node(content: Content[NodeData], context: PageContext) -> Markup:
     data, row = content.data, content.data.node
     return joined(
         [
-            crumbs("Nodes", "nodes", str(row.id)),
+            crumbs(("Nodes", "/nodes"), last=str(row.id)),
             _about(row),
             section("Findings", finding_cards(data.findings, context.now_ms)) if data.findings else NOTHING,
             section("Log directories", _directories(row)),

@@ -13,10 +13,11 @@ from ottla.client.topics import TopicDescription
 from ottla.console.addresses import href
 from ottla.console.asking import ask_to_read
 from ottla.console.described import described_topic, known_topic
+from ottla.console.html.navigation import Choice, filter_form
 from ottla.console.html.parts import badge, byte_size, facts, link, nothing, offset, section, with_query
 from ottla.console.html.records import content as content_of
 from ottla.console.html.records import headers, hex_dump, record_time, typed_key
-from ottla.console.html.topics import nav_of_topic, select
+from ottla.console.html.topics import nav_of_topic
 from ottla.console.page import Content, NotFoundError, Page, PageContext
 from ottla.console.scan import SeenRecord, seen_record
 from ottla.draw.forms import UNKNOWN
@@ -332,15 +333,10 @@ def _whole(data: RecordPage, context: PageContext) -> Markup:
 
 
 def _form(data: RecordPage, context: PageContext) -> Markup:
-    choices = {each: each for each in FORMS}
-    return element(
-        "form",
-        select("Key as", "key", context.query.get("key", "auto"), choices),
-        select("Value as", "value", context.query.get("value", "auto"), choices),
-        element("button", "Show", type="submit", class_="tool"),
-        class_="filter",
-        action=href("topics", data.topic, "records", data.record.p, data.record.offset),
-    )
+    forms = {each: each for each in FORMS}
+    path = href("topics", data.topic, "records", data.record.p, data.record.offset)
+    query = {"key": "auto", "value": "auto", **context.query}
+    return filter_form(path, (Choice("key", "Key as", forms), Choice("value", "Value as", forms)), query)
 
 
 def _annotated(data: RecordPage) -> Markup:

@@ -21,10 +21,11 @@ from ottla.client.topics import TopicDescription
 from ottla.console.addresses import href
 from ottla.console.asking import ask_to_read
 from ottla.console.described import described_topic, known_topic
+from ottla.console.html.navigation import Choice, Text, filter_form
 from ottla.console.html.parts import Column, badge, byte_size, command, link, nothing, table, with_query
 from ottla.console.html.records import content as content_of
 from ottla.console.html.records import headers, record_time, typed_key
-from ottla.console.html.topics import nav_of_topic, select
+from ottla.console.html.topics import nav_of_topic
 from ottla.console.page import BadQueryError, Content, Degraded, Page, PageContext
 from ottla.console.scan import BOUNDS, Bounds, Scan, SeenRecord, scan
 from ottla.draw.markup import NOTHING, Markup, element, escaped, joined
@@ -281,28 +282,21 @@ def _path(data: Records) -> str:
     return href("topics", data.topic, "records")
 
 
+FIELDS = (
+    Text("from", "From", "beginning, end, offset, -N or time", 22, "text"),
+    Text("partition", "Partition", ALL, 4, "text"),
+    Choice("key", "Key", FORM_WORDS),
+    Choice("value", "Value", FORM_WORDS),
+    Choice("committed", "Transactions", {"": "all records", "1": "only committed"}),
+    Text("filter", "Filter", 'value.amount > 100 and key ~ "^eu-"', 40),
+)
+
+
 def _form(data: Records, context: PageContext) -> Markup:
-    query = context.query
     key_form, value_form = _forms(context)
-    partition = "" if data.partition is None else data.partition
-    return element(
-        "form",
-        _text("From", "from", query.get("from", ""), "beginning, end, offset, -N or time", 22, "text"),
-        element("label", "Partition", element("input", name="partition", value=partition, placeholder=ALL, size=4)),
-        select("Key", "key", key_form, FORM_WORDS),
-        select("Value", "value", value_form, FORM_WORDS),
-        select("Transactions", "committed", query.get("committed", ""), {"": "all records", "1": "only committed"}),
-        _text("Filter", "filter", query.get("filter", ""), 'value.amount > 100 and key ~ "^eu-"', 40),
-        element("button", "▶ Scan", type="submit", class_="tool"),
-        class_="filter",
-        action=_path(data),
-        role="search",
-    )
-
-
-def _text(label: str, name: str, value: str, example: str, width: int, kind: str = "search") -> Markup:
-    field = element("input", type=kind, name=name, value=value, placeholder=example, size=width)
-    return element("label", label, field)
+    partition = "" if data.partition is None else str(data.partition)
+    query = {**context.query, "partition": partition, "key": key_form, "value": value_form}
+    return filter_form(_path(data), FIELDS, query, button="▶ Scan")
 
 
 def _quick(data: Records, context: PageContext) -> Markup:

@@ -9,8 +9,8 @@ import msgspec
 
 from ottla.client import TopicPartition
 from ottla.console.html.findings import finding_line, of_subject
+from ottla.console.html.navigation import Choice, Text, filter_form
 from ottla.console.html.parts import Column, badge, byte_size, group_link, more, nothing, numbers, table, topic_link
-from ottla.console.html.topics import select
 from ottla.console.measures import Measures, measure
 from ottla.console.page import Content, Page, PageContext, one_page
 from ottla.console.readers import Reader, readers_by_topic
@@ -141,6 +141,18 @@ COLUMNS: Final = (
 )
 
 
+FIELDS = (
+    Text("q", "Name contains"),
+    Choice("internal", "Kafka's own", {"": "without internal topics", "1": "with internal topics"}),
+    Choice("unhealthy", "Health", {"": "all", "1": "only what is not well"}),
+    Choice(
+        "sort",
+        "Order",
+        {"name": "by name", "partitions": "most partitions", "readers": "most readers", "unhealthy": "least well"},
+    ),
+)
+
+
 def render(content: Content[Topics], context: PageContext) -> Markup:
     data = content.data
     findings = of_subject(context.watcher.state.findings, "topic")
@@ -152,21 +164,7 @@ def render(content: Content[Topics], context: PageContext) -> Markup:
 
 
 def _form(context: PageContext) -> Markup:
-    query = context.query
-    search = element("input", type="search", name="q", value=query.get("q", ""), placeholder="part of a name")
-    internal = {"": "without internal topics", "1": "with internal topics"}
-    sorts = {"name": "by name", "partitions": "most partitions", "readers": "most readers", "unhealthy": "least well"}
-    return element(
-        "form",
-        element("label", "Find", search),
-        select("Kafka's own", "internal", query.get("internal", ""), internal),
-        select("Health", "unhealthy", query.get("unhealthy", ""), {"": "all", "1": "only what is not well"}),
-        select("Order", "sort", query.get("sort", "name"), sorts),
-        element("button", "Show", type="submit", class_="tool"),
-        class_="filter",
-        action="/topics",
-        role="search",
-    )
+    return filter_form("/topics", FIELDS, context.query)
 
 
 def _nothing(data: Topics, context: PageContext) -> Markup:

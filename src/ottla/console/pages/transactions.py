@@ -18,7 +18,7 @@ from ottla.client.open_transactions import (
 )
 from ottla.console.asking import Part, ask_part
 from ottla.console.html.findings import finding_cards
-from ottla.console.html.navigation import Choice, Text, filter_form
+from ottla.console.html.navigation import Choice, Text, every_one_of, filter_form
 from ottla.console.html.parts import Column, age, badge, code, link, more, nothing, numbers, offset, section, table
 from ottla.console.page import Content, Degraded, Page, PageContext, one_page, why_not
 from ottla.draw.markup import NOTHING, Markup, element, joined
@@ -30,7 +30,7 @@ HANGING = "hanging"
 NEEDS = "DESCRIBE on transactional ids"
 BLOCKED_MAX = 100
 PARTITIONS_SHOWN = 6
-FIELDS = (Choice("state", "State", (OPEN, HANGING, *STATES)), Text("q", "Transactional id contains"))
+FIELDS = (Choice("state", "State", every_one_of((OPEN, HANGING, *STATES))), Text("q", "Transactional id contains"))
 
 
 class Place(msgspec.Struct, frozen=True):
