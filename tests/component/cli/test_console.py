@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
 import sys
@@ -38,17 +39,16 @@ def healthy(address: str) -> bytes:
         return bytes(answer.read())
 
 
-def test_it_says_where_it_is():
-    with (
-        ottla.testing.broker() as broker,
-        started("console", "--bootstrap", broker.bootstrap_servers, "--port", "0") as (
-            _,
-            address,
-        ),
-    ):
-        assert address.startswith("http://127.0.0.1:")
-        assert "/?token=" in address
-        assert healthy(address) == b"ok\n"
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_says_where_it_is_and_ends_when_it_is_told(number: signal.Signals):
+    with ottla.testing.broker() as broker:
+        arguments = ("console", "--bootstrap", broker.bootstrap_servers, "--port", "0")
+        with started(*arguments) as (process, address):
+            assert address.startswith("http://127.0.0.1:")
+            assert "/?token=" in address
+            assert healthy(address) == b"ok\n"
+            process.send_signal(number)
+            assert process.wait(TIMEOUT_S) == 0
 
 
 def test_it_comes_with_a_node_and_ends_with_it(tmp_path: Path):
