@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import re
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Container
 from difflib import get_close_matches
@@ -25,7 +26,7 @@ from ottla.client import ClientError
 from ottla.client.errors import ResponseError, error_name
 from ottla.console.access import DRAWING_POLICY, HEADERS, POLICY, Access, Field, LoginError
 from ottla.console.addresses import NotANameError, decode_name, href
-from ottla.console.events import TooManyViewersError, Viewer
+from ottla.console.events import EventHub
 from ottla.console.html.frame import frame, plain_frame
 from ottla.console.html.parts import code
 from ottla.console.page import BadQueryError, ClusterName, Content, Envelope, NotFoundError, Page, PageContext, why_not
@@ -40,6 +41,8 @@ __all__ = ["make_app"]
 
 LOGGER: Final = logging.getLogger(__name__)
 TWIN: Final = ".json"
+_OWN_PATH: Final = re.compile(r"/(?![/\\])")
+"""A path of the console: browsers take two slashes, of either kind, for the name of another host."""
 QUIET_S: Final = 15.0
 """A stream of events says something at least this often, so that dead connections are noticed."""
 RETRY_MS: Final = 3_000
@@ -145,7 +148,7 @@ class _Console:
         return check
 
     def _let_in(self, cookie: str, path: str) -> Response:
-        target = path if path.startswith("/") and not path.startswith("//") else "/"
+        target = path if _OWN_PATH.match(path) else "/"
         answer = RedirectResponse(target, HTTPStatus.SEE_OTHER)
         answer.set_cookie(COOKIE, cookie, httponly=True, samesite="strict", secure=self._is_secure, path="/")
         return answer
@@ -222,15 +225,12 @@ class _Console:
         watcher = self._access.watcher_of(request.cookies.get(COOKIE))
         if watcher is None:
             return _problem(HTTPStatus.UNAUTHORIZED, "log in first")
-        wanted = request.query_params.getlist("of")
-        stack = contextlib.ExitStack()
-        try:
-            viewer = stack.enter_context(watcher.events.viewer(wanted))
-        except TooManyViewersError:
+        if watcher.events.is_full:
             busy = _problem(HTTPStatus.SERVICE_UNAVAILABLE, "too many pages are open; reload by hand")
             busy.headers["retry-after"] = "30"
             return busy
-        return StreamingResponse(_stream(viewer, stack), media_type="text/event-stream")
+        wanted = request.query_params.getlist("of")
+        return StreamingResponse(_stream(watcher.events, wanted), media_type="text/event-stream")
 
 
 async def _load(page: Page, request: Request, watcher: ClusterWatcher) -> tuple[Content[Any], PageContext]:
@@ -245,8 +245,8 @@ async def _load(page: Page, request: Request, watcher: ClusterWatcher) -> tuple[
     return await page.load(context), context
 
 
-async def _stream(viewer: Viewer, stack: contextlib.ExitStack) -> AsyncIterator[bytes]:
-    with stack:
+async def _stream(events: EventHub, wanted: list[str]) -> AsyncIterator[bytes]:
+    with events.viewer(wanted) as viewer:
         yield f"retry: {RETRY_MS}\n\n".encode()
         async for changed in viewer.changes(QUIET_S):
             yield b"event: changed\ndata: " + msgspec.json.encode(changed) + b"\n\n" if changed else b": quiet\n\n"

@@ -7,16 +7,12 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-__all__ = ["EventHub", "TooManyViewersError", "Viewer"]
+__all__ = ["EventHub", "Viewer"]
 
 VIEWERS_MAX: Final = 200
 KEYS_MAX: Final = 1_000
 """A viewer who has missed more is told to load everything anew."""
 EVERYTHING: Final = "*"
-
-
-class TooManyViewersError(Exception):
-    """There are as many open streams as the console allows."""
 
 
 class Viewer:
@@ -56,6 +52,11 @@ class EventHub:
     def __len__(self) -> int:
         return len(self._viewers)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether there are as many viewers as the console allows."""
+        return len(self._viewers) >= self._viewers_max
+
     def publish(self, changed: set[str]) -> None:
         if changed:
             for viewer in self._viewers:
@@ -63,8 +64,6 @@ class EventHub:
 
     @contextmanager
     def viewer(self, wanted: Iterable[str]) -> Iterator[Viewer]:
-        if len(self._viewers) >= self._viewers_max:
-            raise TooManyViewersError
         viewer = Viewer(frozenset(wanted))
         self._viewers.add(viewer)
         try:

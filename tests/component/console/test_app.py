@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from http.client import HTTPConnection
 
 import msgspec
 import pytest
@@ -34,8 +35,9 @@ def test_the_token_can_be_typed(browser: Browser):
     assert (wrong.status, "not the token" in wrong.words) == (403, True)
     right = stranger.ask("/login?next=%2Ftopics", "POST", f"token={browser.token}", **form)
     assert (right.status, right.headers["location"]) == (303, "/topics")
-    elsewhere = stranger.ask("/login?next=%2F%2Fevil.example", "POST", f"token={browser.token}", **form)
-    assert elsewhere.headers["location"] == "/"
+    for elsewhere in ("%2F%2Fevil.example", "%2F%5Cevil.example", "https:%2F%2Fevil.example"):
+        sent = stranger.ask(f"/login?next={elsewhere}", "POST", f"token={browser.token}", **form)
+        assert sent.headers["location"] == "/"
     assert stranger.ask("/login", "POST", "token=" + "x" * 10_000, **form).status == 400
 
 
@@ -77,3 +79,17 @@ def test_a_cluster_that_is_away_is_said_to_be(browser: Browser):
             page = lonely.page("/")
         assert "Nothing has been seen yet." in page.words
         assert lonely.page("/overview.json").json["outage"].startswith("cannot connect")
+
+
+def test_events_come_when_something_changes(browser: Browser):
+    connection = HTTPConnection(browser.address.hostname or "", browser.address.port, timeout=60)
+    try:
+        connection.request("GET", "/events?of=group&of=cluster", headers={"cookie": browser.cookie})
+        answer = connection.getresponse()
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        lines = iter(answer.readline, b"")
+        assert next(lines) == b"retry: 3000\n"
+        assert next(line for line in lines if line.startswith(b"event:")) == b"event: changed\n"
+        assert next(lines) == b'data: ["cluster"]\n'
+    finally:
+        connection.close()
