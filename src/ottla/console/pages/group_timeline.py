@@ -13,7 +13,7 @@ from ottla.console.page import Content, Page, PageContext
 from ottla.console.pages.group import Seen, history_table, seen_of
 from ottla.console.state import EVENTS_MAX
 from ottla.core.coordinator.partitioner import partition_for
-from ottla.draw.markup import Markup, element, joined
+from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health.facts import Group
 from ottla.health.phrases import consume_since
 
@@ -69,7 +69,7 @@ def render(content: Content[Timeline], context: PageContext) -> Markup:
     parts = [group_head(data.group, data.kind, "timeline"), element("p", begin)]
     if not data.history:
         return joined([*parts, nothing("Nothing of it has been seen yet.")])
-    plot = epoch_plot(_series(data), context.now_ms)
+    plot = epoch_plot(_series(data), context.now_ms) if len(data.history) > 1 else NOTHING
     return joined([*parts, section("Changes", plot, history_table(data.history, data.kind, "Changes seen"))])
 
 
