@@ -75,10 +75,13 @@ def test_no_more_than_the_limit(workers: Workers, cluster: Cluster, name: str, c
         first = polled(one)
         assert offsets(first) == [*range(7)]
         second = polled(two)
-        assert offsets(second) == [*range(7, 14)]
+        begin = offsets(second)[0]
+        assert begin in (7, 14), "the next, or those behind what a slow first member has fetched ahead"
+        assert offsets(second) == [*range(begin, begin + 7)]
         settled(one, first, "ACCEPT")
         settled(two, second, "ACCEPT")
-        assert sorted(offsets(accepted(one, 26))) == [*range(14, 40)]
+        rest = {*range(7, 40)} - {*offsets(second)}
+        assert sorted(offsets(accepted(one, 26))) == sorted(rest)
     assert cluster.lag(name) == 0
 
 
