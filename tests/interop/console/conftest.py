@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ottla.observe import Options
 from tests.browser.chromium import chromium
 from tests.component.console.served import Browser as Reader
 from tests.component.console.served import console
@@ -21,7 +22,7 @@ def reader(kind: str, apache_jars: object, tmp_path_factory: pytest.TempPathFact
     """Somebody who has logged in to the console of a cluster of this kind."""
     with (
         world(kind, tmp_path_factory.mktemp("world") / "demo") as bootstrap_servers,
-        console(bootstrap_servers) as logged_in,
+        console(bootstrap_servers, Options()) as logged_in,
     ):
         logged_in.until("/overview.json", lambda data: len(data["states"]) == 4 and data["quorum"] is not None)
         yield logged_in
