@@ -1,7 +1,7 @@
 """The simulation: real coordinators, with simulated time, topics, network and disk.
 
 It has two uses. *Scenarios* (`scenario`) are text conversations with one coordinator, kept as golden files;
-docs/testing.md shows the language. *Worlds* (`world`) are clients, a network and a disk that fail at random, from a
+docs/how-to/testing.md shows the language. *Worlds* (`world`) are clients, a network and a disk that fail, from a
 seed:
 
     python -m simulation --families classic,consumer --seeds 200

@@ -10,7 +10,7 @@ A file is a sequence of blocks, separated by empty lines. A block is commands, a
 other. After every block the law of `ottla.core.coordinator.contract` is checked, with compaction after the last one; if
 it fails, the output says so and `Scenario.faults` has it.
 
-The commands are in `simulation.commands`; docs/testing.md describes them.
+The commands are in `simulation.commands`; docs/how-to/testing.md describes them.
 """
 
 from __future__ import annotations

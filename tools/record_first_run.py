@@ -1,4 +1,4 @@
-"""Record the demo anew: docs/first-run.txt, and the lines of it that the README quotes.
+"""Record the demo anew: docs/tutorial/first-run.txt, and the lines of it that the README quotes.
 
 `python tools/record_first_run.py` runs the demo, about five minutes; with a file as argument it takes what that run has
 printed. Only a run in which everything was found is recorded.
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-RECORDING = ROOT / "docs" / "first-run.txt"
+RECORDING = ROOT / "docs" / "tutorial" / "first-run.txt"
 README = ROOT / "README.md"
 QUOTED = re.compile(r"^(```\n\$ make demo\n).*?(^```)", re.MULTILINE | re.DOTALL)
 WORTH_QUOTING = (

@@ -1,10 +1,10 @@
-"""The table of docs/differences.md."""
+"""The table of docs/reference/differences.md."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "differences.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "differences.md"
 COLUMNS = ["id", "about", "Apache Kafka 4.3.1", "ottla", "why", "as in Apache Kafka with"]
 
 

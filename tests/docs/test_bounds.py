@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ottla.broker.config.bounds import BOUNDS
 
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "bounds.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "bounds.md"
 
 
 def test_the_page_lists_every_bound_as_it_is() -> None:

@@ -1,4 +1,4 @@
-"""docs/cluster.md: every command is on the page, and every option of `up`."""
+"""docs/how-to/cluster.md: every command is on the page, and every option of `up`."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from ottla.cli.local_cluster import cluster
 from ottla.cli.local_cluster.up import up
 
-PAGE = (Path(__file__).parents[2] / "docs" / "cluster.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "cluster.md").read_text(encoding="utf-8")
 
 
 def test_every_command_is_on_the_page():

@@ -1,4 +1,4 @@
-"""Following a worked example of docs/extending.md word for word gives an API that works."""
+"""Following a worked example of docs/how-to/extending.md word for word gives an API that works."""
 
 from __future__ import annotations
 

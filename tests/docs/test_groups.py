@@ -1,4 +1,4 @@
-"""docs/groups.md: the help that it shows is the help that there is, and every command is on the page."""
+"""docs/how-to/groups.md: the help that it shows is the help that there is, and every command is on the page."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from ottla.cli import run
 from ottla.cli.groups import groups
 
-PAGE = Path(__file__).parents[2] / "docs" / "groups.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "groups.md"
 BLOCKS = dict(re.findall(r"^```\n\$ (ottla [^\n]*--help)\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL))
 
 

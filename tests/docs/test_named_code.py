@@ -22,7 +22,7 @@ from ottla.wire.frames import api_names
 from tests.docs.worked_examples import created
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("docs/architecture.md", "docs/extending.md")
+PAGES = ("docs/explanation/architecture.md", "docs/how-to/extending.md")
 _PATH = re.compile(r"[\w./-]*/[\w./-]*|[\w-]+\.(py|txt|md|toml)")
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
 _DEFINED = re.compile(r"^ *(?:(?:async )?def |class )?([A-Za-z_]\w+)(?=[(:=\[]| =)", re.MULTILINE)

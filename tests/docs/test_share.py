@@ -1,4 +1,4 @@
-"""docs/share.md: the help that it shows is the help that there is, every command is on the page, its examples work."""
+"""docs/how-to/share.md: its help is what is printed, every command is on the page, its examples work."""
 
 import asyncio
 import re
@@ -15,7 +15,7 @@ from ottla.client import Client, Producer, ProducerRecord, topics
 from ottla.client.configs import Change, Operation, Resource, ResourceType, alter
 from ottla.client.group_offsets import share_starts
 
-PAGE = (Path(__file__).parents[2] / "docs" / "share.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "share.md").read_text()
 BLOCKS = dict(re.findall(r"^```\n\$ (ottla [^\n]*--help)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 TIME_LIMIT_S = 30.0
@@ -35,7 +35,7 @@ def test_every_command_is_on_the_page():
 def defined(source: str) -> dict[str, Any]:
     names: dict[str, Any] = {}
     hurried = source.replace("asyncio.run(main())\n", "").replace("timeout_ms=5000", "timeout_ms=1000")
-    exec(compile(hurried, "docs/share.md", "exec"), names)
+    exec(compile(hurried, "docs/how-to/share.md", "exec"), names)
     return names
 
 

@@ -1,4 +1,4 @@
-"""What docs/testing.md says about scenarios and worlds: every command and family is there, and the example is true."""
+"""What docs/how-to/testing.md says about scenarios and worlds: every command is there, and the example is true."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from simulation.coordinator_kinds import KINDS
 from simulation.runner import FAMILY_NAMES
 from simulation.scenario import run_text
 
-PAGE = (Path(__file__).parents[2] / "docs" / "testing.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "testing.md").read_text()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from ottla.spark.range_options import RangeOptions
 from ottla.spark.records.options import PathRecordOptions, RecordTableOptions
 from ottla.spark.records.tables import find_table
 
-PAGE = (Path(__file__).parents[2] / "docs" / "spark-files.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "spark-files.md").read_text(encoding="utf-8")
 FILES, RECORDS = PAGE.split("\n## ")[1:]
 
 

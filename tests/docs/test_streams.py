@@ -1,4 +1,4 @@
-"""docs/streams.md: the drawing that it shows is the drawing that one gets, and every command is on the page."""
+"""docs/how-to/streams.md: the drawing that it shows is the drawing that one gets, and every command is on the page."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 from ottla.cli import run
 from ottla.cli.streams import streams
 
-PAGE = (Path(__file__).parents[2] / "docs" / "streams.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "streams.md").read_text(encoding="utf-8")
 TEXT = Path(__file__).parents[1] / "golden" / "topologies" / "stateless.txt"
 
 

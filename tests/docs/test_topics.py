@@ -1,4 +1,4 @@
-"""docs/topics.md: the help that it shows is the help that there is, every command is on the page, its claims hold."""
+"""docs/how-to/topics.md: its help is what is printed, every command is on the page, its claims hold."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ from ottla.cli.topics import topics
 from ottla.client.filters import compile_filter
 from ottla.client.filters.language import ROOTS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "topics.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "topics.md").read_text(encoding="utf-8")
 BLOCKS = dict(re.findall(r"^```\n\$ (ottla [^\n]*--help)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
 
 

@@ -1,4 +1,4 @@
-"""The worked examples of docs/extending.md as steps, and what a reader does at each of them."""
+"""The worked examples of docs/how-to/extending.md as steps, and what a reader does at each of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "extending.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 _BLOCK = re.compile(
     r"^(?:(?P<verb>Create|Append to|Change) `(?P<path>[^`]+)`:\n\n)?^```(?P<kind>\w+)\n(?P<text>.*?)^```$",

@@ -1,4 +1,4 @@
-"""What docs/client.md shows has to work."""
+"""What docs/how-to/client.md shows has to work."""
 
 import asyncio
 import re
@@ -10,7 +10,7 @@ import pytest
 from ottla.client import Client, topics
 from tests.interop.apache import ApacheKafka
 
-PAGE = Path(__file__).parents[2] / "docs" / "client.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "client.md"
 PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
 

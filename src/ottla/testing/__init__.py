@@ -6,7 +6,7 @@
     with ottla.testing.cluster(nodes=3) as c:
         c.quorum_leader().kill()
 
-pytest finds the fixtures `ottla_broker` and `ottla_cluster` without any setup. docs/testing.md is the tutorial.
+pytest finds the fixtures `ottla_broker` and `ottla_cluster` without any setup. docs/how-to/testing.md is the tutorial.
 Importing this package loads nothing else; what is in it is imported at its first use.
 """
 

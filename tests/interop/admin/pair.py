@@ -56,5 +56,5 @@ def _answer(client: RawClient, message: Any, version: int) -> Any:
 
 
 def is_difference(name: str) -> bool:
-    """Whether docs/differences.md has a line of this name."""
+    """Whether docs/reference/differences.md has a line of this name."""
     return name in {row["id"] for row in rows()}

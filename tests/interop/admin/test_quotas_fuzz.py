@@ -1,6 +1,6 @@
 """Thousands of requests about quotas and credentials, sound and unsound, to both brokers: the same codes, the same end.
 
-What is left out of the comparison is listed in docs/differences.md: texts, numbers that are none, names of hosts, an
+docs/reference/differences.md lists what is left out of the comparison: texts, numbers that are none, names of hosts, an
 empty salted password, and entities that one request names twice.
 """
 

@@ -7,7 +7,7 @@
 Each request goes as a frame to Apache's listener and then, unchanged, to our core at the same log offset. The reply and
 the records that Apache wrote are compared with ours. Ids that Apache has drawn are given to ours. What is left out: the
 words of error messages, settings in replies, and the order of partitions and topics where it is that of a hash table.
-Where ours differs on purpose (docs/differences.md: fenced-again, elr-removed-replica), Apache's records are taken as
+Where ours differs (docs/reference/differences.md: fenced-again, elr-removed-replica), Apache's records are taken as
 ours would be.
 """
 

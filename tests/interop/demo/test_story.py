@@ -31,7 +31,7 @@ from tests.interop.demo.apache_nodes import ApacheNodes
 pytestmark = pytest.mark.interop
 
 DEMO_MAX_S = 600
-RECORDING = Path(__file__).parents[3] / "docs" / "first-run.txt"
+RECORDING = Path(__file__).parents[3] / "docs" / "tutorial" / "first-run.txt"
 
 
 def broken(report: dict[str, Any], told: dict[str, Any]) -> list[Expectation]:

@@ -20,7 +20,7 @@ _TIMES = frozenset({"last_fetch_timestamp", "last_caught_up_timestamp"})
 
 
 class Comparison:
-    """What both have answered so far. `listed` are the differences of docs/differences.md that were met."""
+    """What both have answered so far. `listed` are the differences of docs/reference/differences.md that were met."""
 
     def __init__(self, both: tuple[Controller, Controller]) -> None:
         self.apache, self.ours = both
@@ -40,7 +40,7 @@ class Comparison:
 
 
 def _listed(frame: Frame, ours: Any, theirs: Any) -> str | None:
-    """The line of docs/differences.md that says why the answers differ."""
+    """The line of docs/reference/differences.md that says why the answers differ."""
     if not isinstance(ours, dict) or not isinstance(theirs, dict) or ours == theirs:
         return None
     is_broken = theirs["error_code"] == ErrorCode.UNKNOWN_SERVER_ERROR
@@ -81,7 +81,7 @@ def _plain(value: Any, ports: Mapping[int, str]) -> Any:
     if isinstance(value, msgspec.Struct):
         fields = {name: getattr(value, name) for name in value.__struct_fields__}
         if fields.get("error_code"):
-            fields.pop("error_message", None)  # docs/differences.md: error-texts
+            fields.pop("error_message", None)  # docs/reference/differences.md: error-texts
         return {name: _field(name, each, ports) for name, each in fields.items()}
     if isinstance(value, tuple | list):
         return [_plain(each, ports) for each in value]

@@ -2,7 +2,7 @@
 
 Each test brings both to a state, by the directory that they start from or by requests that move them, and then sends
 everything that can be wrong with a message of the quorum. Elections and fetches have time-outs of an hour where a state
-is to last. Differences that docs/differences.md lists are passed over.
+is to last. Differences that docs/reference/differences.md lists are passed over.
 
 ==========  =========================================================  =================================================
 test        the node                                                   how it gets there
@@ -65,7 +65,7 @@ pytestmark = pytest.mark.usefixtures("apache_jars")
 def compared(
     directory: Path, seed: Seed, settings: dict[str, int], played: dict[int, Answer] | None = None, *listed: str
 ) -> Iterator[Comparison]:
-    """`listed` are lines of docs/differences.md that are met beside the one that every state has."""
+    """`listed` are lines of docs/reference/differences.md that are met beside the one that every state has."""
     with controllers(directory, seed, settings, played or {}) as both:
         comparison = Comparison(both)
         yield comparison

@@ -1,6 +1,6 @@
 """The same frames to both brokers: the same answers, and the same records in the same order.
 
-Texts for people may differ, and so does what docs/differences.md lists: how often offsets of tasks are to be reported
+Texts may differ, and so may what docs/reference/differences.md lists: how often offsets of tasks are to be reported
 (Apache Kafka 4.3.1 says 0), how soon a waiting member is to come back, and the assignment epoch of a group that has
 become empty, which follows the group's as in 4.4.
 """

@@ -146,7 +146,7 @@ def test_exactly_once(client: str, kind: str, txn_version: int, boot: Callable[.
                 node.kill()
                 node.start()
                 if kind == APACHE and LOST_MARKERS in node.log:
-                    pytest.skip("Apache Kafka: the markers of a transaction are lost, as docs/differences.md says")
+                    pytest.skip("Apache Kafka: markers are lost, see docs/reference/differences.md")
     assert not crashes_left
     for partition in range(PARTITIONS):
         assert found[partition] == list(range(partition, RECORDS, PARTITIONS)), f"partition {partition}"

@@ -64,7 +64,7 @@ def test_librdkafka_aborts_at_once_after_a_commit(kind: str, bootstrap_servers: 
             commit_and_abort(producer, name, number)
         except KafkaException as failure:
             if kind == APACHE and failure.args[0].fatal():
-                pytest.skip(f"Apache Kafka: fatal for librdkafka after {number} commits, as docs/differences.md says")
+                pytest.skip(f"Apache Kafka: fatal to librdkafka after {number}, see docs/reference/differences.md")
             raise
     assert committed(bootstrap_servers, name) == [f"kept-{number}".encode() for number in range(PAIRS)]
 

@@ -46,7 +46,7 @@ OWN_DEFAULTS: Final[dict[str, str]] = {
     # A quorum of one need not show its followers that it lives, and each record costs a sync of the disk.
     "metadata.max.idle.interval.ms": "0",
 }
-"""Where ottla's defaults are not Apache Kafka's; docs/differences.md tells why."""
+"""Where ottla's defaults are not Apache Kafka's; docs/reference/differences.md tells why."""
 
 _PASSING_PREFIXES: Final = ("listener.name.",)
 _PLUGIN_PREFIXES: Final = {

@@ -36,7 +36,7 @@ COLUMNS: Final = (
 HOW_TO: Final = {
     "classic": "A classic group appears when its first consumer joins.",
     "consumer": "A consumer group appears when its first consumer joins with group.protocol=consumer.",
-    "share": "A share group appears when its first consumer joins: docs/share.md shows how.",
+    "share": "A share group appears when its first consumer joins: docs/how-to/share.md shows how.",
     "streams": "A streams group appears when a Kafka Streams application starts with group.protocol=streams.",
 }
 

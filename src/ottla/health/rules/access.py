@@ -138,7 +138,7 @@ def open_listener(ctx: RuleContext) -> Iterator[Match]:
                 subject=Subject("node", node),
                 sentence=f"Node {node} lets everybody in at {join(names)}",
                 evidence={"listeners": names},
-                next=[NextStep("let clients log in: docs/security.md shows how", href=href("nodes", node))],
+                next=[NextStep("let clients log in: docs/how-to/security.md shows how", href=href("nodes", node))],
             )
 
 
