@@ -36,14 +36,19 @@ def build(out: Path) -> None:
 
     The site needs no server: open index.html in a browser.
     """
-    if out.exists() and not (out / MARKER).exists() and any(out.iterdir()):
-        raise Failure(f"{out} is not empty and holds no site that ottla made", "choose another folder with --out")
     from ottla.explain.site import file_count, files
 
+    replace(out, files(), file_count())
+
+
+def replace(out: Path, files: Iterable[SiteFile], count: int) -> None:
+    """Write a site in place of an older one, which stays until the new one is whole."""
+    if out.exists() and not (out / MARKER).exists() and any(out.iterdir()):
+        raise Failure(f"{out} is not empty and holds no site that ottla made", "choose another folder with --out")
     fresh = out.parent / f"{out.name}.new"
     if fresh.exists():
         rmtree(fresh)  # left by an interrupted build
-    count, size = write(files(), fresh, file_count())
+    count, size = write(files, fresh, count)
     if out.exists():
         rmtree(out)
     fresh.rename(out)

@@ -6,7 +6,9 @@ The index is a script that sets one variable, because a page that is opened from
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ottla.explain.address import exact, field_anchor, stem
 from ottla.explain.kips import kips_of
@@ -23,12 +25,28 @@ class _Message:
     """Anchor of a field -> the version to show it in: the default one if it has the field, else the newest that has."""
 
 
+class PageSection(NamedTuple):
+    anchor: str
+    heading: str
+    words: str
+    """In small letters, with a space before each."""
+
+
+class OtherPage(NamedTuple):
+    """A page of a larger site that is not about a message or an error."""
+
+    path: str
+    title: str
+    sections: Sequence[PageSection]
+
+
 @dataclass(slots=True)
 class SearchIndex:
     """Collects the entries of the index from pages."""
 
     messages: dict[PageRef, _Message] = field(default_factory=dict)
     errors: list[ErrorPage] = field(default_factory=list)
+    others: Sequence[OtherPage] = ()
 
     def add(self, page: Page) -> None:
         if isinstance(page, ErrorPage):
@@ -47,7 +65,9 @@ class SearchIndex:
         """The index as JavaScript, one message or error a line."""
         messages = [_message_entry(found) for found in self.messages.values()]
         errors = [[page.code, page.name, page.exception or "", plain(page.meaning)] for page in self.errors]
-        return f"window.{VARIABLE} = {{\n messages: {_lines(messages)},\n errors: {_lines(errors)},\n}};\n"
+        parts = {"messages": messages, "errors": errors, "pages": self.others}
+        inner = "".join(f" {name}: {_lines(entries)},\n" for name, entries in parts.items())
+        return f"window.{VARIABLE} = {{\n{inner}}};\n"
 
 
 def _message_entry(found: _Message) -> list[object]:
@@ -68,6 +88,6 @@ def _message_entry(found: _Message) -> list[object]:
     ]
 
 
-def _lines(entries: list[list[object]]) -> str:
+def _lines(entries: Sequence[Sequence[object]]) -> str:
     inner = ",\n".join(json.dumps(entry, ensure_ascii=False, separators=(",", ":")) for entry in entries)
     return f"[\n{inner}\n]"

@@ -5,19 +5,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ottla.draw.document import document, footer, main
+from ottla.draw.document import document, footer, main, top_bar
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.explain.address import HOME, exact, path, root_from
 from ottla.explain.assemble import build
 from ottla.explain.lookup import all_refs, catalogue
 from ottla.explain.page import CatalogueRow, Page, PageRef
-from ottla.explain.render.html import article, bar, description, own
+from ottla.explain.render.html import TAG_LINE, article, description, own
 from ottla.explain.render.html_list import list_page
 from ottla.explain.render.html_parts import PageLinks
-from ottla.explain.search_index import SearchIndex
+from ottla.explain.search_index import OtherPage, SearchIndex
 
 ASSETS = ("page.css", "site.css", "theme.js", "page.js", "site.js")
 INDEX_SCRIPT = "assets/search-index.js"
@@ -29,64 +29,87 @@ class SiteFile(NamedTuple):
     text: str
 
 
+class Frame(NamedTuple):
+    """What surrounds every page of a site. A larger site, of which these pages are a part, has more in its bar."""
+
+    tag_line: str = TAG_LINE
+    list_file: str = HOME
+    """The list of the pages about the protocol."""
+    areas: tuple[tuple[str, str], ...] = ()
+    """Title and file of each area of the site, for the bar."""
+    searched: str = "messages, fields, errors"
+
+
+ALONE = Frame()
+
+
 def file_count() -> int:
     """How many files `files` gives."""
     return len(ASSETS) + sum(1 for _ in all_refs()) + 2
 
 
-def files() -> Iterator[SiteFile]:
-    """Every file of the site, the list of pages last."""
+def files(frame: Frame = ALONE, others: Sequence[OtherPage] = ()) -> Iterator[SiteFile]:
+    """Every file of the site, the list of pages last. `others` are pages of a larger site, which its search finds."""
     for name in ASSETS:
         yield SiteFile(f"assets/{name}", own(name))
-    index = SearchIndex()
+    index = SearchIndex(others=others)
     neighbours = _neighbours()
     for ref in all_refs():
         page = build(ref)
         index.add(page)
-        yield _page_file(page, neighbours)
+        yield _page_file(page, neighbours, frame)
     yield SiteFile(INDEX_SCRIPT, index.script())
-    yield SiteFile(HOME, _home())
+    yield SiteFile(frame.list_file, _list(frame))
 
 
-def _page_file(page: Page, neighbours: dict[tuple[str, str], _Beside]) -> SiteFile:
+def _page_file(page: Page, neighbours: dict[tuple[str, str], _Beside], frame: Frame) -> SiteFile:
     file = path(page.ref)
     root = root_from(file)
 
     def link(ref: PageRef) -> str:
         return f"{root}{path(ref)}"
 
-    links = PageLinks(link, home=f"{root}{HOME}")
+    links = PageLinks(link, home=f"{root}{frame.list_file}")
     beside = neighbours.get((page.ref.kind, page.ref.name))
     pager = _pager(beside, page.ref, links) if beside else NOTHING
     content = main(article(page, links), pager)
-    return SiteFile(file, _document(f"{page.title} · {TITLE}", description(page), content, root))
+    return SiteFile(file, framed(f"{page.title} · {TITLE}", description(page), content, root, frame))
 
 
-def _home() -> str:
-    links = PageLinks(path, home=HOME)
+def _list(frame: Frame) -> str:
+    links = PageLinks(path, home=frame.list_file)
     about = "Every request, response, record and error of Apache Kafka: what it is for and what its bytes look like."
-    return _document(TITLE, about, main(list_page(catalogue(), links)), "")
+    return framed(TITLE, about, main(list_page(catalogue(), links)), "", frame)
 
 
-def _document(title: str, about: str, content: Markup, root: str) -> str:
+def framed(title: str, about: str, content: Markup, root: str, frame: Frame) -> str:
+    """A page of the site; `root` is the path to the root of the site."""
     styles = [element("link", rel="stylesheet", href=f"{root}assets/{name}") for name in ASSETS if name.endswith("css")]
     theme = element("script", src=f"{root}assets/theme.js")
     scripts = [element("script", src=f"{root}assets/{name}", defer=True) for name in ("page.js", "site.js")]
     head = joined([*styles, theme, *scripts], "\n")
-    return document(title, about, head, joined([bar(f"{root}{HOME}", _search()), content, footer()]), root)
+    tools = joined([_areas(frame, root), _search(frame.searched)])
+    return document(
+        title, about, head, joined([top_bar(frame.tag_line, f"{root}{HOME}", tools), content, footer()]), root
+    )
 
 
-def _search() -> Markup:
+def _areas(frame: Frame, root: str) -> Markup:
+    links = [element("a", title, href=f"{root}{file}") for title, file in frame.areas]
+    return element("nav", *links, class_="areas", aria_label="Areas") if links else NOTHING
+
+
+def _search(searched: str) -> Markup:
     """The search box, which the script shows because it needs the script."""
     box = element(
         "input",
         id="search",
         type="search",
         role="combobox",
-        placeholder="Search messages, fields, errors",
+        placeholder=f"Search {searched}",
         autocomplete="off",
         spellcheck="false",
-        aria_label="Search messages, fields and errors",
+        aria_label=f"Search {searched}",
         aria_autocomplete="list",
         aria_expanded="false",
         aria_controls="hits",

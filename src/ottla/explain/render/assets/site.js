@@ -76,6 +76,20 @@
     return found;
   }
 
+  // Pages in prose: by the words of their headings, else by all words of a section.
+  function findPages(words, index) {
+    const found = [];
+    for (const [path, title, sections] of index.pages) {
+      for (const [anchor, heading, text] of sections) {
+        const named = fitAll(words, ...heading.split(/[^\w-]+/), ...title.split(/[^\w-]+/));
+        const score = named ? named + (anchor ? 0 : 5) : words.every((word) => text.includes(` ${word}`)) ? 20 : 0;
+        const to = anchor ? `${path}#${anchor}` : path;
+        if (score) found.push({ score, name: heading, about: anchor ? title : "", to });
+      }
+    }
+    return found;
+  }
+
   function best(title, found) {
     const count = found.length;
     found.sort((a, b) => b.score - a.score || a.name.length - b.name.length);
@@ -86,6 +100,7 @@
     const words = text.toLowerCase().replace(/(?<=[a-z])[_-]/g, "").split(/[\s.]+/).filter(Boolean);
     if (!words.length) return [];
     const groups = [
+      best("Pages", findPages(words, index)),
       best("Messages", findMessages(words, index)),
       best("Errors", findErrors(words, index)),
       best("Fields", findFields(words, index)),
