@@ -125,8 +125,8 @@ bench: setup ## benchmarks beside other libraries and brokers: make bench FOLDER
 	@$(BIN)/python -m benchmarks $(or $(FOLDER),wire)
 
 .PHONY: docs
-docs: setup ## build the documentation pages
-	@$(BIN)/ottla docs build
+docs: setup ## build the documentation as a site: these pages, the reference, the protocol
+	@$(BIN)/python -m tools.docs_site
 
 .PHONY: lock
 lock: ## pin the newest allowed packages anew in requirements/

@@ -38,6 +38,8 @@ class Frame(NamedTuple):
     areas: tuple[tuple[str, str], ...] = ()
     """Title and file of each area of the site, for the bar."""
     searched: str = "messages, fields, errors"
+    styles: tuple[str, ...] = ()
+    """Style sheets besides those of these pages."""
 
 
 ALONE = Frame()
@@ -84,7 +86,8 @@ def _list(frame: Frame) -> str:
 
 def framed(title: str, about: str, content: Markup, root: str, frame: Frame) -> str:
     """A page of the site; `root` is the path to the root of the site."""
-    styles = [element("link", rel="stylesheet", href=f"{root}assets/{name}") for name in ASSETS if name.endswith("css")]
+    sheets = [*(f"assets/{name}" for name in ASSETS if name.endswith("css")), *frame.styles]
+    styles = [element("link", rel="stylesheet", href=f"{root}{sheet}") for sheet in sheets]
     theme = element("script", src=f"{root}assets/theme.js")
     scripts = [element("script", src=f"{root}assets/{name}", defer=True) for name in ("page.js", "site.js")]
     head = joined([*styles, theme, *scripts], "\n")
