@@ -9,7 +9,7 @@ from functools import cache
 import click
 
 from ottla.cli import GROUP
-from tools.docs_site.markdown import anchor_of
+from tools.docs_site.markdown import anchor_of, plain
 
 
 @cache
@@ -44,9 +44,9 @@ def _told(command: click.Command, above: click.Context, mark: str) -> Iterator[s
     if not isinstance(command, click.Group):
         yield f"```\n{command.get_usage(context).removeprefix('Usage: ')}\n```"
     rows = [record for param in command.get_params(context) if (record := param.get_help_record(context))]
-    rows = [(names, text) for names, text in rows if names != "--help"]
+    rows = [(names, text) for names, text in rows if text and names != "--help"]
     if rows:
-        lines = [f"| `{_cell(names)}` | {_cell(text)} |" for names, text in rows]
+        lines = [f"| `{_cell(names)}` | {plain(_cell(text))} |" for names, text in rows]
         yield "\n".join(["| option | meaning |", "|---|---|", *lines])
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
@@ -59,11 +59,7 @@ def _help(command: click.Command) -> Iterator[str]:
     """The paragraphs of a help text; one that begins with \\b keeps its lines."""
     for paragraph in inspect.cleandoc(command.help or "").split("\f")[0].split("\n\n"):
         kept = paragraph.removeprefix("\b\n")
-        yield f"```\n{kept}\n```" if kept != paragraph else _words(paragraph)
-
-
-def _words(text: str) -> str:
-    return text.replace("<", "\\<").replace("*", "\\*").replace("_", "\\_")
+        yield f"```\n{kept}\n```" if kept != paragraph else plain(paragraph)
 
 
 def _cell(text: str) -> str:

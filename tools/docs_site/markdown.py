@@ -46,10 +46,15 @@ def anchor_of(title: str) -> str:
     return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
 
 
+def plain(text: str) -> str:
+    """Text as Markdown that shows it as it is; backticks keep their meaning."""
+    return re.sub(r"([<*_\[])", r"\\\1", text)
+
+
 def render(text: str, link: Callable[[str], str | None], code_link: Callable[[str], str | None]) -> Rendered:
     """`link` gives the address for the target of a link, `code_link` for a name in backticks; None leads nowhere."""
     parser = MarkdownIt("commonmark", {"html": False, "xhtmlOut": False}).enable("table")
-    for rule in ("fence", "table_open", "table_close"):
+    for rule in ("fence", "code_block", "table_open", "table_close"):
         parser.add_render_rule(rule, globals()[f"_{rule}"])
     tokens = parser.parse(_without_comments(text))
     headings = _headings(tokens)
@@ -142,11 +147,17 @@ def _words(text: str) -> str:
 
 
 def _fence(_self: object, tokens: list[Token], at: int, *_: object) -> str:
-    language = tokens[at].info.partition(" ")[0]
-    text = tokens[at].content
+    return _code(tokens[at].content, tokens[at].info.partition(" ")[0])
+
+
+def _code(text: str, language: str) -> str:
     lexer = _LEXERS.get(language)
     inner = Markup(highlight(text, get_lexer_by_name(lexer), _FORMATTER)) if lexer else escaped(text)
     return element("pre", element("code", inner), class_="code", tabindex="0") + "\n"
+
+
+def _code_block(_self: object, tokens: list[Token], at: int, *_: object) -> str:
+    return _code(tokens[at].content, "python")  # in docstrings
 
 
 def _table_open(*_: object) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator
+from enum import Enum
 from functools import cache
 from importlib import import_module
 from types import ModuleType
@@ -49,7 +51,10 @@ def _module(module: ModuleType) -> Iterator[str]:
 
 
 def _class(name: str, thing: type) -> Iterator[str]:
-    yield _signature(f"class {name}", thing)
+    if issubclass(thing, Enum):
+        yield _block(f"class {name}\n" + "\n".join(f"    {each.name} = {each.value!r}" for each in thing))
+    else:
+        yield _signature(f"class {name}", thing)
     yield _doc(thing)
     for each, member in vars(thing).items():
         if each.startswith("_"):
@@ -60,6 +65,7 @@ def _class(name: str, thing: type) -> Iterator[str]:
             yield from _function(each, function)
         elif isinstance(member, property):
             yield f"### {name}.{each}"
+            yield _block(f"{each}: {inspect.signature(member.fget).return_annotation}" if member.fget else each)
             yield _doc(member)
 
 
@@ -72,13 +78,24 @@ def _signature(head: str, thing: Callable[..., object]) -> str:
     try:
         signature = inspect.signature(thing)
     except ValueError:
-        return f"```python\n{head}\n```"
+        return _block(head)
+    if head.startswith("class "):
+        signature = signature.replace(return_annotation=signature.empty)
     one = f"{head}{signature}"
     if len(one) > 88:
         returned = "" if signature.return_annotation is signature.empty else f" -> {signature.return_annotation}"
         inner = "".join(f"    {each},\n" for each in signature.parameters.values())
         one = f"{head}(\n{inner}){returned}"
-    return f"```python\n{one}\n```"
+    return _block(_unquoted(one))
+
+
+def _unquoted(text: str) -> str:
+    """Annotations are kept as text, and shown in quotes; a reader does without them."""
+    return re.sub(r"(: |-> )(['\"])(.*?)\2(?=[,=)\s]|$)", r"\1\3", text)
+
+
+def _block(text: str) -> str:
+    return f"```python\n{text}\n```"
 
 
 def _doc(thing: object) -> str:

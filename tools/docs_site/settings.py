@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from ottla.cli import run
-from tools.docs_site.markdown import anchor_of
+from tools.docs_site.markdown import anchor_of, plain
 
 _INTROS = {
     "broker": "Settings of a node: in `server.properties`, with `--set`, or, where it says so, while the node runs.",
@@ -51,15 +51,11 @@ def _page(kind: str, intro: str) -> str:
     parts += ["A setting marked *not supported* is accepted, and ottla does not act on it."] if kind == "broker" else []
     for each in (each for each in _every() if each["of"] == kind):
         facts = [each["type"], f"default `{each['default']}`" if each["default"] not in (None, "") else "no default"]
-        facts += [f"allowed: {_text(each['allowed'])}"] if each["allowed"] else []
+        facts += [f"allowed: {plain(each['allowed'])}"] if each["allowed"] else []
         facts += [f"changed {_CHANGED.get(each['changed'], each['changed'])}"]
         facts += ["else the " + ", ".join(f"{whose} `{name}`" for whose, name in map(str.split, each["also"]))] * bool(
             each["also"] and kind != "broker"
         )
         facts += ["*not supported*"] if each["supported"] is False else []
-        parts += [f"## {each['name']}", _text(each["doc"]), " · ".join(facts)]
+        parts += [f"## {each['name']}", plain(each["doc"]), " · ".join(facts)]
     return "\n\n".join(parts)
-
-
-def _text(text: str) -> str:
-    return text.replace("<", "\\<").replace("*", "\\*").replace("_", "\\_").replace("|", "\\|")
