@@ -18,4 +18,4 @@ def test_the_drawing(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("name", sorted(streams.commands))
 def test_every_command_is_told(name: str) -> None:
-    assert f"\nottla streams {name} " in PAGE
+    assert f"\n| `ottla streams {name}" in PAGE

@@ -55,5 +55,6 @@ def test_the_share_consumer(cluster: Cluster, tmp_path: Path) -> None:
 
 def test_the_broker_for_junit(apache_jars: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.delenv("OTTLA_INTEROP_BROKERS", raising=False)  # to a node it would be a setting
     broker = program("test-recipes.md", "OttlaBroker")
     assert run(tmp_path, "UsesBroker", OttlaBroker=broker, UsesBroker=USES_BROKER).strip() == "1 node"
