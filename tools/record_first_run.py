@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 RECORDING = ROOT / "docs" / "tutorial" / "first-run.txt"
 README = ROOT / "README.md"
-QUOTED = re.compile(r"^(```\n\$ make demo\n).*?(^```)", re.MULTILINE | re.DOTALL)
+QUOTED = re.compile(r"^(```console\n\$ make demo\n).*?(^```)", re.MULTILINE | re.DOTALL)
 WORTH_QUOTING = (
     "1/6 ", "2/6 ", "3/6 ", "taken over after", "4/6 ", "others lead all", "started again", "5/6 ", "risk-checks: all",
     "6/6 ", "expected of this story", "report demo/",

@@ -29,7 +29,7 @@ def test_the_recording_is_whole():
 def test_what_the_readme_quotes_was_said():
     """Lines after `$ make demo` in the README are lines of the recording; `…` stands for what was left out."""
     readme = (ROOT / "README.md").read_text()
-    block = re.search(r"^```\n\$ make demo\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
+    block = re.search(r"^```console\n\$ make demo\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
     assert block is not None
     quoted = [line for line in block[1].splitlines() if line.strip() and line.strip() != "…"]
     assert len(quoted) > 5

@@ -62,4 +62,6 @@ def test_a_link_that_leads_nowhere_is_noticed(tmp_path: Path) -> None:
 
 def test_pictures_are_small_and_shown() -> None:
     pictures = sorted((DOCS / "images").iterdir())
+    texts = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     assert [picture.name for picture in pictures if picture.stat().st_size > 300_000] == []
+    assert [picture.name for picture in pictures if f"images/{picture.name}" not in texts] == []
