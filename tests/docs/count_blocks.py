@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 
 from tests.docs.blocks import PAGES, SHOWN, TESTED_BY, Block, blocks
@@ -17,4 +18,4 @@ def fate(block: Block) -> str:
 
 if __name__ == "__main__":
     for what, count in Counter(fate(block) for page in PAGES for block in blocks(page)).most_common():
-        print(f"{count:4}  {what}")
+        sys.stdout.write(f"{count:4}  {what}\n")

@@ -20,7 +20,7 @@ from pathlib import Path
 from tests.docs.blocks import ROOT, Step, pattern, plain
 
 PORTS = ("9092", "9093", "9094", "9192", "9404", "9405", "8080")
-TIME_LIMIT_S = 60.0
+TIME_LIMIT_S = 120.0
 _PORT = re.compile(rf"\b({'|'.join(PORTS)})\b")
 _OTTLA = """#!/bin/sh
 case "$*" in
