@@ -11,5 +11,5 @@ PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "node.md"
 
 
 def test_the_page_lists_every_cause_for_which_a_connection_is_closed() -> None:
-    section = PAGE.read_text(encoding="utf-8").partition("## Who is closed")[2].partition("\n## ")[0]
+    section = PAGE.read_text(encoding="utf-8").partition("## Closed connections")[2].partition("\n## ")[0]
     assert re.findall(r"^\| `([a-z-]+)` \|", section, re.MULTILINE) == list(CloseCause)
