@@ -22,7 +22,7 @@ T = TypeVar("T")
 SEVERITIES: Final = ("critical", "warning", "notice")
 MARKS: Final = {"critical": "▲", "warning": "△", "notice": "·"}
 COLOURS: Final = {"critical": "red", "warning": "yellow", "notice": "cyan"}
-OVER: Final = "✓"
+RESOLVED: Final = "✓"
 SECOND_MS: Final = 1000
 
 
@@ -54,13 +54,13 @@ _RULE_OPTIONS = (
         "rule_thresholds",
         multiple=True,
         metavar="NAME.KEY=VALUE",
-        help="Another threshold for a rule, such as lag-growing.lag=5000; repeatable.",
+        help="Change a threshold of a rule, such as lag-growing.lag=5000; repeatable.",
     ),
-    click.option("--mute", "muted", multiple=True, metavar="RULE", help="Leave a rule out; repeatable."),
+    click.option("--mute", "muted", multiple=True, metavar="RULE", help="Skip a rule; repeatable."),
     click.option(
         "--fail-on",
         type=click.Choice(SEVERITIES),
-        help="Exit with code 1 if there is a finding of this severity or a worse one.",
+        help="Exit with code 1 if there is a finding of this severity or worse.",
     ),
 )
 
@@ -101,13 +101,11 @@ def print_change(change: Change) -> None:
     if kind == "changed":
         return
     finding = change.finding
+    what = f"{finding.rule} {_subject(finding)}: {finding.sentence}"
     if kind == "resolved":
-        text = f"{_clock(change.at_ms)} {OVER} {finding.rule} {_subject(finding)} is over{_lasted(finding)}"
-        _say(text, "green")
+        _say(f"{_clock(change.at_ms)} {RESOLVED} {what} (resolved{_lasted(finding)})", "green")
     else:
-        mark = MARKS[finding.severity]
-        text = f"{_clock(change.at_ms)} {mark} {finding.rule} {_subject(finding)}: {finding.sentence}"
-        _say(text, COLOURS[finding.severity])
+        _say(f"{_clock(change.at_ms)} {MARKS[finding.severity]} {what}", COLOURS[finding.severity])
 
 
 def _say(text: str, colour: str) -> None:
@@ -167,7 +165,7 @@ def print_state(evaluator: SampleEvaluator, rules: Rules, note: str = "") -> Non
     names = evaluator.healthy
     if names:
         click.echo()
-        _print_wrapped(f"{OVER} healthy ({len(names)} rules): ", ", ".join(names))
+        _print_wrapped(f"{RESOLVED} healthy ({len(names)} rules): ", ", ".join(names))
     if note:
         click.echo(f"  {note}")
     _print_unseen(evaluator)
@@ -178,16 +176,16 @@ def _headline(evaluator: SampleEvaluator, findings: list[Finding]) -> str:
         f"{sum(each.is_open and each.severity.value == severity for each in findings)} {severity}"
         for severity in SEVERITIES
     ]
-    over = sum(not each.is_open for each in findings)
-    span = f"{_clock(evaluator.first_ms)}–{_clock(evaluator.last_ms)} UTC" if evaluator.last_ms else "nothing was seen"
-    return f"cluster {evaluator.cluster or 'without id'}: {', '.join(counts)}, {over} over  ({span})"
+    resolved = sum(not each.is_open for each in findings)
+    span = f"{_clock(evaluator.first_ms)}–{_clock(evaluator.last_ms)} UTC" if evaluator.last_ms else "no samples"
+    return f"cluster {evaluator.cluster or 'without id'}: {', '.join(counts)}, {resolved} resolved  ({span})"
 
 
 def _print_finding(finding: Finding) -> None:
-    mark = MARKS[finding.severity] if finding.is_open else OVER
+    mark = MARKS[finding.severity] if finding.is_open else RESOLVED
     colour = COLOURS[finding.severity] if finding.is_open else "green"
     times = f", {finding.times} times" if finding.times > 1 else ""
-    state = f"since {_clock(finding.since_ms)}{times}" if finding.is_open else f"over{_lasted(finding)}{times}"
+    state = f"since {_clock(finding.since_ms)}{times}" if finding.is_open else f"resolved{_lasted(finding)}{times}"
     click.echo()
     _say(f"{mark} {finding.severity.value} {finding.rule}: {finding.sentence} ({state})", colour)
     for step in finding.next:
@@ -197,12 +195,12 @@ def _print_finding(finding: Finding) -> None:
 
 def _print_unseen(evaluator: SampleEvaluator) -> None:
     unseen = evaluator.engine.unseen()
-    told = {each.why for each in unseen}
-    others = [(each.what, each.why or "") for each in evaluator.hidden if each.why not in told]
+    given = {each.why for each in unseen}
+    others = [(each.what, each.why or "") for each in evaluator.hidden if each.why not in given]
     if not unseen and not others:
         return
     click.echo()
-    click.echo("cannot be seen here:")
+    click.echo("not visible here:")
     reasons: dict[str, list[str]] = {}
     for each in unseen:
         reasons.setdefault(each.why, []).append(each.rule)

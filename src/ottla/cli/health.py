@@ -30,17 +30,17 @@ if TYPE_CHECKING:
     from ottla.observe import Options
 
 SECOND_MS = 1000
-BRIEF = "a short look: what shows only over minutes needs --watch, or samples of 'ottla observe'"
+BRIEF = "a short look: problems that show only over minutes need --watch, or samples from 'ottla observe'"
 
 
 @click.command()
-@click.option("--from-topic", metavar="TOPIC", help="Read the samples that an observer has written to this topic.")
+@click.option("--from-topic", metavar="TOPIC", help="Read samples that an observer wrote to this topic.")
 @click.option(
     "--from",
     "directory",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Read the samples in files below this directory.",
+    help="Read samples from the files below this directory.",
 )
 @click.option("--since", type=Seconds(), metavar="TIME", help="With --from-topic: only the last 1h, for example.")
 @click.option(
@@ -72,9 +72,9 @@ def health(
     own_intervals: tuple[tuple[str, float], ...],
     metrics: tuple[str, ...],
 ) -> int:
-    """Show what is wrong with a cluster, the worst first, what is healthy, and what is not visible.
+    """Show problems of a cluster, the most severe first, healthy rules, and what is not visible.
 
-    It observes the cluster for ten seconds. Problems that show only over a longer time need --watch, or samples of
+    It observes the cluster for ten seconds. Problems that show only over a longer time need --watch, or samples from
     'ottla observe': --from-topic or --from.
     """
     if from_topic is not None and directory is not None:
@@ -128,7 +128,7 @@ def _recorded(samples: Iterable[Sample], rules: Rules, *, as_json: bool, now_ms:
     for sample in samples:
         evaluators.setdefault(sample.cluster, evaluator_of(rules)).take(sample)
     if not evaluators:
-        raise Failure("there are no samples", "write some: ottla observe --to DIR, or --to-topic", code=EXIT_REFUSED)
+        raise Failure("no samples found", "write some: ottla observe --to DIR, or --to-topic", code=EXIT_REFUSED)
     for number, evaluator in enumerate(evaluators.values()):
         if now_ms is not None:
             evaluator.advance(now_ms)
@@ -166,7 +166,7 @@ class _Live:
         from ottla.observe import Observer
 
         if self._for_s is not None and sys.stderr.isatty():
-            click.echo(f"looking for {self._for_s:g} s ...", err=True)
+            click.echo(f"observing for {self._for_s:g} s ...", err=True)
         observer = Observer(client, new_observer_id(), self._options, on_sample=self._take)
         if self._for_s is None:
             return await run_until_told(observer, None, lambda: False)

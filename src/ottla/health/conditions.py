@@ -40,6 +40,7 @@ class Condition:
     hold_ms: float = 0
     false_since: int | None = None
     finding: Finding | None = None
+    past: str = ""  # the finding's sentence once it is resolved
     reported_ms: int = 0
 
     @property
@@ -57,7 +58,7 @@ class Condition:
         self.is_exact, self.hold_ms = match.seen_ms is not None, match.hold_ms
         if self.is_open and now_ms < self.holds_ms:
             return
-        self.last_ms = now_ms if match.seen_ms is None else match.seen_ms
+        self.last_ms, self.past = now_ms if match.seen_ms is None else match.seen_ms, match.past
         if self.is_open:
             yield from self._changed(now_ms, match)
         elif now_ms >= self.holds_ms:
@@ -123,7 +124,9 @@ class Condition:
         if self.finding is None or not self.is_open or self.false_since is None:
             return
         if now_ms - self.false_since >= CLOSE_MS:
-            resolved = msgspec.structs.replace(self.finding, state=State.RESOLVED, until_ms=self.last_ms)
+            resolved = msgspec.structs.replace(
+                self.finding, state=State.RESOLVED, sentence=self.past, until_ms=self.last_ms
+            )
             yield self._change(now_ms, ChangeType.RESOLVED, resolved)
 
     def is_over(self, now_ms: int) -> bool:

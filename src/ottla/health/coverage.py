@@ -15,19 +15,19 @@ NEEDS: Final[dict[str, str]] = {
     "cluster": "needs DescribeCluster",
     "cluster.fenced": "needs DescribeCluster version 2, or node lists and topics",
     "cluster.reachable": "needs a connection to every node",
-    "cluster.features": "needs ApiVersions of every node",
+    "cluster.features": "needs ApiVersions from every node",
     "configs": "needs DESCRIBE_CONFIGS on the cluster, topics and groups",
     "group": "needs DESCRIBE on groups",
-    "group.assignments": "needs groups of the consumer or streams kind, described with their targets",
+    "group.assignments": "needs consumer or streams groups",
     "group.streams": "needs StreamsGroupDescribe (Kafka 4.1)",
-    "group.task_offsets": "needs task offsets, which Kafka tells from 4.4 on",
+    "group.task_offsets": "needs task offsets (Kafka 4.4)",
     "group.topology_description": "needs StreamsGroupDescribe version 1 (Kafka 4.4)",
     "lag": "needs DESCRIBE on groups and topics",
     "log_dirs": "needs DescribeLogDirs: DESCRIBE on the cluster",
-    "log_dirs.disk": "needs DescribeLogDirs version 4, which tells the sizes of disks",
+    "log_dirs.disk": "needs DescribeLogDirs version 4, which reports disk sizes",
     "login_failures": "needs the inspect listener of an ottla broker",
     "quorum": "needs DescribeQuorum: DESCRIBE on the cluster",
-    "quorum.fetch_times": "needs DescribeQuorum version 1, which tells when voters fetched",
+    "quorum.fetch_times": "needs DescribeQuorum version 1, which reports fetch times",
     "refusals": "needs the inspect listener of an ottla broker",
     "share_metrics": "needs the metrics of an ottla broker",
     "share_offsets": "needs DescribeShareGroupOffsets: DESCRIBE on share groups",
@@ -59,7 +59,7 @@ class VisibleKinds:
         if isinstance(fact, Coverage):
             self._told(fact)
         elif isinstance(fact, Failed):
-            self._why[fact.what] = f"{NEEDS.get(fact.what, fact.what)} (answer: {fact.error})"
+            self._why[fact.what] = f"{NEEDS.get(fact.what, fact.what)} (error: {fact.error})"
         else:
             self._seen.update((fact.kind, *_facets(fact)))
 

@@ -50,7 +50,8 @@ class NextStep(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`since_ms` and `until_ms` are the first and the last time at which the condition was true; `times` counts how
-    often the finding opened. If the condition comes true again within ten minutes, the same finding reopens."""
+    often the finding opened. If the condition comes true again within ten minutes, the same finding reopens. The
+    sentence of a resolved finding is in the past tense."""
 
     id: str
     rule: str

@@ -38,6 +38,7 @@ class Match:
 
     subject: Subject
     sentence: str
+    past: str  # the sentence of the finding once it is resolved
     evidence: dict[str, Any]
     next: list[NextStep]
     severity: Severity | None = None  # None: the rule's
@@ -148,7 +149,7 @@ def parse_thresholds(texts: Iterable[str]) -> dict[str, float]:
 def check_thresholds(given: Mapping[str, float]) -> None:
     for key in _unknown(given):
         known = ", ".join(f"{one.name}.{limit}" for one in RULES.values() for limit in one.limits)
-        raise ThresholdError(f'no rule has a threshold "{key}"; there are {known}')
+        raise ThresholdError(f'unknown threshold "{key}"; known: {known}')
 
 
 def _unknown(given: Mapping[str, float]) -> Iterator[str]:

@@ -35,18 +35,18 @@ NEEDS: Final = (
          "this cluster has no streams groups: StreamsGroupDescribe came with Kafka 4.1"),
     Need("group.task_offsets", "StreamsGroupDescribe", 1, "task offsets need Kafka 4.4 (StreamsGroupDescribe v1)"),
     Need("group.topology_description", "StreamsGroupDescribe", 1,
-         "descriptions of topologies need Kafka 4.4 (StreamsGroupDescribe v1)"),
+         "topology descriptions need Kafka 4.4 (StreamsGroupDescribe v1)"),
     Need("share_offsets", "DescribeShareGroupOffsets", 0,
          "this cluster has no share groups: DescribeShareGroupOffsets came with Kafka 4.1"),
     Need("share_offsets.lag", "DescribeShareGroupOffsets", 1, "lag needs Kafka 4.2 (DescribeShareGroupOffsets v1)"),
-    Need("quorum", "DescribeQuorum", 0, "this cluster does not answer DescribeQuorum"),
-    Need("quorum.fetch_times", "DescribeQuorum", 1, "when voters fetched needs Kafka 3.3 (DescribeQuorum v1)"),
-    Need("log_dirs", "DescribeLogDirs", 0, "this cluster does not answer DescribeLogDirs"),
-    Need("log_dirs.disk", "DescribeLogDirs", 4, "sizes of disks need Kafka 3.3 (DescribeLogDirs v4)"),
+    Need("quorum", "DescribeQuorum", 0, "this cluster does not support DescribeQuorum"),
+    Need("quorum.fetch_times", "DescribeQuorum", 1, "fetch times of voters need Kafka 3.3 (DescribeQuorum v1)"),
+    Need("log_dirs", "DescribeLogDirs", 0, "this cluster does not support DescribeLogDirs"),
+    Need("log_dirs.disk", "DescribeLogDirs", 4, "disk sizes need Kafka 3.3 (DescribeLogDirs v4)"),
     Need("transactions", "ListTransactions", 0, "ListTransactions came with Kafka 3.0"),
 )  # fmt: skip
 SHARE: Final = frozenset({"group.share", "share_offsets", "share_offsets.lag"})
-SHARE_OFF: Final = "share groups are off here (share.version 0; Kafka 4.2 has them on)"
+SHARE_OFF: Final = "share groups are disabled (share.version 0; Kafka 4.2 enables them by default)"
 
 
 def apis_of_all(nodes: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -44,7 +44,7 @@ class KindError(ValueError):
     """A kind that does not exist."""
 
     def __init__(self, kind: str) -> None:
-        super().__init__(f'there is no kind "{kind}"')
+        super().__init__(f'unknown kind "{kind}"')
         self.kind = kind
 
 

@@ -167,7 +167,7 @@ class Observer:
         results = [probe_error(kind, "", name)]
         is_for_now = name in {UNREACHABLE, NODE_UNREACHABLE} or (isinstance(error, ResponseError) and error.retriable)
         if not is_for_now:
-            results.append(not_visible(kind, f"{NEEDS.get(kind, kind)} (answer: {name})"))
+            results.append(not_visible(kind, f"{NEEDS.get(kind, kind)} (error: {name})"))
         return results
 
     async def _take(self, at_ms: int, took_ms: float, results: Iterable[ProbeResult]) -> None:

@@ -13,7 +13,7 @@ def test_findings_and_all_rules(browser: Browser):
     assert data["by_severity"] == {"critical": 0, "warning": 0, "notice": 1}
     assert [each["name"] for each in data["rules"]] == list(RULES)
     words = browser.page("/findings").words
-    assert "tolerates no failure at all" in words
+    assert "is the only voter" in words
     assert "why it cannot be checked" in words
 
 

@@ -91,7 +91,7 @@ def test_an_old_broker_is_seen_as_far_as_it_goes():
         assert hidden == Coverage(
             what="group.types",
             visible=False,
-            why="kind unknown: this cluster lists groups without types (before Kafka 3.8)",
+            why="group types are unknown: this cluster lists groups without them (before Kafka 3.8)",
         )
         assert await probe("share_offsets", client, memory) == []
         assert errors(seen) == []

@@ -107,7 +107,7 @@ def test_listeners(text: str, found: list[Listener]):
 def test_features_that_could_rise_say_what_stays_off():
     only = Cluster(controller=1, brokers=CLUSTER.brokers[:1], finalized=CLUSTER.finalized)
     row = next(each for each in feature_rows(only) if each.name == "share.version")
-    assert (row.finalized, row.default, row.better, row.off) == (0, 1, 1, "share groups stay off")
+    assert (row.finalized, row.default, row.better, row.off) == (0, 1, 1, "share groups are disabled")
     html = shown(FEATURES, context_of(watcher_of(only)))
     assert "ottla quorum features upgrade share.version=1" in html
     assert "No node has told its features yet." in shown(FEATURES, context_of(watcher_of()))

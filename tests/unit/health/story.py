@@ -85,6 +85,7 @@ class Case:
     false: Facts
     hold: int  # seconds
     sentence: str
+    past: str  # the sentence once it is resolved
     severity: Severity
     every: int = 5
     before: tuple[Fact, ...] = ()
@@ -128,7 +129,7 @@ def _closes(story: Story, case: Case, last: int) -> None:
     assert not story.open(case.rule), f"{case.rule} did not close"
     [resolved] = story.resolved(case.rule)
     until = first_false if RULES[case.rule].persists else last
-    assert resolved.until_ms == START_MS + until * 1000
+    assert (resolved.sentence, resolved.until_ms) == (case.past, START_MS + until * 1000)
     assert story.what(case.rule) == [ChangeType.OPENED, ChangeType.RESOLVED]
 
 

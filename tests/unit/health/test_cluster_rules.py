@@ -39,7 +39,8 @@ CASES = [
         always(topic("orders", partition(0), partition(1), partition(2))),
         hold=10,
         every=1,
-        sentence="2 partitions of orders have no leader since 2026-09-21 14:13:20 UTC; nodes 2, 3 could lead",
+        sentence="2 partitions of orders have had no leader since 2026-09-21 14:13:20 UTC; nodes 2, 3 can lead",
+        past="2 partitions of orders had no leader",
         severity=Severity.CRITICAL,
         evidence={"partitions": [0, 2], "could_lead": [2, 3]},
     ),
@@ -49,8 +50,9 @@ CASES = [
         always(topic("__remote_log_metadata", partition(0), internal=True)),
         hold=5,
         every=1,
-        sentence="1 partition of __remote_log_metadata has no leader since 2026-09-21 14:13:20 UTC; "
-        "nodes 1, 2, 3 could lead",
+        sentence="1 partition of __remote_log_metadata has had no leader since 2026-09-21 14:13:20 UTC; "
+        "nodes 1, 2, 3 can lead",
+        past="1 partition of __remote_log_metadata had no leader",
         severity=Severity.CRITICAL,
     ),
     Case(
@@ -60,7 +62,8 @@ CASES = [
         before=(group("a"), group("b"), group("d")),  # hash codes 97, 98, 100: two of them at partition 0
         hold=5,
         every=1,
-        sentence="2 groups cannot commit or join: their coordinator partition is offline",
+        sentence="2 groups cannot commit or join: their coordinator's partition is offline",
+        past="2 groups could not commit or join: their coordinator's partition was offline",
         severity=Severity.CRITICAL,
         evidence={"hit": ["b", "d"]},
     ),
@@ -71,7 +74,8 @@ CASES = [
         before=(Transaction(id="pay", producer=7),),
         hold=5,
         every=1,
-        sentence="1 transactional id cannot begin or commit: their coordinator partition is offline",
+        sentence="1 transactional id cannot begin or commit: its coordinator's partition is offline",
+        past="1 transactional id could not begin or commit: its coordinator's partition was offline",
         severity=Severity.CRITICAL,
     ),
     Case(
@@ -81,7 +85,8 @@ CASES = [
         before=(ShareOffsets(group="workers", topic="t", partition=1), ShareOffsets(group="b", topic="t", partition=1)),
         hold=5,
         every=1,
-        sentence="1 share group cannot fetch or acknowledge: their coordinator partition is offline",
+        sentence="1 share group cannot fetch or acknowledge: its coordinator's partition is offline",
+        past="1 share group could not fetch or acknowledge: its coordinator's partition was offline",
         severity=Severity.CRITICAL,
     ),
     Case(
@@ -91,7 +96,8 @@ CASES = [
         before=(Configs(resource="topic", name="orders", values={"min.insync.replicas": "2"}),),
         hold=10,
         every=1,
-        sentence="orders-1 refuses acks=all writes: 1 of 2 in sync",
+        sentence="orders-1 rejects acks=all writes: 1 of 2 required replicas in sync",
+        past="orders-1 rejected acks=all writes: 1 of 2 required replicas in sync",
         severity=Severity.CRITICAL,
         evidence={"missing": [2, 3]},
     ),
@@ -100,7 +106,8 @@ CASES = [
         always(topic("orders", partition(0, isr=(1, 3)), partition(1, isr=(1, 2)), partition(2))),
         always(topic("orders", partition(0), partition(1, isr=(1, 2), adding=(3,)), partition(2))),
         hold=30,
-        sentence="2 partitions of orders have fewer copies than asked; missing: nodes 2, 3",
+        sentence="2 partitions of orders are under-replicated; not in sync: nodes 2, 3",
+        past="2 partitions of orders were under-replicated; not in sync: nodes 2, 3",
         severity=Severity.WARNING,
     ),
     Case(
@@ -109,7 +116,8 @@ CASES = [
         cluster(),
         hold=5,
         every=1,
-        sentence="Node 2 (10.0.0.1:9092) does not answer",
+        sentence="Node 2 (10.0.0.1:9092) is unreachable",
+        past="Node 2 (10.0.0.1:9092) was unreachable",
         severity=Severity.CRITICAL,
         evidence={"error": "connection refused"},
     ),
@@ -120,7 +128,8 @@ CASES = [
         before=(topic("orders", partition(0, 2), partition(1)), topic("orders", partition(0, 1, (1, 3)), partition(1))),
         hold=5,
         every=1,
-        sentence="Node 2 is fenced; 1 partition moved, 1 lost a copy",
+        sentence="Node 2 is fenced; 1 leader moved, 1 partition under-replicated",
+        past="Node 2 was fenced; 1 leader moved, 1 partition under-replicated",
         severity=Severity.CRITICAL,
     ),
     Case(
@@ -130,7 +139,8 @@ CASES = [
         before=(topic("orders", partition(0)),),
         hold=5,
         every=1,
-        sentence="Node 3 is fenced; 0 partitions moved, 0 lost a copy",
+        sentence="Node 3 is fenced; 0 leaders moved, 0 partitions under-replicated",
+        past="Node 3 was fenced; 0 leaders moved, 0 partitions under-replicated",
         severity=Severity.CRITICAL,
     ),
     Case(
@@ -139,7 +149,8 @@ CASES = [
         disk(50),
         hold=0,
         every=10,
-        sentence="Node 2: directory /data failed",
+        sentence="Node 2: log directory /data is offline",
+        past="Node 2: log directory /data was offline",
         severity=Severity.CRITICAL,
     ),
     Case(
@@ -148,7 +159,8 @@ CASES = [
         disk(10),
         hold=0,
         every=10,
-        sentence="Node 2 has 9.9 GiB left in /data, not filling in the last hour",
+        sentence="Node 2 has 9.9 GiB free in /data, no growth in the last hour",
+        past="Node 2 had 9.9 GiB free in /data",
         severity=Severity.WARNING,
     ),
     Case(
@@ -157,7 +169,8 @@ CASES = [
         disk(10),
         hold=0,
         every=10,
-        sentence="Node 2 has 2.9 GiB left in /data, not filling in the last hour",
+        sentence="Node 2 has 2.9 GiB free in /data, no growth in the last hour",
+        past="Node 2 had 2.9 GiB free in /data",
         severity=Severity.CRITICAL,
     ),
     Case(
@@ -165,7 +178,8 @@ CASES = [
         always(Cluster(finalized={**LIMITS, "share.version": 0})),
         always(Cluster(finalized=LIMITS)),
         hold=0,
-        sentence="share.version is at 0; all nodes support 1: share groups stay off",
+        sentence="share.version is 0, but all nodes support 1: share groups are disabled",
+        past="share.version was 0, but all nodes supported 1",
         severity=Severity.NOTICE,
     ),
     Case(
@@ -174,7 +188,8 @@ CASES = [
         always(Cluster(finalized=LIMITS, brokers=(Broker(id=1, supported={"metadata.version": (7, 30)}),))),
         hold=24 * 3600,
         every=10,
-        sentence="metadata.version is at 30; all nodes support 31: what newer versions brought stays off",
+        sentence="metadata.version is 30, but all nodes support 31: features of newer versions are disabled",
+        past="metadata.version was 30, but all nodes supported 31",
         severity=Severity.NOTICE,
     ),
 ]
@@ -253,7 +268,7 @@ def test_a_disk_that_fills_within_a_day_at_the_trend_of_an_hour() -> None:
     story.during(3240, 3661, 60, filling)
 
     [finding] = story.open("disk-filling")
-    assert finding.sentence == "Node 2 has 47.0 GiB left in /data, full in about 15 h 39 min"
+    assert finding.sentence == "Node 2 has 47.0 GiB free in /data, full in about 15 h 39 min"
     assert finding.tier == "S"
 
 

@@ -191,7 +191,7 @@ def test_a_rule_that_is_muted_must_exist() -> None:
 
 
 def test_a_threshold_that_no_rule_has_is_named() -> None:
-    with pytest.raises(ThresholdError, match=r'"offline-partitions\.holds"; there are .*offline-partitions\.hold_s'):
+    with pytest.raises(ThresholdError, match=r'"offline-partitions\.holds"; known: .*offline-partitions\.hold_s'):
         Engine({"offline-partitions.holds": 1})
 
 
@@ -218,9 +218,7 @@ def test_a_failed_sample_says_why() -> None:
     engine.take(START_MS, Failed(what="quorum", error="CLUSTER_AUTHORIZATION_FAILED"))
     why = {each.rule: each.why for each in engine.unseen()}
 
-    assert why["even-voters"] == (
-        "needs DescribeQuorum: DESCRIBE on the cluster (answer: CLUSTER_AUTHORIZATION_FAILED)"
-    )
+    assert why["even-voters"] == ("needs DescribeQuorum: DESCRIBE on the cluster (error: CLUSTER_AUTHORIZATION_FAILED)")
 
 
 def test_a_cluster_without_groups_is_seen_if_it_is_said_so() -> None:

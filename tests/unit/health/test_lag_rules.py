@@ -24,7 +24,8 @@ CASES = [
         lambda second: (lag("billing", 500 + second, 600 + second),),
         before=(BILLING,),
         hold=300,
-        sentence="billing has not moved on orders-0 for 5 min 00 s although 400 records wait",
+        sentence="billing has made no progress on orders-0 for 5 min 00 s (lag 400)",
+        past="billing made no progress on orders-0 for 5 min 30 s (lag 430)",
         severity=Severity.WARNING,
         evidence={"member": "billing-1", "committed": 500},
     ),
@@ -34,7 +35,8 @@ CASES = [
         lambda second: (lag("billing", 200 * second, 200 * second + 2000),),
         before=(BILLING,),
         hold=300,
-        sentence="billing falls behind on orders: 5,000 records (25 s), +600/min",
+        sentence="billing is falling behind on orders: 5,000 records (25 s), +600/min",
+        past="billing fell behind on orders: 5,300 records (26.5 s), +600/min",
         severity=Severity.WARNING,
         evidence={"lag": 5000, "lag_5_min_ago": 2000, "per_minute": 600},
     ),
@@ -44,6 +46,7 @@ CASES = [
         always(lag("billing", 600, 9000, start=512)),
         hold=0,
         sentence="billing has lost 12 records of orders-0",
+        past="billing lost 12 records of orders-0",
         severity=Severity.CRITICAL,
     ),
     Case(
@@ -52,7 +55,8 @@ CASES = [
         always(lag("billing", 2000, 2000)),
         before=(group("billing"),),
         hold=600,
-        sentence="billing has no members and falls behind",
+        sentence="billing has no members, and its lag is growing",
+        past="billing had no members, and its lag grew",
         severity=Severity.NOTICE,
         evidence={"grown": 600},
     ),
@@ -138,7 +142,7 @@ def test_retention_that_overtakes_a_group_within_an_hour() -> None:
     story.during(800, 905, 5, facts)
 
     [finding] = story.open("lag-near-retention")
-    assert finding.sentence == "billing loses orders-0 data in about 38 min 20 s"
+    assert finding.sentence == "billing will lose records of orders-0 in about 38 min 20 s"
     assert finding.severity is Severity.CRITICAL
     story.during(905, 1865, 5, always(lag("billing", 499_000, 500_000, start=18_000)))
     assert not story.open("lag-near-retention")

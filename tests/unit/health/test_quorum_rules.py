@@ -35,6 +35,7 @@ CASES = [
         hold=5,
         every=1,
         sentence="No active controller since 2026-09-21 14:13:20 UTC: metadata cannot change",
+        past="There was no active controller: metadata could not change",
         severity=Severity.CRITICAL,
     ),
     Case(
@@ -44,6 +45,7 @@ CASES = [
         hold=5,
         every=1,
         sentence="No active controller since 2026-09-21 14:13:20 UTC: metadata cannot change",
+        past="There was no active controller: metadata could not change",
         severity=Severity.CRITICAL,
     ),
     Case(
@@ -54,6 +56,7 @@ CASES = [
         hold=5,
         every=1,
         sentence="No active controller since 2026-09-21 14:13:20 UTC: metadata cannot change",
+        past="There was no active controller: metadata could not change",
         severity=Severity.CRITICAL,
         evidence={"voters": [1, 2, 3]},
     ),
@@ -63,7 +66,8 @@ CASES = [
         HEALTHY,
         hold=10,
         every=1,
-        sentence="2 of 2 voters are healthy: losing one more stops every metadata change",
+        sentence="2 of 2 voters are healthy: one more failure stops metadata changes",
+        past="2 of 2 voters were healthy: one more failure would have stopped metadata changes",
         severity=Severity.WARNING,
     ),
     Case(
@@ -72,7 +76,8 @@ CASES = [
         HEALTHY,
         hold=10,
         every=1,
-        sentence="1 of 3 voters are healthy: every metadata change stops now",
+        sentence="1 of 3 voters is healthy: metadata cannot change",
+        past="1 of 3 voters was healthy: metadata could not change",
         severity=Severity.CRITICAL,
         evidence={"healthy": [1], "majority": 2},
     ),
@@ -82,7 +87,8 @@ CASES = [
         HEALTHY,
         hold=10,
         every=1,
-        sentence="2 of 3 voters are healthy: losing one more stops every metadata change",
+        sentence="2 of 3 voters are healthy: one more failure stops metadata changes",
+        past="2 of 3 voters were healthy: one more failure would have stopped metadata changes",
         severity=Severity.WARNING,
     ),
     Case(
@@ -92,6 +98,7 @@ CASES = [
         hold=0,
         every=1,
         sentence="Voter 2 is 101 records and 11 s behind",
+        past="Voter 2 was 101 records and 11 s behind",
         severity=Severity.WARNING,
     ),
     Case(
@@ -101,6 +108,7 @@ CASES = [
         hold=0,
         every=1,
         sentence="Voter 2 is 101 records and 1 min 01 s behind",
+        past="Voter 2 was 101 records and 1 min 01 s behind",
         severity=Severity.CRITICAL,
     ),
     Case(
@@ -109,7 +117,8 @@ CASES = [
         always(quorum(replica(1, 120), replica(2, 120), replica(3, 100), watermark=120)),
         hold=10,
         every=1,
-        sentence="Nothing has been committed since 2026-09-21 14:13:20 UTC; nodes 2, 3 hold it back",
+        sentence="No metadata has been committed since 2026-09-21 14:13:20 UTC; waiting for nodes 2, 3",
+        past="No metadata was committed for 16 s; waiting for nodes 2, 3",
         severity=Severity.CRITICAL,
     ),
     Case(
@@ -118,6 +127,7 @@ CASES = [
         always(quorum(replica(1), replica(2), replica(3, role="observer"), replica(4))),
         hold=0,
         sentence="2 voters tolerate no more failures than 1",
+        past="2 voters tolerated no more failures than 1",
         severity=Severity.NOTICE,
     ),
     Case(
@@ -125,7 +135,8 @@ CASES = [
         always(quorum(replica(1), replica(2, role="observer"))),
         always(quorum(replica(1), replica(2))),
         hold=0,
-        sentence="1 voter (node 1) tolerates no failure at all",
+        sentence="Node 1 is the only voter: metadata cannot change without it",
+        past="Node 1 was the only voter: metadata could not change without it",
         severity=Severity.NOTICE,
     ),
 ]
@@ -180,7 +191,7 @@ def test_an_election_is_told_once_with_its_gap() -> None:
     story.at(3, quorum(replica(1), replica(2), epoch=5, leader=2))
 
     [finding] = story.open("quorum-leader-changed")
-    assert finding.sentence == "Node 2 leads since 2026-09-21 14:13:23 UTC (epoch 5, 3 s without leader)"
+    assert finding.sentence == "Node 2 has led the quorum since 2026-09-21 14:13:23 UTC (epoch 5, 3 s without a leader)"
     assert finding.severity is Severity.NOTICE
     story.during(4, 33, 1, always(quorum(replica(2), epoch=5, leader=2)))
     assert story.open("quorum-leader-changed")
@@ -201,7 +212,7 @@ def test_a_storm_is_three_elections_within_ten_minutes() -> None:
     story.at(609, quorum(replica(1), epoch=4))
 
     [finding] = story.open("election-storm")
-    assert (finding.sentence, finding.severity) == ("3 elections in 10 min", Severity.WARNING)
+    assert (finding.sentence, finding.severity) == ("3 elections in the last 10 min", Severity.WARNING)
     story.at(610 + 29)
     assert story.open("election-storm")
     story.at(610 + 30)
@@ -224,7 +235,7 @@ def test_without_fetch_times_the_health_of_voters_cannot_be_seen() -> None:
 
     assert not story.open("quorum-lost")
     unseen = {each.rule: each.why for each in story.engine.unseen()}
-    assert unseen["quorum-lost"] == "needs DescribeQuorum version 1, which tells when voters fetched"
+    assert unseen["quorum-lost"] == "needs DescribeQuorum version 1, which reports fetch times"
     assert "high-watermark-stuck" not in unseen
 
 

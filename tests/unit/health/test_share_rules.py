@@ -36,7 +36,8 @@ CASES = [
         before=(LOCKS, update((40, 40, AVAILABLE, 4), start=40)),
         hold=10,
         every=2,
-        sentence="pay-0 waits for record 40 (delivery 4 of 5)",
+        sentence="pay-0 is held up by record 40 (delivery 4 of 5)",
+        past="pay-0 was held up by record 40 (delivery 4 of 5)",
         severity=Severity.WARNING,
     ),
     Case(
@@ -46,7 +47,8 @@ CASES = [
         before=(LOCKS,),
         hold=10,
         every=2,
-        sentence="pay-0 waits for record 40 (delivery 5 of 5)",
+        sentence="pay-0 is held up by record 40 (delivery 5 of 5)",
+        past="pay-0 was held up by record 40 (delivery 5 of 5)",
         severity=Severity.WARNING,
     ),
     Case(
@@ -55,7 +57,8 @@ CASES = [
         always(offsets(40, lag=0)),
         before=(WORKERS,),
         hold=300,
-        sentence="risk has finished nothing on pay-0 since 2026-09-21 14:13:20 UTC",
+        sentence="risk has completed no record of pay-0 since 2026-09-21 14:13:20 UTC",
+        past="risk completed no record of pay-0 for 5 min 30 s",
         severity=Severity.WARNING,
     ),
     Case(
@@ -65,7 +68,8 @@ CASES = [
         before=(LOCKS,),
         hold=10,
         every=2,
-        sentence="The in-flight window of pay-0 is full (1,900): no new records are handed out",
+        sentence="The in-flight window of pay-0 is full (1,900 records): no new records are delivered",
+        past="The in-flight window of pay-0 was full (1,900 records): no new records were delivered",
         severity=Severity.WARNING,
     ),
     Case(
@@ -75,7 +79,8 @@ CASES = [
         before=(LOCKS, update((100, 2099, AVAILABLE, 1), start=100, snapshot=True)),
         hold=10,
         every=2,
-        sentence="The in-flight window of pay-0 is full (2,000): no new records are handed out",
+        sentence="The in-flight window of pay-0 is full (2,000 records): no new records are delivered",
+        past="The in-flight window of pay-0 was full (2,000 records): no new records were delivered",
         severity=Severity.WARNING,
     ),
 ]
@@ -123,7 +128,7 @@ def test_a_storm_opens_at_the_second_hot_bucket_and_dates_from_the_first() -> No
 
     [finding] = story.open("redelivery-storm")
     assert finding.since_ms == START_MS + 20_000
-    assert finding.sentence == "Share group risk redelivers 30 % of its records (60 in the last minute)"
+    assert finding.sentence == "Share group risk is redelivering 30 % of its records (60 in the last minute)"
     assert (finding.severity, finding.tier) == (Severity.CRITICAL, Tier.RECORDS)
     assert finding.evidence["peak_percent"] == 60
     assert finding.evidence["worst"] == ["pay-0"]
@@ -189,7 +194,7 @@ def test_records_that_were_given_up_are_listed() -> None:
     story.at(1, update((7, 9, ARCHIVED, 5), start=0)).at(2, update((20, 20, ARCHIVED, 5)))
 
     [finding] = story.open("poison-records")
-    assert finding.sentence == "4 records of risk were given up after 5 deliveries: pay-0 7–9, 20"
+    assert finding.sentence == "4 records of risk were archived after 5 deliveries: pay-0 7–9, 20"
     assert finding.severity is Severity.WARNING
     assert finding.evidence["records"] == [["pay", 0, 7], ["pay", 0, 8], ["pay", 0, 9], ["pay", 0, 20]]
     story.at(902 + 29.9)
@@ -212,7 +217,7 @@ def test_the_limit_is_the_groups_own() -> None:
 
     [finding] = story.open("poison-records")
     assert finding.evidence["limit"] == 3
-    assert finding.sentence.startswith("1 record of risk was given up after 3 deliveries")
+    assert finding.sentence.startswith("1 record of risk was archived after 3 deliveries")
 
 
 def test_archived_below_the_limit_was_rejected_or_a_gap() -> None:
@@ -250,7 +255,7 @@ def test_locks_that_expire() -> None:
     story.during(15, 61, 5, expiring(0.6))
 
     [finding] = story.open("lock-expiries")
-    assert finding.sentence == "Workers of risk need longer than the lock (30 s): 36 expired last minute"
+    assert finding.sentence == "Workers of risk exceed the lock duration (30 s): 36 locks expired in the last minute"
     assert finding.severity is Severity.WARNING
     story.during(65, 160, 5, lambda second: (metrics(lock_expiries=36, delivered=10 * second),))
     assert not story.open("lock-expiries")

@@ -29,24 +29,37 @@ NOT_READY = Case(
     before=(LINES, LOG),
     hold=15,
     every=1,
-    sentence="totals does nothing: missing source topic words",
+    sentence="totals is not running: source topics missing: words",
+    past="totals was not running: source topics missing: words",
     severity=Severity.CRITICAL,
 )
 CASES = [
     NOT_READY,
-    replace(NOT_READY, before=(LINES, WORDS), sentence="totals does nothing: internal topics missing: totals-log"),
+    replace(
+        NOT_READY,
+        before=(LINES, WORDS),
+        sentence="totals is not running: internal topics missing: totals-log",
+        past="totals was not running: internal topics missing: totals-log",
+    ),
     replace(
         NOT_READY,
         before=(LINES, WORDS, LOG),
-        sentence="totals does nothing: partition counts differ: lines=3, words=4",
+        sentence="totals is not running: partition counts differ: lines=3, words=4",
+        past="totals was not running: partition counts differ: lines=3, words=4",
     ),
-    replace(NOT_READY, before=(), sentence="totals does nothing: its topics are not as its topology needs them"),
+    replace(
+        NOT_READY,
+        before=(),
+        sentence="totals is not running: its topics do not match its topology",
+        past="totals was not running: its topics do not match its topology",
+    ),
     Case(
         "topology-mismatch",
         always(totals(epochs=(0, 1, 0))),
         always(totals()),
         hold=60,
-        sentence="1 of 3 members of totals run another topology than the group",
+        sentence="1 of 3 members of totals runs a different topology than the group",
+        past="1 of 3 members of totals ran a different topology than the group",
         severity=Severity.WARNING,
     ),
     Case(
@@ -55,7 +68,8 @@ CASES = [
         always(totals(topology_description="available")),
         before=(PLUGIN,),
         hold=120,
-        sentence="The processing graph of totals is not known: not pushed",
+        sentence="There is no topology description of totals: not pushed",
+        past="There was no topology description of totals: not pushed",
         severity=Severity.NOTICE,
     ),
     Case(
@@ -63,7 +77,8 @@ CASES = [
         always(totals(topology_description="error")),
         always(totals(topology_description="available")),
         hold=0,
-        sentence="The processing graph of totals is not known: plugin refused it",
+        sentence="There is no topology description of totals: the plugin rejected it",
+        past="There was no topology description of totals: the plugin rejected it",
         severity=Severity.WARNING,
     ),
 ]
@@ -106,7 +121,7 @@ def test_a_warm_up_that_stands_still_for_ten_minutes() -> None:
     story.at(630)
 
     [finding] = story.open("warmup-stalled")
-    assert finding.sentence == "Warm-up of 0_1 on app-1 makes no progress"
+    assert finding.sentence == "Warm-up of 0_1 on app-1 is making no progress"
     assert finding.severity is Severity.WARNING
     story.at(640, warming(21)).at(669.9)
     assert story.open("warmup-stalled")
@@ -124,6 +139,6 @@ def test_a_warm_up_that_loses_ground_makes_no_progress_either() -> None:
 def test_without_task_offsets_warm_ups_cannot_be_seen() -> None:
     unseen = {each.rule: each.why for each in Story().tell(totals()).engine.unseen()}
 
-    assert unseen["warmup-stalled"] == "needs task offsets, which Kafka tells from 4.4 on"
+    assert unseen["warmup-stalled"] == "needs task offsets (Kafka 4.4)"
     assert unseen["topology-description-missing"] == "needs StreamsGroupDescribe version 1 (Kafka 4.4)"
     assert "topology-mismatch" not in unseen

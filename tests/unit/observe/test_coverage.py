@@ -48,7 +48,7 @@ def test_kafka_4_1_tells_no_lag_of_share_groups():
 
 
 def test_share_groups_that_are_switched_off():
-    why = "share groups are off here (share.version 0; Kafka 4.2 has them on)"
+    why = "share groups are disabled (share.version 0; Kafka 4.2 enables them by default)"
     assert hidden("group", NEWEST, {"share.version": 0}) == {"group.share": why}
     assert hidden("share_offsets", NEWEST, {"share.version": 0}) == {"share_offsets": why, "share_offsets.lag": why}
 

@@ -108,7 +108,7 @@ def test_a_right_that_is_missing_is_said_once_a_minute():
         await observer({"quorum": denied}, {"quorum": 1}, sink).run(30_000)
         assert {each.error for each in of_kind(sink.written, "quorum")} == {"CLUSTER_AUTHORIZATION_FAILED"}
         (coverage,) = of_kind(sink.written, "coverage")
-        why = "needs DescribeQuorum: DESCRIBE on the cluster (answer: CLUSTER_AUTHORIZATION_FAILED)"
+        why = "needs DescribeQuorum: DESCRIBE on the cluster (error: CLUSTER_AUTHORIZATION_FAILED)"
         assert fact_in(coverage) == Coverage(what="quorum", visible=False, why=why)
 
     run(body)

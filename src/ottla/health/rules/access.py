@@ -20,9 +20,8 @@ OPEN: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
 @rule(
     "hanging-transaction", Severity.WARNING, Tier.ADMIN, on=["transactions"], scope=["id", "producer"],
     needs=["transactions"],
-    condition="a transaction is open for longer than transaction.max.timeout.ms, or a producer holds one open that no "
-    "coordinator knows",
-    why="Readers of committed records wait behind it.",
+    condition="a transaction has been open for longer than transaction.max.timeout.ms, or no coordinator knows it",
+    why="read_committed consumers cannot read past it.",
 )  # fmt: skip
 def hanging_transaction(ctx: RuleContext) -> Iterator[Match]:
     seen = ctx.history.transactions.get((ctx.scope[0] or "", ctx.scope[1]))
@@ -36,10 +35,12 @@ def hanging_transaction(ctx: RuleContext) -> Iterator[Match]:
     started = fact.started if fact.started is not None and fact.started >= 0 else None
     name = fact.id or f"producer {fact.producer}"
     since = clock(started) if started is not None else clock(ctx.began(Subject("transaction", name)))
+    blocked = f"read_committed consumers of {join(_held(fact), 'its partitions')}"
     yield Match(
         subject=Subject("transaction", name),
         since_ms=None if fact.id is None or started is None else started + limit_ms,
-        sentence=f"{name} has blocked readers of {join(_held(fact), 'its partitions')} since {since}",
+        sentence=f"{name} has blocked {blocked} since {since}",
+        past=f"{name} blocked {blocked}",
         evidence={"producer": fact.producer, "state": fact.state, "known": fact.id is not None, "limit_ms": limit_ms,
                   "partitions": [f"{each.topic}-{each.partition}" for each in fact.partitions]},
         next=_aborts(fact),
@@ -56,7 +57,7 @@ def _aborts(fact: Transaction) -> list[NextStep]:
     """A hanging transaction is aborted partition by partition."""
     where = href("transactions")
     if not fact.partitions:
-        return [NextStep("look where it is open", "ottla topics transactions list", where)]
+        return [NextStep("find the partitions where it is open", "ottla topics transactions list", where)]
     steps = [
         NextStep(f"abort it in {each.topic}-{each.partition}, if its producer is gone", _abort(fact, each), where)
         for each in fact.partitions[:ABORTS]
@@ -81,8 +82,8 @@ def _user_and_address(fact: Fact) -> Iterator[Scope]:
 @rule(
     "auth-failures", Severity.WARNING, Tier.OTTLA, on=["login_failures"], scope=_user_and_address,
     needs=["login_failures"],
-    condition="20 or more logins in a minute fail from one address, or for one user",
-    why="Somebody is guessing passwords, or a deployed secret is wrong.",
+    condition="20 or more logins from one address or for one user fail in a minute",
+    why="Someone is guessing passwords, or a deployed secret is wrong.",
     limits={"per_minute": 20},
 )  # fmt: skip
 def auth_failures(ctx: RuleContext) -> Iterator[Match]:
@@ -93,20 +94,24 @@ def auth_failures(ctx: RuleContext) -> Iterator[Match]:
     if count < ctx.limits["per_minute"] or (kind == "address" and len(others) < 2):
         return  # the finding about the user says it already
     user, address = (name, join(others)) if kind == "user" else (join(others), name)
+    logins = f"logins for {user} from {address}"
     yield Match(
         subject=Subject(kind, name),
-        sentence=f"{number(count)} failed logins for {user} from {address}",
+        sentence=f"{number(count)} {logins} failed in the last minute",
+        past=f"{number(count)} {logins} failed in one minute",
         evidence={"failed": count, kind: name, "others": others},
         next=[
-            NextStep("block the address if it is not yours; else replace the password", href=href("security", "users"))
+            NextStep(
+                "block the address if it is not yours; otherwise correct the password", href=href("security", "users")
+            )
         ],
     )
 
 
 @rule(
     "refused-requests", Severity.NOTICE, Tier.OTTLA, on=["refusals"], scope=["principal"], needs=["refusals"],
-    condition="20 or more requests of a principal in a minute are refused for want of rights",
-    why="A program lacks a right that it needs, or somebody tries what is open to him.",
+    condition="20 or more requests from a principal are denied by ACLs in a minute",
+    why="A client lacks a permission that it needs, or someone is probing for access.",
     limits={"per_minute": 20},
 )  # fmt: skip
 def refused_requests(ctx: RuleContext) -> Iterator[Match]:
@@ -116,19 +121,21 @@ def refused_requests(ctx: RuleContext) -> Iterator[Match]:
     if seen is None or count < ctx.limits["per_minute"]:
         return
     apis = seen.others(ctx.now_ms, MINUTE_MS)
+    requests = f"{number(count)} requests from {principal}"
     yield Match(
         subject=Subject("user", principal),
-        sentence=f"{number(count)} requests of {principal} were refused: {join(apis)}",
+        sentence=f"{requests} were denied in the last minute: {join(apis)}",
+        past=f"{requests} were denied in one minute: {join(apis)}",
         evidence={"refused": count, "principal": principal, "apis": apis},
-        next=[NextStep("audit.jsonl of the node says which right is missing; give it, or stop the program",
+        next=[NextStep("the node's audit.jsonl names the missing permission; grant it, or stop the client",
                        href=href("security", "acls"))],
     )  # fmt: skip
 
 
 @rule(
     "open-listener", Severity.NOTICE, Tier.ADMIN, on=["configs"], scope=[], needs=["configs"],
-    condition="a listener beyond loopback has neither SASL nor ssl.client.auth=required",
-    why="Everybody who can reach it can read, write and delete.",
+    condition="a listener that is not on loopback has neither SASL nor ssl.client.auth=required",
+    why="Anyone who can reach it can read, write and delete.",
 )  # fmt: skip
 def open_listener(ctx: RuleContext) -> Iterator[Match]:
     for node, values in ctx.history.configs.of_each_broker():
@@ -136,9 +143,10 @@ def open_listener(ctx: RuleContext) -> Iterator[Match]:
         if names:
             yield Match(
                 subject=Subject("node", node),
-                sentence=f"Node {node} lets everybody in at {join(names)}",
+                sentence=f"Node {node} accepts clients without authentication on {join(names)}",
+                past=f"Node {node} accepted clients without authentication on {join(names)}",
                 evidence={"listeners": names},
-                next=[NextStep("let clients log in: docs/how-to/security.md shows how", href=href("nodes", node))],
+                next=[NextStep("require authentication: see docs/how-to/security.md", href=href("nodes", node))],
             )
 
 
@@ -169,7 +177,7 @@ def _silence_ms(ctx: RuleContext) -> int:
     "observer-stale", Severity.NOTICE, Tier.SAMPLES, on=list(FACTS), scope=[], needs=[], persists=True,
     wake=_next_silence,
     condition="the newest observation is older than 3 intervals",
-    why="What happened in the meantime is unknown.",
+    why="What has happened since then is unknown.",
     limits={"interval_s": 10, "intervals": 3},
 )  # fmt: skip
 def observer_stale(ctx: RuleContext) -> Iterator[Match]:
@@ -178,7 +186,8 @@ def observer_stale(ctx: RuleContext) -> Iterator[Match]:
         return
     yield Match(
         subject=Subject("observer", "ottla observe"), since_ms=newest_ms,
-        sentence=f"There are no observations since {clock(newest_ms)}",
+        sentence=f"No observations since {clock(newest_ms)}",
+        past=f"Observations stopped after {clock(newest_ms)}",
         evidence={"newest_ms": newest_ms},
         next=[NextStep("restart the observer", "ottla observe")],
     )  # fmt: skip

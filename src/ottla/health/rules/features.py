@@ -20,13 +20,13 @@ DEFAULT_FROM: Final[dict[str, tuple[tuple[int, int], ...]]] = {
 """Feature -> (metadata.version, default level of new clusters of that version), newest first."""
 
 STAYS_OFF: Final = {
-    "group.version": "the consumer group protocol stays off",
-    "transaction.version": "the stricter checks of transactions stay off",
-    "share.version": "share groups stay off",
-    "streams.version": "streams groups stay off",
+    "group.version": "the consumer group protocol is disabled",
+    "transaction.version": "stricter transaction checks are disabled",
+    "share.version": "share groups are disabled",
+    "streams.version": "streams groups are disabled",
     "kraft.version": "voters cannot be added or removed",
-    "eligible.leader.replicas.version": "eligible leader replicas are not kept",
-    "metadata.version": "what newer versions brought stays off",
+    "eligible.leader.replicas.version": "eligible leader replicas are not tracked",
+    "metadata.version": "features of newer versions are disabled",
 }
 
 
@@ -41,14 +41,14 @@ class Shortfall(NamedTuple):
 
     @property
     def stays_off(self) -> str:
-        return STAYS_OFF.get(self.name, "what it brings stays off")
+        return STAYS_OFF.get(self.name, "its features are disabled")
 
 
 @rule(
     "features-not-finalised", Severity.NOTICE, Tier.ADMIN, on=["cluster"], scope=[], needs=["cluster.features"],
-    condition="every node supports a level above the finalized one for 24 h, or group, transaction, share or "
+    condition="every node has supported a level above the finalized one for 24 h, or group, transaction, share or "
     "streams.version is below the level that new clusters of this metadata.version start with",
-    why="The nodes support more than is enabled.",
+    why="Features that all nodes support are disabled.",
     limits={"hold_h": 24},
 )  # fmt: skip
 def features_not_finalised(ctx: RuleContext) -> Iterator[Match]:
@@ -76,9 +76,10 @@ def _sighting(short: Shortfall, hold_ms: float) -> Match:
     name, level, better, _ = short
     return Match(
         subject=Subject("feature", name), hold_ms=hold_ms,
-        sentence=f"{name} is at {level}; all nodes support {better}: {short.stays_off}",
+        sentence=f"{name} is {level}, but all nodes support {better}: {short.stays_off}",
+        past=f"{name} was {level}, but all nodes supported {better}",
         evidence={"finalized": level, "supported": better},
-        next=[NextStep(f"raise {name} when no older software is to come back",
+        next=[NextStep(f"upgrade {name} once you will not roll back to older software",
                    f"ottla quorum features upgrade {name}={better}", href("features"))],
     )  # fmt: skip
 

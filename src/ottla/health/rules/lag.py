@@ -1,4 +1,4 @@
-"""Groups that fall behind, stand still, or lose records before they read them."""
+"""Groups that fall behind, make no progress, or lose records before they read them."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def _retention(topic: str, text: str) -> NextStep:
 @rule(
     "lag-growing", Severity.WARNING, Tier.SAMPLES, on=["lag", "share_offsets"], scope=["group", "topic"],
     needs=["lag|share_offsets.lag"],
-    condition="lag of a group in a topic is 1,000 or more, 1.2 times that of 5 min ago, and in each of 5 windows of "
-    "a minute less was consumed than produced",
-    why="It will not catch up by itself.",
+    condition="a group's lag in a topic is 1,000 or more and 1.2 times that of 5 min ago, and in each of these minutes "
+    "less was consumed than produced",
+    why="The group will not catch up by itself.",
     limits={"lag": 1000, "factor": 1.2},
 )  # fmt: skip
 def lag_growing(ctx: RuleContext) -> Iterator[Match]:
@@ -75,10 +75,11 @@ def lag_growing(ctx: RuleContext) -> Iterator[Match]:
     worst = seen.worst_partition()
     behind_ms, is_known = seen.behind_ms(ctx.now_ms)
     behind = duration(behind_ms) if is_known else f"more than {duration(behind_ms)}"
+    how_far = f"{number(seen.lag)} records ({behind}), +{number(seen.per_minute(ctx.now_ms))}/min"
     yield Match(
         subject=Subject("group", group, topic=topic),
-        sentence=f"{group} falls behind on {topic}: {number(seen.lag)} records ({behind}), "
-        f"+{number(seen.per_minute(ctx.now_ms))}/min",
+        sentence=f"{group} is falling behind on {topic}: {how_far}",
+        past=f"{group} fell behind on {topic}: {how_far}",
         evidence={"group": group, "topic": topic, "lag": seen.lag, "lag_5_min_ago": round(before),
                   "behind_ms": round(behind_ms), "per_minute": round(seen.per_minute(ctx.now_ms))},
         next=[
@@ -95,14 +96,14 @@ def _more_hands(history: History, group: str, partition_count: int) -> str:
     if _type(history, group) == SHARE:
         return "add members"
     if _member_count(history, group) < partition_count:
-        return f"add members, up to {plural(partition_count, 'partition')}"
-    return f"its members must become faster: each of {plural(partition_count, 'partition')} has one already"
+        return f"add members, up to one for each of {plural(partition_count, 'partition')}"
+    return f"make its members faster: there is one for each of {plural(partition_count, 'partition')} already"
 
 
 def _read_by(history: History, group: str, topic: str, partition: int) -> str:
     if _type(history, group) == SHARE:
         return ""
-    return f", read by {holder(history, group, topic, partition) or 'nobody'}"
+    return f", assigned to {holder(history, group, topic, partition) or 'no member'}"
 
 
 def _falls_behind(now_ms: int, seen: TopicLagHistory) -> bool:
@@ -120,8 +121,8 @@ def _grew(before: float | None, after: float | None) -> float:
 @rule(
     "lag-stuck", Severity.WARNING, Tier.SAMPLES, on=["lag"], scope=["group", "topic", "partition"],
     needs=["lag", "group"],
-    condition="a group has members and lag, and its committed offset in a partition does not move for 5 min",
-    why="A member hangs, has paused the partition, or reads without committing.",
+    condition="a group has members and lag, and its committed offset in a partition has not moved for 5 min",
+    why="A member hangs, has paused the partition, or does not commit.",
     limits={"hold_s": 300},
 )  # fmt: skip
 def lag_stuck(ctx: RuleContext) -> Iterator[Match]:
@@ -133,22 +134,23 @@ def lag_stuck(ctx: RuleContext) -> Iterator[Match]:
     if still_ms < ctx.ms("hold_s"):
         return
     who = holder(ctx.history, group, topic, partition)
+    progress = f"progress on {topic}-{partition} for {duration(still_ms)} (lag {number(seen.lag or 0)})"
     yield Match(
         subject=Subject("group", group, topic=topic, partition=partition), since_ms=seen.waiting_since,
-        sentence=f"{group} has not moved on {topic}-{partition} for {duration(still_ms)} although "
-        f"{plural(seen.lag or 0, 'record')} wait{'s' if seen.lag == 1 else ''}",
+        sentence=f"{group} has made no {progress}",
+        past=f"{group} made no {progress}",
         evidence={"group": group, "topic": topic, "lag": seen.lag, "still_ms": still_ms, "member": who,
                   "committed": seen.fact.committed if seen.fact else None},
-        next=[NextStep(f"look at member {who}: stuck, paused, or not committing" if who else "no member has it: look "
-                       "at what they subscribe to", _offsets(group, topic, partition), href("groups", group))],
+        next=[NextStep(f"check member {who}: stuck, paused, or not committing" if who else "no member is assigned "
+                       "to it: check their subscriptions", _offsets(group, topic, partition), href("groups", group))],
     )  # fmt: skip
 
 
 @rule(
     "lag-near-retention", Severity.CRITICAL, Tier.SAMPLES, on=["lag"], scope=["group", "topic", "partition"],
     needs=["lag"],
-    condition="at the trend of 15 min the log start passes a group's committed offset within an hour",
-    why="Records are deleted before the group has read them.",
+    condition="at the trend of 15 min, the log start offset passes a group's committed offset within an hour",
+    why="Retention is about to delete records that the group has not read.",
     limits={"within_h": 1, "trend_min": 15},
 )  # fmt: skip
 def lag_near_retention(ctx: RuleContext) -> Iterator[Match]:
@@ -159,9 +161,10 @@ def lag_near_retention(ctx: RuleContext) -> Iterator[Match]:
         return
     yield Match(
         subject=Subject("group", group, topic=topic, partition=partition),
-        sentence=f"{group} loses {topic}-{partition} data in about {duration(left_ms)}",
+        sentence=f"{group} will lose records of {topic}-{partition} in about {duration(left_ms)}",
+        past=f"{group} was about to lose records of {topic}-{partition}",
         evidence={"group": group, "topic": topic, "left_ms": round(left_ms), "lag": seen.lag if seen else None},
-        next=[_retention(topic, f"raise the retention of {topic} now: time or size, whichever deletes")],
+        next=[_retention(topic, f"raise the retention of {topic} now: time or size, whichever applies")],
     )  # fmt: skip
 
 
@@ -178,7 +181,7 @@ def _left_ms(ctx: RuleContext, seen: LagHistory) -> float | None:
 
 @rule(
     "offset-lost", Severity.CRITICAL, Tier.ADMIN, on=["lag"], scope=["group", "topic", "partition"], needs=["lag"],
-    condition="a group's committed offset is below the log start",
+    condition="a group's committed offset is below the log start offset",
     why="Records were deleted before the group had read them.",
 )  # fmt: skip
 def offset_lost(ctx: RuleContext) -> Iterator[Match]:
@@ -191,29 +194,30 @@ def offset_lost(ctx: RuleContext) -> Iterator[Match]:
     yield Match(
         subject=Subject("group", group, topic=topic, partition=partition),
         sentence=f"{group} has lost {plural(lost, 'record')} of {topic}-{partition}",
+        past=f"{group} lost {plural(lost, 'record')} of {topic}-{partition}",
         evidence={"group": group, "topic": topic, "lost": lost, "committed": fact.committed,
                   "log_start": fact.log_start},
-        next=[_retention(topic, "raise the retention"), _go_on(ctx.history, group, topic, partition)],
+        next=[_retention(topic, "raise the retention"), _reset_step(ctx.history, group, topic, partition)],
     )  # fmt: skip
 
 
-def _go_on(history: History, group: str, topic: str, partition: int) -> NextStep:
+def _reset_step(history: History, group: str, topic: str, partition: int) -> NextStep:
     where = href("groups", group)
     if _type(history, group) == STREAMS:
         return NextStep(
-            "reset the application: its state goes with its offsets", _offsets(group, topic, partition), where
+            "reset the application: its state belongs to its offsets", _offsets(group, topic, partition), where
         )
     if _member_count(history, group):
-        text = "its members go on as their auto.offset.reset says; to choose the place, stop them and reset the group"
+        text = "its members continue according to auto.offset.reset; to choose an offset, stop them and reset the group"
         return NextStep(text, _offsets(group, topic, partition), where)
     command = f"ottla groups reset {word(group)} --to-earliest --topic {word(f'{topic}:{partition}')}"
-    return NextStep("see where the group would go on; --execute does it", command, where)
+    return NextStep("preview the reset; --execute applies it", command, where)
 
 
 @rule(
     "lag-no-members", Severity.NOTICE, Tier.SAMPLES, on=["lag"], scope=["group"], needs=["lag", "group"],
     condition="a group is empty, has committed offsets, and its lag has grown for 10 min",
-    why="It was forgotten, or its members do not start.",
+    why="The group is unused, or its members do not start.",
     limits={"hold_s": 600},
 )  # fmt: skip
 def lag_no_members(ctx: RuleContext) -> Iterator[Match]:
@@ -226,10 +230,11 @@ def lag_no_members(ctx: RuleContext) -> Iterator[Match]:
         return
     yield Match(
         subject=Subject("group", name), since_ms=ctx.now_ms - ctx.ms("hold_s"),
-        sentence=f"{name} has no members and falls behind",
+        sentence=f"{name} has no members, and its lag is growing",
+        past=f"{name} had no members, and its lag grew",
         evidence={"grown": grown, "empty_since_ms": group.empty_since},
         next=[NextStep("start its members", href=href("groups", name)),
-              NextStep("or delete the group if nobody needs it", f"ottla groups delete {word(name)}")],
+              NextStep("or delete the group if it is no longer needed", f"ottla groups delete {word(name)}")],
     )  # fmt: skip
 
 

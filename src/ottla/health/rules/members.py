@@ -29,8 +29,8 @@ def _members_step(group: str, text: str) -> NextStep:
 
 @rule(
     "epochs-climb", Severity.WARNING, Tier.SAMPLES, on=["group"], scope=["group"], needs=["group"], persists=True,
-    condition="the group epoch rose by 5 or more in 10 min (steps of warm-ups apart; critical: 10, or nothing "
-    "converged), while members, subscriptions and partition counts stayed the same",
+    condition="the group epoch rose by 5 or more in 10 min (not counting warm-ups; critical: 10, or no "
+    "convergence), while members, subscriptions and partition counts stayed the same",
     why="Partitions move back and forth although no member has changed.",
     limits={"rises": 5, "critical_rises": 10},
 )  # fmt: skip
@@ -47,11 +47,12 @@ def epochs_climb(ctx: RuleContext) -> Iterator[Match]:
         subject=Subject("group", name),
         severity=Severity.CRITICAL if is_critical else Severity.WARNING,
         until_ms=_below_ms(bumps, ctx.limits["rises"]),
-        sentence=f"{name} rebalanced {count} times in 10 min though nobody joined or left",
+        sentence=f"{name} rebalanced {count} times in the last 10 min although no member joined or left",
+        past=f"{name} rebalanced {count} times in 10 min although no member joined or left",
         evidence={"rises": count, "converged": converged, "group_epoch": group.fact.group_epoch,
                   "members": len(group.fact.members), "first_ms": bumps[0].at_ms},
-        next=[NextStep("its records in __consumer_offsets show what changed: metadata hash, regex, topology, assignor; "
-                   "look for a flapping topic or config", _records(ctx.history, group.fact, bumps[0].at_ms),
+        next=[NextStep("see in __consumer_offsets what changed (metadata hash, regex, topology, assignor); look for a "
+                   "topic or config that keeps changing", _records(ctx.history, group.fact, bumps[0].at_ms),
                    href("groups", name, "timeline"))],
     )  # fmt: skip
 
@@ -90,8 +91,8 @@ def _below_ms(bumps: list[EpochBump], wanted: float) -> int:
 
 @rule(
     "member-churn", Severity.WARNING, Tier.SAMPLES, on=["group"], scope=["group"], needs=["group"], persists=True,
-    condition="10 or more member ids in 10 min, and twice as many as the group ever had members at once",
-    why="Members crash, or are removed because they poll too slowly, and come back.",
+    condition="10 or more member ids in 10 min, and at least twice as many as the group had members at a time",
+    why="Members crash, or are removed because they poll too slowly, and rejoin.",
     limits={"ids": 10, "factor": 2},
 )  # fmt: skip
 def member_churn(ctx: RuleContext) -> Iterator[Match]:
@@ -106,18 +107,19 @@ def member_churn(ctx: RuleContext) -> Iterator[Match]:
     yield Match(
         subject=Subject("group", name),
         again_ms=min(at_ms for at_ms in group.ids.values() if at_ms > ctx.now_ms - WINDOW_MS) + WINDOW_MS,
-        sentence=f"Members of {name} keep rejoining ({ids} ids for {plural(largest, 'member')})",
+        sentence=f"Members of {name} keep rejoining ({ids} member ids for {plural(largest, 'member')})",
+        past=f"Members of {name} kept rejoining ({ids} member ids for {plural(largest, 'member')})",
         evidence={"ids": ids, "largest": largest},
-        next=[_members_step(name, "look for a crash loop, or for polls further apart than max.poll.interval.ms")],
+        next=[_members_step(name, "look for a crash loop, or for polls that exceed max.poll.interval.ms")],
     )  # fmt: skip
 
 
 @rule(
     "member-lost", Severity.WARNING, Tier.SAMPLES, on=["group", "lag"], scope=["group"], needs=["group", "lag"],
     persists=True,
-    condition="a member disappears, and the committed offsets of its partitions had stood still while their ends "
-    "moved: for 0.8 of the session time-out as far as samples tell, and for half of it for certain",
-    why="It died without saying so, and its partitions waited until its session ended.",
+    condition="a member disappears, and the committed offsets of its partitions had not moved while their end offsets "
+    "did: probably for 0.8 of the session timeout, and certainly for half of it",
+    why="It died without leaving the group, and its partitions waited until its session expired.",
 )  # fmt: skip
 def member_lost(ctx: RuleContext) -> Iterator[Match]:
     group = ctx.history.groups.get(ctx.scope[0])
@@ -129,12 +131,14 @@ def _lost(ctx: RuleContext, group: str, lost: Lost) -> Match:
     end_ms = lost.ended_ms if lost.ended_ms is not None else ctx.now_ms
     still_ms = end_ms - lost.still_since_ms
     partitions = [f"{topic}-{partition}" for topic, partition in lost.held]
+    what = f"{lost.client} stopped without leaving the group {group}"
     return Match(
         subject=Subject("group", group, member=lost.member),
         since_ms=lost.still_since_ms,
         seen_ms=lost.ended_ms,
         until_ms=lost.ended_ms + 1 if lost.ended_ms is not None else lost.at_ms + WINDOW_MS,
-        sentence=f"{lost.client} left {group} without goodbye; {join(partitions)} stood still for {duration(still_ms)}",
+        sentence=f"{what}; no progress on {join(partitions)} for {duration(still_ms)}",
+        past=f"{what}; {join(partitions)} made no progress for {duration(still_ms)}",
         evidence={"client": lost.client, "partitions": partitions, "stood_still_ms": still_ms, "left_ms": lost.at_ms},
         next=[
             NextStep(f"read the log of {lost.client}", href=href("groups", group)),
@@ -150,16 +154,16 @@ def _session_step(history: History, group: str) -> NextStep:
         return NextStep("if this took too long, shorten session.timeout.ms of its members")
     key = f"{seen.fact.type}.session.timeout.ms"
     return NextStep(
-        "if this took too long, shorten the session time-out", f"ottla configs get group {word(group)} {key}"
+        "if this took too long, shorten the session timeout", f"ottla configs get group {word(group)} {key}"
     )
 
 
 @rule(
     "member-stuck-revoking", Severity.WARNING, Tier.SAMPLES, on=["group"], scope=["group"],
     needs=["group.assignments"], persists=True,
-    condition="a member's epoch is below the assignment epoch for more than 30 s and 3 heartbeats; critical beyond "
-    "half of its rebalance time-out",
-    why="Others wait for what it does not revoke, until it is fenced.",
+    condition="a member's epoch has been below the assignment epoch for more than 30 s and 3 heartbeats; critical "
+    "after half of its rebalance timeout",
+    why="Other members wait for what it does not revoke, until it is fenced.",
     limits={"hold_s": 30, "heartbeats": 3, "critical_share": 0.5},
 )  # fmt: skip
 def member_stuck_revoking(ctx: RuleContext) -> Iterator[Match]:
@@ -184,16 +188,18 @@ def _stuck(ctx: RuleContext, fact: Group, member: GroupMember) -> Match:
     critical_ms = round(ctx.limits["critical_share"] * limit_ms)
     kept = sorted(surplus(member))
     waiting = [name_of(each) for each in fact.members if each is not member and lacking(each) & set(kept)]
+    revoked = f"{join(kept, 'its old assignment')} for {duration(lasted_ms)}"
+    waiters = join(waiting, "no member")
     return Match(
         subject=subject, hold_ms=max(ctx.ms("hold_s"), ctx.limits["heartbeats"] * heartbeat_ms) + 1,
         severity=Severity.CRITICAL if lasted_ms > critical_ms else Severity.WARNING,
         again_ms=ctx.began(subject) + critical_ms + 1,
         tier=Tier.RECORDS if member.state else Tier.SAMPLES,
-        sentence=f"{name_of(member)} has not given up {join(kept, 'its old assignment')} for {duration(lasted_ms)}; "
-        f"{join(waiting, 'nobody')} wait{'s' if len(waiting) == 1 or not waiting else ''}",
+        sentence=f"{name_of(member)} has not revoked {revoked}; {waiters} {'wait' if len(waiting) > 1 else 'waits'}",
+        past=f"{name_of(member)} did not revoke {revoked}; {waiters} waited",
         evidence={"client": member.client, "kept": kept, "waiting": waiting, "lasted_ms": lasted_ms,
                   "rebalance_timeout_ms": limit_ms},
-        next=[_members_step(fact.group, f"look at its poll loop or state flush; it is fenced in "
+        next=[_members_step(fact.group, f"check its poll loop or state flush; it is fenced in "
                             f"{duration(max(0, limit_ms - lasted_ms))}")],
     )  # fmt: skip
 
@@ -201,8 +207,8 @@ def _stuck(ctx: RuleContext, fact: Group, member: GroupMember) -> Match:
 @rule(
     "member-waiting", Severity.NOTICE, Tier.SAMPLES, on=["group"], scope=["group"], needs=["group.assignments"],
     persists=True,
-    condition="a member's target holds partitions or tasks that it lacks for more than 30 s",
-    why="What it waits for is still held by another member, or by none.",
+    condition="a member has lacked partitions or tasks of its target assignment for more than 30 s",
+    why="Another member still holds what it waits for, or no member does.",
     limits={"hold_s": 30},
 )  # fmt: skip
 def member_waiting(ctx: RuleContext) -> Iterator[Match]:
@@ -214,18 +220,20 @@ def member_waiting(ctx: RuleContext) -> Iterator[Match]:
         if not wanted:
             continue
         holders = [name_of(each) for each in group.fact.members if holdings(each) & set(wanted)]
+        held = f"{join(wanted)}, held by {join(holders, 'no member')}"
         yield Match(
             subject=Subject("group", group.fact.group, member=member.member), hold_ms=ctx.ms("hold_s") + 1,
-            sentence=f"{name_of(member)} waits for {join(wanted)}, still at {join(holders, 'nobody')}",
+            sentence=f"{name_of(member)} is waiting for {held}",
+            past=f"{name_of(member)} waited for {held}",
             evidence={"client": member.client, "wanted": wanted, "holders": holders},
-            next=[_members_step(group.fact.group, f"look at {join(holders, 'the coordinator: nobody holds it')}")],
+            next=[_members_step(group.fact.group, f"check {join(holders, 'the coordinator: no member holds them')}")],
         )  # fmt: skip
 
 
 @rule(
     "static-member-duplicate", Severity.WARNING, Tier.SAMPLES, on=["group"], scope=["group"], needs=["group"],
     persists=True,
-    condition="one group.instance.id changes its member id 3 times or more in 10 min",
+    condition="a group.instance.id changed its member id 3 times or more in 10 min",
     why="Two processes keep removing each other from the group.",
     limits={"changes": 3},
 )  # fmt: skip
@@ -240,6 +248,7 @@ def static_member_duplicate(ctx: RuleContext) -> Iterator[Match]:
             subject=Subject("group", name, member=instance),
             until_ms=changes[-int(ctx.limits["changes"])] + WINDOW_MS,
             sentence=f"Two processes use group.instance.id {instance} in {name}",
+            past=f"Two processes used group.instance.id {instance} in {name}",
             evidence={"instance": instance, "changes": len(changes)},
-            next=[_members_step(name, "give each process an id of its own")],
+            next=[_members_step(name, "give each process its own group.instance.id")],
         )

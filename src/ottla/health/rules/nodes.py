@@ -20,7 +20,7 @@ MOVED_BEFORE_MS: Final = 60_000
 
 @rule(
     "node-unreachable", Severity.CRITICAL, Tier.ADMIN, on=["cluster", "failed"], scope=[], needs=["cluster.reachable"],
-    condition="a listed node refuses connections or does not answer ApiVersions for 5 s",
+    condition="a listed node has refused connections or not answered ApiVersions for 5 s",
     why="Clients that need this node wait or fail.",
     limits={"hold_s": 5},
 )  # fmt: skip
@@ -32,7 +32,8 @@ def node_unreachable(ctx: RuleContext) -> Iterator[Match]:
             continue
         yield Match(
             subject=Subject("node", str(broker.id)), hold_ms=ctx.ms("hold_s"),
-            sentence=f"Node {broker.id} ({broker.host}:{broker.port}) does not answer",
+            sentence=f"Node {broker.id} ({broker.host}:{broker.port}) is unreachable",
+            past=f"Node {broker.id} ({broker.host}:{broker.port}) was unreachable",
             evidence={"host": broker.host, "port": broker.port, "error": error},
             next=[NextStep(f"check the process, the network and the listener at {broker.host}:{broker.port} ({error})",
                        NODES, href("nodes", broker.id))],
@@ -40,13 +41,13 @@ def node_unreachable(ctx: RuleContext) -> Iterator[Match]:
 
 
 def _silence(broker: Broker) -> str | None:
-    return (broker.error or "no answer") if broker.reachable is False else None
+    return (broker.error or "no response") if broker.reachable is False else None
 
 
 @rule(
     "broker-fenced", Severity.CRITICAL, Tier.ADMIN, on=["cluster"], scope=[], needs=["cluster.fenced", "topic"],
-    condition="a node is fenced, or is no longer listed although replicas are on it, for 5 s",
-    why="Its partitions moved to others or lost a copy.",
+    condition="a node has been fenced, or has replicas but has not been listed, for 5 s",
+    why="Its partitions moved to other leaders or lost an in-sync replica.",
     limits={"hold_s": 5},
 )  # fmt: skip
 def broker_fenced(ctx: RuleContext) -> Iterator[Match]:
@@ -56,11 +57,13 @@ def broker_fenced(ctx: RuleContext) -> Iterator[Match]:
     for node in _fenced(ctx, fact):
         subject = Subject("node", str(node))
         moved, short = _damage(ctx, node, ctx.began(subject) - MOVED_BEFORE_MS)
+        damage = f"{plural(moved, 'leader')} moved, {plural(short, 'partition')} under-replicated"
         yield Match(
             subject=subject, hold_ms=ctx.ms("hold_s"),
-            sentence=f"Node {node} is fenced; {plural(moved, 'partition')} moved, {short} lost a copy",
+            sentence=f"Node {node} is fenced; {damage}",
+            past=f"Node {node} was fenced; {damage}",
             evidence={"moved": moved, "lost_a_copy": short},
-            next=[NextStep(f"restart node {node}, and read its log for the reason", NODES, href("nodes", node))],
+            next=[NextStep(f"restart node {node}; its log says why", NODES, href("nodes", node))],
         )  # fmt: skip
 
 
@@ -81,7 +84,7 @@ def _damage(ctx: RuleContext, node: int, from_ms: int) -> tuple[int, int]:
 @rule(
     "log-dir-offline", Severity.CRITICAL, Tier.ADMIN, on=["log_dirs"], scope=["node", "path"], needs=["log_dirs"],
     condition="DescribeLogDirs answers KAFKA_STORAGE_ERROR or LOG_DIR_NOT_FOUND for a directory",
-    why="The replicas in that directory are gone from this node until the disk is replaced.",
+    why="The replicas in that directory are unavailable on this node until the disk is replaced.",
 )  # fmt: skip
 def log_dir_offline(ctx: RuleContext) -> Iterator[Match]:
     disk = ctx.history.disks.get((ctx.scope[0], ctx.scope[1]))
@@ -90,7 +93,8 @@ def log_dir_offline(ctx: RuleContext) -> Iterator[Match]:
     node, path = disk.fact.node, disk.fact.path
     yield Match(
         subject=Subject("log-dir", f"{node}:{path}"),
-        sentence=f"Node {node}: directory {path} failed",
+        sentence=f"Node {node}: log directory {path} is offline",
+        past=f"Node {node}: log directory {path} was offline",
         evidence={"node": node, "path": path, "error": disk.fact.error},
         next=[NextStep(f"replace the disk under {path}, then restart node {node}", NODES, href("nodes", node))],
     )  # fmt: skip
@@ -98,7 +102,7 @@ def log_dir_offline(ctx: RuleContext) -> Iterator[Match]:
 
 @rule(
     "disk-filling", Severity.WARNING, Tier.ADMIN, on=["log_dirs"], scope=["node", "path"], needs=["log_dirs.disk"],
-    condition="less than 10 % of a disk is usable (critical: 3 %), or at the trend of an hour it is full within 24 h",
+    condition="less than 10 % of a disk is free (critical: 3 %), or at the trend of an hour it is full within 24 h",
     why="A full disk takes its directory, or the node, offline.",
     limits={"usable_percent": 10, "critical_percent": 3, "full_within_h": 24},
 )  # fmt: skip
@@ -116,15 +120,16 @@ def disk_filling(ctx: RuleContext) -> Iterator[Match]:
 
 
 def _filling(fact: LogDir, usable: int, full_ms: float | None, soon: bool, is_critical: bool) -> Match:
-    when = f"full in about {duration(full_ms)}" if full_ms is not None else "not filling in the last hour"
+    when = f"full in about {duration(full_ms)}" if full_ms is not None else "no growth in the last hour"
     return Match(
         subject=Subject("log-dir", f"{fact.node}:{fact.path}"),
         severity=Severity.CRITICAL if is_critical else Severity.WARNING,
         tier=Tier.SAMPLES if soon else Tier.ADMIN,
-        sentence=f"Node {fact.node} has {size(usable)} left in {fact.path}, {when}",
+        sentence=f"Node {fact.node} has {size(usable)} free in {fact.path}, {when}",
+        past=f"Node {fact.node} had {size(usable)} free in {fact.path}",
         evidence={"node": fact.node, "path": fact.path, "usable_bytes": usable, "total_bytes": fact.total,
                   "full_in_ms": None if full_ms is None else round(full_ms)},
-        next=[NextStep("see how full the disks are", NODES, href("nodes", fact.node)),
+        next=[NextStep("check disk usage", NODES, href("nodes", fact.node)),
               NextStep("shorten the retention of the largest topics, or move partitions to other nodes",
                    "ottla topics list --internal --largest")],
     )  # fmt: skip

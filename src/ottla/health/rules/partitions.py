@@ -1,4 +1,4 @@
-"""Partitions without a leader or with too few copies."""
+"""Partitions without a leader or with too few in-sync replicas."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ COORDINATORS: Final = frozenset({GROUP_TOPIC, SHARE_TOPIC, TXN_TOPIC})
 
 @rule(
     "offline-partitions", Severity.CRITICAL, Tier.ADMIN, on=["topic"], scope=["topic"], needs=["topic"],
-    condition="a partition has no leader for 10 s (internal topics 5 s)",
-    why="Nobody can read or write a partition without a leader.",
+    condition="a partition has had no leader for 10 s (internal topics: 5 s)",
+    why="A partition without a leader can be neither read nor written.",
     limits={"hold_s": 10, "internal_hold_s": 5},
 )  # fmt: skip
 def offline_partitions(ctx: RuleContext) -> Iterator[Match]:
@@ -42,12 +42,12 @@ def _offline_sighting(topic: TopicHistory, offline: list[Partition]) -> Match:
     name = topic.fact.topic
     since = min(topic.offline_since[each.partition] for each in offline)
     could_lead = sorted({node for each in offline for node in _candidates(topic, each)})
-    have = "has" if len(offline) == 1 else "have"
+    partitions, have = f"{plural(len(offline), 'partition')} of {name}", "has" if len(offline) == 1 else "have"
     return Match(
         subject=Subject("topic", name),
         since_ms=since,
-        sentence=f"{plural(len(offline), 'partition')} of {name} {have} no leader since {clock(since)}; "
-        f"{nodes(could_lead)} could lead",
+        sentence=f"{partitions} {have} had no leader since {clock(since)}; {nodes(could_lead)} can lead",
+        past=f"{partitions} had no leader",
         evidence={"partitions": [each.partition for each in offline], "could_lead": could_lead},
         next=_offline_steps(name, could_lead),
     )
@@ -63,14 +63,14 @@ def _offline_steps(topic: str, could_lead: list[int]) -> list[NextStep]:
         NextStep(
             f"start {nodes(could_lead)}", f"ottla topics describe {word(topic)} --unhealthy", href("topics", topic)
         ),
-        NextStep("an unclean election only as a last resort: records that other replicas do not have are lost"),
+        NextStep("unclean election only as a last resort: it loses records that the new leader does not have"),
     ]
 
 
 @rule(
     "internal-topic-offline", Severity.CRITICAL, Tier.ADMIN, on=["topic"], scope=["topic"], needs=["topic"],
-    condition="a partition of __consumer_offsets, __share_group_state or __transaction_state has no leader for 5 s",
-    why="Groups and transactions whose coordinator partition is offline stand still.",
+    condition="a partition of __consumer_offsets, __share_group_state or __transaction_state has had no leader for 5 s",
+    why="Groups and transactions stop while their coordinator's partition is offline.",
     limits={"hold_s": 5},
 )  # fmt: skip
 def internal_topic_offline(ctx: RuleContext) -> Iterator[Match]:
@@ -82,19 +82,22 @@ def internal_topic_offline(ctx: RuleContext) -> Iterator[Match]:
         return
     base = _offline_sighting(topic, offline)
     hit = _hit(ctx.history, topic, {each.partition for each in offline})
+    (who, what), whose = _who(topic.fact.topic, len(hit)), "its" if len(hit) == 1 else "their"
     yield Match(
         subject=base.subject, since_ms=base.since_ms, evidence={**base.evidence, "hit": hit[:100]},
-        sentence=f"{_who(topic.fact.topic, len(hit))}: their coordinator partition is offline",
-        next=[*base.next, NextStep(f"waiting for it: {join(hit)}")],
+        sentence=f"{who} cannot {what}: {whose} coordinator's partition is offline",
+        past=f"{who} could not {what}: {whose} coordinator's partition was offline",
+        next=[*base.next, NextStep(f"affected: {join(hit)}")],
     )  # fmt: skip
 
 
-def _who(topic: str, count: int) -> str:
+def _who(topic: str, count: int) -> tuple[str, str]:
+    """Who is affected, and what they cannot do."""
     if topic == TXN_TOPIC:
-        return f"{plural(count, 'transactional id')} cannot begin or commit"
+        return plural(count, "transactional id"), "begin or commit"
     if topic == SHARE_TOPIC:
-        return f"{plural(count, 'share group')} cannot fetch or acknowledge"
-    return f"{plural(count, 'group')} cannot commit or join"
+        return plural(count, "share group"), "fetch or acknowledge"
+    return plural(count, "group"), "commit or join"
 
 
 def _hit(history: History, topic: TopicHistory, offline: Container[int]) -> list[str]:
@@ -128,8 +131,8 @@ def partition_for(key: str, count: int) -> int:
 
 @rule(
     "under-min-isr", Severity.CRITICAL, Tier.ADMIN, on=["topic"], scope=["topic"], needs=["topic", "configs"],
-    condition="fewer replicas are in sync than min.insync.replicas for 10 s",
-    why="Producers with acks=all are refused.",
+    condition="fewer replicas than min.insync.replicas have been in sync for 10 s",
+    why="Writes with acks=all fail.",
     limits={"hold_s": 10},
 )  # fmt: skip
 def under_min_isr(ctx: RuleContext) -> Iterator[Match]:
@@ -143,10 +146,12 @@ def under_min_isr(ctx: RuleContext) -> Iterator[Match]:
         if len(each.isr) >= wanted:
             continue
         missing = sorted(set(each.replicas) - set(each.isr))
+        in_sync = f"{len(each.isr)} of {wanted} required replicas in sync"
         yield Match(
             subject=Subject("topic", name, partition=each.partition),
             hold_ms=ctx.ms("hold_s"),
-            sentence=f"{name}-{each.partition} refuses acks=all writes: {len(each.isr)} of {wanted} in sync",
+            sentence=f"{name}-{each.partition} rejects acks=all writes: {in_sync}",
+            past=f"{name}-{each.partition} rejected acks=all writes: {in_sync}",
             evidence={"isr": list(each.isr), "min_isr": wanted, "missing": missing},
             next=[NextStep(f"bring back {nodes(missing)}", f"ottla topics describe {word(name)} --unhealthy",
                        href("topics", name))],
@@ -155,8 +160,8 @@ def under_min_isr(ctx: RuleContext) -> Iterator[Match]:
 
 @rule(
     "under-replicated", Severity.WARNING, Tier.ADMIN, on=["topic"], scope=["topic"], needs=["topic"],
-    condition="fewer replicas are in sync than there are for 30 s, and no reassignment adds one",
-    why="The next failure may lose records or stop writes.",
+    condition="not all replicas of a partition have been in sync for 30 s, and no reassignment is adding one",
+    why="Another failure may lose records or stop writes.",
     limits={"hold_s": 30},
 )  # fmt: skip
 def under_replicated(ctx: RuleContext) -> Iterator[Match]:
@@ -172,12 +177,13 @@ def under_replicated(ctx: RuleContext) -> Iterator[Match]:
         return
     name = topic.fact.topic
     missing = {node for each in topic.fact.partitions if each.partition in since for node in _missing(each)}
+    partitions = f"{plural(len(since), 'partition')} of {name}"
     yield Match(
         subject=Subject("topic", name), since_ms=min(since.values()),
-        sentence=f"{plural(len(since), 'partition')} of {name} {'has' if len(since) == 1 else 'have'} "
-        f"fewer copies than asked; missing: {nodes(missing)}",
+        sentence=f"{partitions} {'is' if len(since) == 1 else 'are'} under-replicated; not in sync: {nodes(missing)}",
+        past=f"{partitions} {'was' if len(since) == 1 else 'were'} under-replicated; not in sync: {nodes(missing)}",
         evidence={"partitions": sorted(since), "missing": sorted(missing)},
-        next=[NextStep(f"look at {nodes(missing)}: is it up, does it lag, is its disk full?",
+        next=[NextStep(f"check {nodes(missing)}: down, lagging, or disk full",
                    f"ottla topics describe {word(name)} --unhealthy", href("nodes"))],
     )  # fmt: skip
 

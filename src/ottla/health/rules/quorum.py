@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ottla.health.cluster_history import Election
 from ottla.health.facts import Replica
 from ottla.health.finding import NextStep, Severity, Subject, Tier
-from ottla.health.phrases import clock, duration, href, nodes, number, plural
+from ottla.health.phrases import clock, duration, href, nodes, number
 from ottla.health.rule import Match, RuleContext, rule
 
 QUORUM = Subject("quorum", "__cluster_metadata")
@@ -21,8 +21,8 @@ def _step(text: str) -> NextStep:
 
 @rule(
     "no-controller", Severity.CRITICAL, Tier.ADMIN, on=["quorum", "cluster", "failed"], scope=[],
-    needs=["quorum|cluster"], condition="DescribeQuorum or DescribeCluster knows of no leader for 5 s",
-    why="No topic, config or leader can change.",
+    needs=["quorum|cluster"], condition="DescribeQuorum or DescribeCluster has reported no leader for 5 s",
+    why="Topics, configs and leaders cannot change.",
     limits={"hold_s": 5},
 )  # fmt: skip
 def no_controller(ctx: RuleContext) -> Iterator[Match]:
@@ -34,8 +34,9 @@ def no_controller(ctx: RuleContext) -> Iterator[Match]:
     yield Match(
         subject=QUORUM, hold_ms=ctx.ms("hold_s"),
         sentence=f"No active controller since {clock(ctx.began(QUORUM))}: metadata cannot change",
+        past="There was no active controller: metadata could not change",
         evidence={"voters": voters},
-        next=[_step(f"start the voters: {nodes(voters)}" if voters else "start the controllers")],
+        next=[_step(f"start the voters ({nodes(voters)})" if voters else "start the controllers")],
     )  # fmt: skip
 
 
@@ -48,19 +49,22 @@ def _short_of_voters(ctx: RuleContext, *, is_lost: bool) -> Iterator[Match]:
     wrong = len(healthy) < majority if is_lost else len(healthy) == majority and len(voters) > 1
     if not wrong:
         return
-    what = "every metadata change stops now" if is_lost else "losing one more stops every metadata change"
+    count, one = f"{len(healthy)} of {len(voters)} voters", len(healthy) == 1
     down = sorted(set(voters) - set(healthy))
     yield Match(
         subject=QUORUM, hold_ms=ctx.ms("hold_s"),
-        sentence=f"{len(healthy)} of {len(voters)} voters are healthy: {what}",
+        sentence=f"{count} {'is' if one else 'are'} healthy: "
+        f"{'metadata cannot change' if is_lost else 'one more failure stops metadata changes'}",
+        past=f"{count} {'was' if one else 'were'} healthy: "
+        f"{'metadata could not change' if is_lost else 'one more failure would have stopped metadata changes'}",
         evidence={"healthy": healthy, "voters": voters, "majority": majority},
-        next=[_step(f"start voter: {nodes(down)}" if down else "add a voter")],
+        next=[_step(f"start {nodes(down)}" if down else "add a voter")],
     )  # fmt: skip
 
 
 @rule(
     "quorum-lost", Severity.CRITICAL, Tier.ADMIN, on=["quorum"], scope=[], needs=["quorum.fetch_times"],
-    condition="fewer voters than a majority fetched within the last 5 s (the leader counts), for 10 s",
+    condition="for 10 s, fewer than a majority of the voters (the leader included) fetched within 5 s",
     why="Nothing can be committed to the metadata log.",
     limits={"hold_s": 10, "fetch_s": 5},
 )  # fmt: skip
@@ -70,8 +74,8 @@ def quorum_lost(ctx: RuleContext) -> Iterator[Match]:
 
 @rule(
     "no-majority-margin", Severity.WARNING, Tier.ADMIN, on=["quorum"], scope=[], needs=["quorum.fetch_times"],
-    condition="exactly a majority of several voters fetched within the last 5 s (the leader counts), for 10 s",
-    why="One more failure and no metadata can change.",
+    condition="for 10 s, no more than a majority of the voters (the leader included) fetched within 5 s",
+    why="One more failure stops metadata changes.",
     limits={"hold_s": 10, "fetch_s": 5},
 )  # fmt: skip
 def no_majority_margin(ctx: RuleContext) -> Iterator[Match]:
@@ -80,8 +84,8 @@ def no_majority_margin(ctx: RuleContext) -> Iterator[Match]:
 
 @rule(
     "voter-lagging", Severity.WARNING, Tier.ADMIN, on=["quorum"], scope=[], needs=["quorum.fetch_times"],
-    condition="a voter was not caught up for more than 10 s (critical: 60 s) and lags by more than 100 records",
-    why="It cannot take over, and may hold back what others commit.",
+    condition="a voter has not been caught up for more than 10 s (critical: 60 s) and lags by more than 100 records",
+    why="It cannot take over, and may delay commits.",
     limits={"behind_s": 10, "critical_s": 60, "records": 100},
 )  # fmt: skip
 def voter_lagging(ctx: RuleContext) -> Iterator[Match]:
@@ -93,12 +97,14 @@ def voter_lagging(ctx: RuleContext) -> Iterator[Match]:
         behind_ms = _behind_ms(ctx, voter, now_ms)
         if voter.id == leader.id or records <= ctx.limits["records"] or behind_ms <= ctx.ms("behind_s"):
             continue
+        behind = f"{number(records)} records and {duration(behind_ms)} behind"
         yield Match(
             subject=Subject("node", str(voter.id)),
             severity=Severity.CRITICAL if behind_ms > ctx.ms("critical_s") else Severity.WARNING,
-            sentence=f"Voter {voter.id} is {number(records)} records and {duration(behind_ms)} behind",
+            sentence=f"Voter {voter.id} is {behind}",
+            past=f"Voter {voter.id} was {behind}",
             evidence={"records": records, "behind_ms": behind_ms},
-            next=[_step(f"look at the disk and the network of node {voter.id}")],
+            next=[_step(f"check the disk and the network of node {voter.id}")],
         )
 
 
@@ -112,8 +118,8 @@ def _behind_ms(ctx: RuleContext, voter: Replica, now_ms: int) -> int:
 
 @rule(
     "high-watermark-stuck", Severity.CRITICAL, Tier.SAMPLES, on=["quorum"], scope=[], needs=["quorum"],
-    condition="the leader's log end is above the high watermark, which does not move for 10 s",
-    why="What controllers decide does not take effect.",
+    condition="the leader's log end offset is above the high watermark, which has not moved for 10 s",
+    why="Metadata changes do not take effect.",
     limits={"hold_s": 10},
 )  # fmt: skip
 def high_watermark_stuck(ctx: RuleContext) -> Iterator[Match]:
@@ -123,39 +129,41 @@ def high_watermark_stuck(ctx: RuleContext) -> Iterator[Match]:
     leader = ctx.history.quorum.leader
     back = [each for each in ctx.history.quorum.holding_back() if leader is None or each != leader.id]
     fact = ctx.history.quorum.fact
+    waiting = f"; waiting for {nodes(back)}" if back else ""
     yield Match(
         subject=QUORUM, since_ms=since,
-        sentence=f"Nothing has been committed since {clock(since)}; {nodes(back)} "
-        f"{'hold' if len(back) > 1 else 'holds'} it back",
+        sentence=f"No metadata has been committed since {clock(since)}{waiting}",
+        past=f"No metadata was committed for {duration(ctx.now_ms - since)}{waiting}",
         evidence={"high_watermark": fact.high_watermark if fact else None,
                   "log_end": leader.log_end if leader else None, "hold_back": back},
-        next=[_step(f"look at {nodes(back)}: fetching moves the high watermark")],
+        next=[_step(f"check {nodes(back) if back else 'the voters'}: the high watermark advances as they fetch")],
     )  # fmt: skip
 
 
 @rule(
     "quorum-leader-changed", Severity.NOTICE, Tier.SAMPLES, on=["quorum"], scope=[], needs=["quorum"], persists=True,
-    condition="the leader epoch of the quorum rose",
-    why="An election is normal after a restart; this says when it was, and who leads.",
+    condition="the quorum's leader epoch rose",
+    why="An election is normal after a restart; this records when it was and who won.",
 )  # fmt: skip
 def quorum_leader_changed(ctx: RuleContext) -> Iterator[Match]:
     elections = ctx.history.quorum.elections
     if not elections:
         return
     last = elections[-1]
+    how = f"(epoch {last.epoch}, {duration(last.gap_ms)} without a leader)"
     yield Match(
         subject=QUORUM, since_ms=last.at_ms, seen_ms=last.at_ms, until_ms=last.at_ms + 1,
-        sentence=f"Node {last.leader} leads since {clock(last.at_ms)} "
-        f"(epoch {last.epoch}, {duration(last.gap_ms)} without leader)",
+        sentence=f"Node {last.leader} has led the quorum since {clock(last.at_ms)} {how}",
+        past=f"Node {last.leader} became leader of the quorum at {clock(last.at_ms)} {how}",
         evidence={"leader": last.leader, "epoch": last.epoch, "rise": last.by, "gap_ms": last.gap_ms},
-        next=[_step("nothing, if a node was restarted; else read its log")],
+        next=[_step("nothing to do if a node was restarted; otherwise read its log")],
     )  # fmt: skip
 
 
 @rule(
     "election-storm", Severity.WARNING, Tier.SAMPLES, on=["quorum"], scope=[], needs=["quorum"], persists=True,
-    condition="the leader epoch of the quorum rose by 3 or more in 10 min",
-    why="Each election stops metadata changes for a moment; many of them point to a sick node or network.",
+    condition="the quorum's leader epoch rose by 3 or more in 10 min",
+    why="Each election pauses metadata changes; many of them point to a faulty node or network.",
     limits={"elections": 3},
 )  # fmt: skip
 def election_storm(ctx: RuleContext) -> Iterator[Match]:
@@ -166,9 +174,10 @@ def election_storm(ctx: RuleContext) -> Iterator[Match]:
     leaders = sorted({each.leader for each in recent})
     yield Match(
         subject=QUORUM, until_ms=_calm_ms(recent, ctx.limits["elections"]),
-        sentence=f"{count} elections in 10 min",
+        sentence=f"{count} elections in the last 10 min",
+        past=f"{count} elections in 10 min",
         evidence={"elections": count, "leaders": leaders, "first_ms": recent[0].at_ms},
-        next=[_step(f"look at time-outs, clocks and CPU of {nodes(leaders)}")],
+        next=[_step(f"check timeouts, clocks and CPU of {nodes(leaders)}")],
     )  # fmt: skip
 
 
@@ -185,7 +194,7 @@ def _calm_ms(recent: list[Election], wanted: float) -> int:
 @rule(
     "even-voters", Severity.NOTICE, Tier.ADMIN, on=["quorum"], scope=[], needs=["quorum"],
     condition="the number of voters is even",
-    why="An even number costs a voter and gains nothing.",
+    why="An even number adds a voter, but no fault tolerance.",
 )  # fmt: skip
 def even_voters(ctx: RuleContext) -> Iterator[Match]:
     count = len(ctx.history.quorum.voters)
@@ -194,6 +203,7 @@ def even_voters(ctx: RuleContext) -> Iterator[Match]:
     yield Match(
         subject=QUORUM, evidence={"voters": count},
         sentence=f"{count} voters tolerate no more failures than {count - 1}",
+        past=f"{count} voters tolerated no more failures than {count - 1}",
         next=[NextStep("add a voter, or remove one", "ottla quorum voters", href("quorum"))],
     )  # fmt: skip
 
@@ -201,7 +211,7 @@ def even_voters(ctx: RuleContext) -> Iterator[Match]:
 @rule(
     "single-voter", Severity.NOTICE, Tier.ADMIN, on=["quorum"], scope=[], needs=["quorum"],
     condition="there is one voter",
-    why="Without it no metadata can change; that is fine for tests.",
+    why="Without it metadata cannot change; that is fine for tests.",
 )  # fmt: skip
 def single_voter(ctx: RuleContext) -> Iterator[Match]:
     voters = ctx.history.quorum.voters
@@ -209,7 +219,8 @@ def single_voter(ctx: RuleContext) -> Iterator[Match]:
         return
     yield Match(
         subject=QUORUM, evidence={"voters": 1},
-        sentence=f"{plural(1, 'voter')} (node {voters[0].id}) tolerates no failure at all",
-        next=[NextStep("add two voters where the cluster must survive the loss of a node; controllers that follow are "
-                   "listed with what add-voter asks for", "ottla quorum describe", href("quorum"))],
+        sentence=f"Node {voters[0].id} is the only voter: metadata cannot change without it",
+        past=f"Node {voters[0].id} was the only voter: metadata could not change without it",
+        next=[NextStep("add two voters if the cluster must survive the loss of a node; observers are listed with the "
+                   "arguments of add-voter", "ottla quorum describe", href("quorum"))],
     )  # fmt: skip

@@ -68,7 +68,7 @@ def _stalling_count(ctx: RuleContext, seen: SharePartitionHistory) -> int | None
 @rule(
     "share-stalled-by-record", Severity.WARNING, Tier.RECORDS, on=["share_offsets", "share_state", "share_window"],
     scope=["group", "topic", "partition"], needs=["share_state|share_window", "share_offsets.lag"],
-    condition="the start offset does not move for 2 lock durations, there is lag, and the record at the start has "
+    condition="the start offset has not moved for 2 lock durations, there is lag, and the record at the start has "
     "been delivered as often as the limit allows, or one less",
     why="One record holds up the window.",
     limits={"locks": 2},
@@ -83,9 +83,11 @@ def share_stalled_by_record(ctx: RuleContext) -> Iterator[Match]:
         return
     _, topic, partition = ctx.scope
     limit = _setting(ctx, "share.delivery.count.limit")
+    record = f"record {number(seen.start or 0)} (delivery {count} of {limit})"
     yield Match(
         subject=_subject(ctx), since_ms=seen.waiting_since, tier=_tier(seen),
-        sentence=f"{topic}-{partition} waits for record {number(seen.start or 0)} (delivery {count} of {limit})",
+        sentence=f"{topic}-{partition} is held up by {record}",
+        past=f"{topic}-{partition} was held up by {record}",
         evidence={"offset": seen.start, "count": count, "limit": limit, "still_ms": still_ms, "lag": seen.lag},
         next=[_record_step("open the record", topic, partition, seen.start),
               _window_step(ctx, "reject it, or fix the worker that releases it")],
@@ -95,8 +97,8 @@ def share_stalled_by_record(ctx: RuleContext) -> Iterator[Match]:
 @rule(
     "share-start-not-moving", Severity.WARNING, Tier.SAMPLES, on=["share_offsets"],
     scope=["group", "topic", "partition"], needs=["share_offsets.lag", "group"],
-    condition="a share group has members and lag, and the start offset of a partition does not move for 5 min",
-    why="Nothing is finished there; without the state topic it cannot be seen why.",
+    condition="a share group has members and lag, and the start offset of a partition has not moved for 5 min",
+    why="No record is completed there; without the state topic the reason is unknown.",
     limits={"hold_s": 300},
 )  # fmt: skip
 def share_start_not_moving(ctx: RuleContext) -> Iterator[Match]:
@@ -109,17 +111,18 @@ def share_start_not_moving(ctx: RuleContext) -> Iterator[Match]:
     name, topic, partition = ctx.scope
     yield Match(
         subject=_subject(ctx), since_ms=seen.waiting_since,
-        sentence=f"{name} has finished nothing on {topic}-{partition} since {clock(seen.waiting_since)}",
+        sentence=f"{name} has completed no record of {topic}-{partition} since {clock(seen.waiting_since)}",
+        past=f"{name} completed no record of {topic}-{partition} for {duration(ctx.now_ms - seen.waiting_since)}",
         evidence={"start": seen.start, "lag": seen.lag, "still_ms": ctx.now_ms - seen.waiting_since},
-        next=[_window_step(ctx, "READ on __share_group_state shows why")],
+        next=[_window_step(ctx, "grant READ on __share_group_state to see why")],
     )  # fmt: skip
 
 
 @rule(
     "share-window-full", Severity.WARNING, Tier.RECORDS, on=["share_offsets", "share_state", "share_window"],
     scope=["group", "topic", "partition"], needs=["share_state|share_window"],
-    condition="the window holds 95 % of the records that may be in flight, for 2 lock durations",
-    why="No new records are handed out until old ones are finished.",
+    condition="the window has held 95 % of the records that may be in flight for 2 lock durations",
+    why="No new records are delivered until earlier ones are completed.",
     limits={"percent": 95, "locks": 2},
 )  # fmt: skip
 def share_window_full(ctx: RuleContext) -> Iterator[Match]:
@@ -130,12 +133,14 @@ def share_window_full(ctx: RuleContext) -> Iterator[Match]:
     if held < ctx.limits["percent"] / 100 * room:
         return
     _, topic, partition = ctx.scope
+    window = f"The in-flight window of {topic}-{partition}"
     yield Match(
         subject=_subject(ctx), tier=_tier(seen),
         hold_ms=ctx.limits["locks"] * _setting(ctx, "share.record.lock.duration.ms"),
-        sentence=f"The in-flight window of {topic}-{partition} is full ({number(held)}): no new records are handed out",
+        sentence=f"{window} is full ({number(held)} records): no new records are delivered",
+        past=f"{window} was full ({number(held)} records): no new records were delivered",
         evidence={"start": seen.start, "end": seen.end, "held": held, "room": room},
-        next=[_window_step(ctx, f"look at the oldest unfinished record, {number(seen.start)}")],
+        next=[_window_step(ctx, f"check the oldest in-flight record, {number(seen.start)}")],
     )  # fmt: skip
 
 
@@ -162,9 +167,8 @@ def _next_bucket(ctx: RuleContext) -> int | None:
 @rule(
     "redelivery-storm", Severity.CRITICAL, Tier.RECORDS, on=["share_state", "share_metrics"], scope=["group"],
     needs=["share_state|share_metrics"], persists=True, wake=_next_bucket,
-    condition="in a span of 10 s, 20 or more deliveries are not the record's first, and these are 30 % of all; twice "
-    "within 60 s",
-    why="Workers release what they get: work is repeated, and records approach their delivery limit.",
+    condition="in 10 s, there are 20 or more redeliveries, and they are 30 % of all deliveries; twice within 60 s",
+    why="Workers release records: work is repeated, and records approach their delivery limit.",
     limits={"redeliveries": 20, "percent": 30, "within_s": 60, "grace_s": 5},
 )  # fmt: skip
 def redelivery_storm(ctx: RuleContext) -> Iterator[Match]:
@@ -197,15 +201,16 @@ def _storm(ctx: RuleContext, group: ShareGroupHistory, first: int, last: int) ->
     redelivered, delivered = sum(each.redeliveries for each in minute), sum(each.deliveries for each in minute)
     peak = max(storm, key=lambda each: each.redeliveries / max(1, each.deliveries))
     worst = _worst(storm)
+    share = f"{percent(redelivered, delivered)} % of its records"
+    spread = f"Most redeliveries are in {join(worst)}" if worst else "Redeliveries are spread evenly over partitions"
     return Match(
         subject=Subject("group", name), since_ms=first, seen_ms=last + BUCKET_MS,
         tier=Tier.OTTLA if group.has_metrics else Tier.RECORDS,
-        sentence=f"Share group {name} redelivers {percent(redelivered, delivered)} % of its records "
-        f"({number(redelivered)} in the last minute)",
+        sentence=f"Share group {name} is redelivering {share} ({number(redelivered)} in the last minute)",
+        past=f"Share group {name} redelivered {share} ({number(redelivered)} in one minute)",
         evidence={"redelivered": redelivered, "delivered": delivered, "worst": worst,
                   "peak_percent": percent(peak.redeliveries, peak.deliveries)},
-        next=[NextStep("ask the workers why they release: is what they call downstream failing? "
-                   f"Most comes from {join(worst, 'all partitions alike')}",
+        next=[NextStep(f"find out why workers release records: is a downstream service failing? {spread}",
                    f"ottla share describe {word(name)}", href("groups", name)),
               *_longer_locks(ctx, group, first)],
     )  # fmt: skip
@@ -258,8 +263,8 @@ def _record_evidence(archived: list[Archived]) -> dict[str, object]:
 @rule(
     "poison-records", Severity.WARNING, Tier.RECORDS, on=["share_state"], scope=["group"], needs=["share_state"],
     persists=True,
-    condition="a record was archived after as many deliveries as the limit allows, in the last 15 min",
-    why="No worker could finish it, and it is not delivered again.",
+    condition="in the last 15 min, a record was archived after as many deliveries as the limit allows",
+    why="No worker could process it, and it will not be delivered again.",
     limits={"window_s": 900},
 )  # fmt: skip
 def poison_records(ctx: RuleContext) -> Iterator[Match]:
@@ -268,11 +273,12 @@ def poison_records(ctx: RuleContext) -> Iterator[Match]:
         return
     name, limit = ctx.scope[0], _setting(ctx, "share.delivery.count.limit")
     evidence = _record_evidence(archived)
+    records = _records_were(len({each[1:4] for each in archived}), name)
+    sentence = f"{records} archived after {limit} deliveries: {_places(archived)}"
     yield Match(
         subject=Subject("group", name), since_ms=archived[0].at_ms, seen_ms=archived[-1].at_ms,
         until_ms=archived[-1].at_ms + ctx.ms("window_s"),
-        sentence=f"{_records_were(len({each[1:4] for each in archived}), name)} given up after "
-        f"{limit} deliveries: {_places(archived)}",
+        sentence=sentence, past=sentence,
         evidence={**evidence, "limit": limit},
         next=[_first_step(archived), _dead_letters(ctx.history)],
     )  # fmt: skip
@@ -281,22 +287,24 @@ def poison_records(ctx: RuleContext) -> Iterator[Match]:
 def _first_step(archived: list[Archived]) -> NextStep:
     first = archived[0]
     return _record_step(
-        "open the first" if len(archived) > 1 else "open it", first.topic, first.partition, first.offset
+        "open the first record" if len(archived) > 1 else "open the record", first.topic, first.partition, first.offset
     )
 
 
 def _dead_letters(history: History) -> NextStep:
     fact = history.cluster.fact
     if fact is not None and (fact.finalized or {}).get("share.version", 0) >= DEAD_LETTERS_FROM:
-        return NextStep("a dead-letter topic keeps them: errors.deadletterqueue.topic.name of the group")
-    return NextStep(f"a dead-letter topic keeps them (share.version {DEAD_LETTERS_FROM})", "ottla quorum features")
+        return NextStep("set errors.deadletterqueue.topic.name of the group to keep such records")
+    return NextStep(
+        f"a dead-letter topic keeps such records (needs share.version {DEAD_LETTERS_FROM})", "ottla quorum features"
+    )
 
 
 @rule(
     "rejected-records", Severity.NOTICE, Tier.RECORDS, on=["share_state", "share_metrics"], scope=["group"],
     needs=["share_state|share_metrics"], persists=True,
-    condition="a record was archived before the limit of deliveries, in the last 15 min",
-    why="A worker said that it can never be processed; the state topic does not distinguish that from a gap.",
+    condition="in the last 15 min, a record was archived before it reached the delivery limit",
+    why="A worker rejected it as unprocessable; the state topic does not distinguish that from a gap.",
     limits={"window_s": 900},
 )  # fmt: skip
 def rejected_records(ctx: RuleContext) -> Iterator[Match]:
@@ -308,10 +316,11 @@ def rejected_records(ctx: RuleContext) -> Iterator[Match]:
     if not archived:
         return
     name, evidence = ctx.scope[0], _record_evidence(archived)
+    sentence = _rejected_or_gaps(len({each[1:4] for each in archived}), name)
     yield Match(
         subject=Subject("group", name), since_ms=archived[0].at_ms, seen_ms=archived[-1].at_ms,
         until_ms=archived[-1].at_ms + ctx.ms("window_s"),
-        sentence=_rejected_or_gaps(len({each[1:4] for each in archived}), name),
+        sentence=sentence, past=sentence,
         evidence=evidence,
         next=[_first_step(archived)],
     )  # fmt: skip
@@ -324,11 +333,12 @@ def _counted_rejects(ctx: RuleContext, group: ShareGroupHistory) -> Iterator[Mat
         return
     since_ms = _before_growth_ms(group.rejected, ctx.now_ms - ctx.ms("window_s"))
     name = ctx.scope[0]
+    sentence = f"{_records_were(count, name)} rejected"
     yield Match(
         subject=Subject("group", name), seen_ms=rose_ms, until_ms=rose_ms + ctx.ms("window_s"), tier=Tier.OTTLA,
-        sentence=f"{_records_were(count, name)} rejected",
+        sentence=sentence, past=sentence,
         evidence={"count": count},
-        next=[NextStep("in the state topic, batches with deliveryState 4 are records that were given up or rejected",
+        next=[NextStep("in the state topic, batches with deliveryState 4 are archived records",
                    consume_since(SHARE_TOPIC, since_ms, "key.groupId", name), href("groups", name))],
     )  # fmt: skip
 
@@ -354,7 +364,7 @@ def _before_growth_ms(series: Series, from_ms: int) -> int:
 @rule(
     "lock-expiries", Severity.WARNING, Tier.OTTLA, on=["share_metrics"], scope=["group"], needs=["share_metrics"],
     condition="10 or more locks expired in a minute, and more than 5 % of the acquisitions",
-    why="Records are taken away from workers that still process them.",
+    why="Records are taken from workers that are still processing them.",
     limits={"expiries": 10, "percent": 5},
 )  # fmt: skip
 def lock_expiries(ctx: RuleContext) -> Iterator[Match]:
@@ -368,8 +378,10 @@ def lock_expiries(ctx: RuleContext) -> Iterator[Match]:
     name, lock_ms = ctx.scope[0], _setting(ctx, "share.record.lock.duration.ms")
     yield Match(
         subject=Subject("group", name),
-        sentence=f"Workers of {name} need longer than the lock ({duration(lock_ms)}): "
-        f"{number(expired)} expired last minute",
+        sentence=f"Workers of {name} exceed the lock duration ({duration(lock_ms)}): "
+        f"{plural(expired, 'lock')} expired in the last minute",
+        past=f"Workers of {name} exceeded the lock duration ({duration(lock_ms)}): "
+        f"{plural(expired, 'lock')} expired in one minute",
         evidence={"expired": expired, "delivered": delivered, "lock_ms": lock_ms},
         next=[_lock_step(name, "renew locks while working, or make them longer")],
     )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from ottla.health.configs import PLUGIN
 from ottla.health.facts import Group
@@ -11,6 +12,8 @@ from ottla.health.group_history import GroupHistory
 from ottla.health.history import History
 from ottla.health.phrases import duration, href, join, number, word
 from ottla.health.rule import Match, RuleContext, rule
+
+MISMATCH: Final = "its topics do not match its topology"
 
 
 def _streams(ctx: RuleContext) -> GroupHistory | None:
@@ -25,8 +28,8 @@ def _step(group: str, text: str) -> NextStep:
 @rule(
     "streams-not-ready", Severity.CRITICAL, Tier.ADMIN, on=["group"], scope=["group"], needs=["group.streams"],
     persists=True,
-    condition="a streams group is NotReady for 15 s",
-    why="No task runs until its topics are as the topology needs them.",
+    condition="a streams group has been NotReady for 15 s",
+    why="No task runs until its topics match the topology.",
     limits={"hold_s": 15},
 )  # fmt: skip
 def streams_not_ready(ctx: RuleContext) -> Iterator[Match]:
@@ -37,7 +40,8 @@ def streams_not_ready(ctx: RuleContext) -> Iterator[Match]:
     counts = _uneven(ctx.history, group.fact)
     yield Match(
         subject=Subject("group", name), hold_ms=ctx.ms("hold_s"),
-        sentence=f"{name} does nothing: {reason}",
+        sentence=f"{name} is not running: {reason}",
+        past=f"{name} was not running: {reason}",
         evidence={"reason": reason, "topology_epoch": group.fact.topology_epoch},
         next=[_recount(counts) if counts else _step(name, "create the missing topics")],
     )  # fmt: skip
@@ -50,15 +54,15 @@ def _reason(history: History, fact: Group) -> str:
     internal = sorted({topic for each in parts for topic in (*each.repartition_source, *each.changelog)
                        if topic not in history.topics})  # fmt: skip
     if not parts or "topic" not in history.visible:
-        return "its topics are not as its topology needs them"
+        return MISMATCH
     if missing:
-        return f"missing source topic {join(missing)}"
+        return f"source topics missing: {join(missing)}"
     if internal:
         return f"internal topics missing: {join(internal)}"
     counts = _uneven(history, fact)
     if counts:
         return "partition counts differ: " + ", ".join(f"{name}={count}" for name, count in sorted(counts.items()))
-    return "its topics are not as its topology needs them"
+    return MISMATCH
 
 
 def _uneven(history: History, fact: Group) -> dict[str, int]:
@@ -74,14 +78,16 @@ def _uneven(history: History, fact: Group) -> dict[str, int]:
 def _recount(topics: Iterable[str]) -> NextStep:
     names = sorted(topics)
     command = f"ottla topics describe {' '.join(map(word, names))}"
-    return NextStep("let the counts agree: give the smaller ones more partitions", command, href("topics", names[0]))
+    return NextStep(
+        "add partitions to the smaller topics until the counts are equal", command, href("topics", names[0])
+    )
 
 
 @rule(
     "topology-mismatch", Severity.WARNING, Tier.ADMIN, on=["group"], scope=["group"], needs=["group.streams"],
     persists=True,
-    condition="members have another topology epoch than the group for 60 s",
-    why="A rollout is only half done.",
+    condition="members have had another topology epoch than the group for 60 s",
+    why="A rollout is incomplete.",
     limits={"hold_s": 60},
 )  # fmt: skip
 def topology_mismatch(ctx: RuleContext) -> Iterator[Match]:
@@ -93,11 +99,13 @@ def topology_mismatch(ctx: RuleContext) -> Iterator[Match]:
     if not others:
         return
     name = group.fact.group
+    which = f"{len(others)} of {len(members)} members of {name}"
     yield Match(
         subject=Subject("group", name), hold_ms=ctx.ms("hold_s"),
-        sentence=f"{len(others)} of {len(members)} members of {name} run another topology than the group",
+        sentence=f"{which} {'runs' if len(others) == 1 else 'run'} a different topology than the group",
+        past=f"{which} ran a different topology than the group",
         evidence={"members": [each.member for each in others], "topology_epoch": epoch},
-        next=[_step(name, f"finish the roll-out: {join(each.client or each.member for each in others)}")],
+        next=[_step(name, f"finish the rollout: {join(each.client or each.member for each in others)}")],
     )  # fmt: skip
 
 
@@ -105,18 +113,19 @@ def _undescribed(ctx: RuleContext, group: Group, reason: str, hold_ms: int, tier
     name = group.group
     return Match(
         subject=Subject("group", name), hold_ms=hold_ms, tier=tier,
-        sentence=f"The processing graph of {name} is not known: {reason}",
+        sentence=f"There is no topology description of {name}: {reason}",
+        past=f"There was no topology description of {name}: {reason}",
         evidence={"status": group.topology_description, "topology_epoch": group.topology_epoch},
-        next=[NextStep("clients from 4.4 on push it if topology.description.push.enabled is set; a refusal stands in "
-                       "the plugin's log", f"ottla streams topology {word(name)}", href("groups", name, "topology"))],
+        next=[NextStep("clients from version 4.4 push it if topology.description.push.enabled is set; the plugin logs "
+                       "what it rejects", f"ottla streams topology {word(name)}", href("groups", name, "topology"))],
     )  # fmt: skip
 
 
 @rule(
     "topology-description-missing", Severity.NOTICE, Tier.ADMIN, on=["group"], scope=["group"],
     needs=["group.topology_description"], persists=True,
-    condition="no description of the topology is stored for 2 min, though a plugin is set and members are there",
-    why="The console can draw subtopologies only.",
+    condition="a plugin is set and the group has members, but no topology description has been stored for 2 min",
+    why="The console can only draw subtopologies.",
     limits={"hold_s": 120},
 )  # fmt: skip
 def topology_description_missing(ctx: RuleContext) -> Iterator[Match]:
@@ -130,17 +139,17 @@ def topology_description_missing(ctx: RuleContext) -> Iterator[Match]:
 @rule(
     "topology-description-failed", Severity.WARNING, Tier.ADMIN, on=["group"], scope=["group"],
     needs=["group.topology_description"], persists=True,
-    condition="describing the topology fails, or its epoch is recorded as failed",
-    why="The plugin refused or lost the description.",
+    condition="the topology cannot be described, or its epoch is recorded as failed",
+    why="The plugin rejected or lost the description.",
 )  # fmt: skip
 def topology_description_failed(ctx: RuleContext) -> Iterator[Match]:
     group = _streams(ctx)
     if group is None:
         return
     if _has_failed(group.fact):
-        yield _undescribed(ctx, group.fact, "plugin refused it", 0, Tier.RECORDS)
+        yield _undescribed(ctx, group.fact, "the plugin rejected it", 0, Tier.RECORDS)
     elif group.fact.topology_description == "error":
-        yield _undescribed(ctx, group.fact, "plugin refused it", 0, Tier.ADMIN)
+        yield _undescribed(ctx, group.fact, "the plugin rejected it", 0, Tier.ADMIN)
 
 
 def _has_failed(fact: Group) -> bool:
@@ -156,7 +165,7 @@ def _next_stall(ctx: RuleContext) -> int | None:
 @rule(
     "warmup-stalled", Severity.WARNING, Tier.SAMPLES, on=["group"], scope=["group"], needs=["group.task_offsets"],
     persists=True, wake=_next_stall,
-    condition="what a warm-up task has yet to restore has not become less for 10 min",
+    condition="the remaining restore lag of a warm-up task has not shrunk for 10 min",
     why="The task cannot move to its new process.",
     limits={"hold_s": 600},
 )  # fmt: skip
@@ -169,10 +178,11 @@ def warmup_stalled(ctx: RuleContext) -> Iterator[Match]:
         name, client = ctx.scope[0], member.client or member_id
         yield Match(
             subject=Subject("group", name, topic=task, member=member_id), since_ms=warmup.since_ms,
-            sentence=f"Warm-up of {task} on {client} makes no progress",
+            sentence=f"Warm-up of {task} on {client} is making no progress",
+            past=f"Warm-up of {task} on {client} made no progress",
             evidence={"task": task, "client": client, "left": warmup.gap,
                       "still_ms": ctx.now_ms - warmup.since_ms},
-            next=[NextStep(f"{number(warmup.gap)} records are left since {duration(ctx.now_ms - warmup.since_ms)}: "
-                       "look at the restore rate and the size of the changelog", f"ottla streams tasks {word(name)}",
+            next=[NextStep(f"check the restore rate and the size of the changelog: {number(warmup.gap)} records left "
+                       f"for {duration(ctx.now_ms - warmup.since_ms)}", f"ottla streams tasks {word(name)}",
                        href("groups", name))],
         )  # fmt: skip

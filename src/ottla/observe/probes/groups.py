@@ -69,4 +69,6 @@ def _left_out(ctx: ProbeContext, listed: list[ListedGroup]) -> Iterator[ProbeRes
         why = f"only {ctx.bounds.groups} of {len(listed)} groups are sampled, the first by name"
         yield not_visible("group.rest", why)
     if not lists_types(ctx.memory.apis):
-        yield not_visible("group.types", "kind unknown: this cluster lists groups without types (before Kafka 3.8)")
+        yield not_visible(
+            "group.types", "group types are unknown: this cluster lists groups without them (before Kafka 3.8)"
+        )

@@ -33,7 +33,7 @@ async def probe_share_state(ctx: ProbeContext) -> list[ProbeResult]:
     except ResponseError as error:
         if error.code not in DENIED:
             raise
-        return [not_visible("share_state", f"needs READ on {TOPIC} (answer: {ctx.error_of(error)})")]
+        return [not_visible("share_state", f"needs READ on {TOPIC} (error: {ctx.error_of(error)})")]
     names = {known.topic_id: name for name, known in ctx.memory.topics.items()}
     facts = (state_fact(record, names) for record in records)
     return [probe_result("share_state", Coverage(what="share_state", visible=True)),
@@ -43,7 +43,7 @@ async def probe_share_state(ctx: ProbeContext) -> list[ProbeResult]:
 
 def _absent(ctx: ProbeContext) -> ProbeResult:
     if any(each.type == "share" for each in ctx.memory.groups):
-        return not_visible("share_state", f"needs DESCRIBE and READ on {TOPIC}, which cannot be results here")
+        return not_visible("share_state", f"needs DESCRIBE and READ on {TOPIC}, which is not visible")
     return probe_result("share_state", Coverage(what="share_state", visible=True))  # there are no share groups yet
 
 

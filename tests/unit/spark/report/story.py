@@ -269,32 +269,32 @@ def finding_rows() -> Rows:
     return {
         "findings": [
             finding(
-                "member-lost", "billing-2 left billing without goodbye; orders-2, orders-3 stood still for 6.3 s", KILL,
-                TAKEN_OVER, subject=("group", "billing"), subject_member="billing-2",
+                "member-lost", "billing-2 stopped without leaving the group billing; orders-2, orders-3 made no "
+                "progress for 6.3 s", KILL, TAKEN_OVER, subject=("group", "billing"), subject_member="billing-2",
                 evidence={"client": "billing-2", "partitions": ["orders-2", "orders-3"], "stood_still_ms": 6300},
                 next=[{"text": "read its log", "href": "/groups/billing"},
-                      {"text": "shorten the session time-out if this is too long",
+                      {"text": "shorten the session timeout if this is too long",
                        "command": "ottla configs set group billing consumer.session.timeout.ms=…"}],
             ),
             finding(
-                "node-unreachable", "Node 1 (127.0.0.1:9092) does not answer", DOWN, UP, severity="critical",
+                "node-unreachable", "Node 1 (127.0.0.1:9092) was unreachable", DOWN, UP, severity="critical",
                 subject=("node", "1"), evidence={"host": "127.0.0.1", "port": 9092, "error": "refused"},
                 next=[{"text": "is its process there, and its listener?", "command": "ottla doctor"}],
             ),
             finding(
-                "quorum-leader-changed", "Node 1 leads since 2026-09-21 14:15:05 UTC (epoch 5, 15.6 s without leader)",
-                UP, UP + 1, severity="notice", subject=("quorum", "__cluster_metadata"),
+                "quorum-leader-changed", "Node 1 became leader of the quorum at 2026-09-21 14:15:05 UTC (epoch 5, "
+                "15.6 s without a leader)", UP, UP + 1, severity="notice", subject=("quorum", "__cluster_metadata"),
                 evidence={"leader": 1, "epoch": 5, "rise": 1, "gap_ms": 15_600},
             ),
             finding(
-                "redelivery-storm", "Share group risk-checks redelivers 63 % of its records (9,900 in the last minute)",
+                "redelivery-storm", "Share group risk-checks redelivered 63 % of its records (9,900 in one minute)",
                 STORM, CALM + 2, severity="critical", subject=("group", "risk-checks"),
                 evidence={"redelivered": 9900, "delivered": 15_714, "worst": ["payments-0"], "peak_percent": 64},
-                next=[{"text": "ask the workers why they release", "command": "ottla share describe risk-checks"}],
+                next=[{"text": "find out why workers release records", "command": "ottla share describe risk-checks"}],
                 tier="R",
             ),
             finding(
-                "poison-records", "12 records of risk-checks were given up after 5 deliveries: payments-0 4, 41, 97, "
+                "poison-records", "12 records of risk-checks were archived after 5 deliveries: payments-0 4, 41, 97, "
                 "160, payments-1 12, 55, 71, 188, payments-2 9, 33, 120, 201", 35, subject=("group", "risk-checks"),
                 evidence={"count": 12, "records": poison, "limit": 5},
                 next=[{"text": "open the first",
@@ -378,8 +378,8 @@ def crowd(groups: int = 260, minutes: int = 400) -> tuple[dict[str, Any], dict[s
         rows["stability"].append({"group": name, "window_start": at(0), "epochs": 11, "joins": 9, "leaves": 8,
                                   "fences": 0, "distinct_members": 3, "converged_share": 0.9})  # fmt: skip
         if number % 3 == 0:
-            rows["findings"].append(finding("lag-growing", f"{name} falls behind on orders: {number + 1000:,} records",
-                                            number, subject=("group", name)))  # fmt: skip
+            sentence = f"{name} is falling behind on orders: {number + 1000:,} records"
+            rows["findings"].append(finding("lag-growing", sentence, number, subject=("group", name)))
     for step in range(minutes * 6):
         for number, name in enumerate(names[:10]):
             lag = (step * (7 + number)) % (500 * (number + 1))

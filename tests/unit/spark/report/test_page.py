@@ -144,7 +144,7 @@ def test_a_reader_finds_the_planted_fault(documents: dict[str, Tag]):
     assert document.named("h1")[0].text == "1 problem is open; 3 more were found and are over."
     [lost] = [tag for tag in document.named("article") if "billing-2" in tag.named("h3")[0].text]
     told = lost.text
-    assert "billing-2 left billing without goodbye; orders-2, orders-3 stood still for 6.3 s." in told
+    assert "billing-2 stopped without leaving the group billing; orders-2, orders-3 made no progress for 6.3 s." in told
     assert "from 2026-09-21 14:14:20 to 2026-09-21 14:14:26 (6.3 s)" in told
     assert RULES["member-lost"].why in told
     assert "What to check next" in told
