@@ -259,6 +259,6 @@ def test_nothing_moves_where_less_motion_is_asked_for(reader: Visitor):
 
 def test_forced_colours_keep_words_and_bands(reader: Visitor):
     page = opened(reader, forced_colors="active")
-    assert page.locator(".lights .badge").first.inner_text() == "◐ was wrong, is over"
+    assert page.locator(".lights .badge").first.inner_text() == "◐ recovered"
     fills = page.locator("#when rect.band").evaluate_all("all => all.map((each) => getComputedStyle(each).fill)")
     assert len(set(fills)) == 3

@@ -60,7 +60,7 @@ def _body(text: str) -> list[_Line]:
     for at, line in enumerate(lines):
         if HEADING.search(line.text):
             return [each for each in lines[at + 1 :] if each.text]
-    raise DescribeTextError("there is no line 'Topologies:', with which the text of Topology.describe() begins")
+    raise DescribeTextError("the line 'Topologies:' is missing, with which the output of Topology.describe() begins")
 
 
 def _parts(lines: Iterable[_Line]) -> list[_RawPart]:

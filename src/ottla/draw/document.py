@@ -27,7 +27,7 @@ def document(title: str, about: str, head: Markup, body: Markup, root: str | Non
         ],
         "\n",
     )
-    skip = element("a", "Skip to the page", class_="skip", href="#main")
+    skip = element("a", "Skip to content", class_="skip", href="#main")
     content = joined(["\n", element("head", inner), "\n", element("body", skip, body), "\n"])
     return f"<!doctype html>\n{element('html', content, lang='en', data_root=root)}\n"
 
@@ -36,7 +36,7 @@ def top_bar(about: str, home: str | None = None, tools: Markup = NOTHING) -> Mar
     """The bar above every page. Scripts show the switch between light and dark, which needs them."""
     name = joined([element("strong", "ottla"), " ", element("span", about)])
     brand = element("a", name, class_="brand", href=home) if home else element("span", name, class_="brand")
-    switch = element("button", "◐", type="button", class_="theme", aria_label="Colours: as the system", hidden=True)
+    switch = element("button", "◐", type="button", class_="theme", aria_label="Colours: system", hidden=True)
     return element("header", brand, tools, switch, class_="top")
 
 

@@ -1,4 +1,4 @@
-"""What the report and the console say of a finding in the same way: its evidence, and where its facts come from."""
+"""What the report and the console show alike of a finding: its evidence, and the source of its facts."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ottla.health.phrases import offsets
 __all__ = ["TIERS", "evidence"]
 
 TIERS: Final = {
-    "A": "what the cluster answers to anybody",
+    "A": "cluster API",
     "S": "samples over time",
-    "R": "records of internal topics",
-    "O": "metrics of ottla’s brokers",
+    "R": "internal topics",
+    "O": "ottla broker metrics",
 }
 LISTED: Final = 6
 EPOCH_MS: Final = 10**12

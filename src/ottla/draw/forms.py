@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 EXACT_DIGITS: Final = 7
-UNKNOWN: Final = element("span", "–", title="not known", class_="unknown")
+UNKNOWN: Final = element("span", "–", title="unknown", class_="unknown")
 _SHORT: Final = ((10**12, "T"), (10**9, "G"), (10**6, "M"))
 UUID: Final = re.compile(r"\b([0-9a-fA-F]{8})(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b")
 SHORT_UUID: Final = re.compile(r"[A-Za-z0-9_-]{22}")

@@ -96,7 +96,7 @@ def _told(drawing: Drawing) -> str:
     back = sum(line.is_back for line in drawing.lines)
     frames = [f"{len(drawing.frames)} subtopologies"] if drawing.frames else []
     parts = [*frames, *counts, f"{len(drawing.lines)} connections"]
-    return ", ".join(parts) + (f", {back} of them back up" if back else "") + "."
+    return ", ".join(parts) + (f", {back} of them backwards" if back else "") + "."
 
 
 # --- colours ----------------------------------------------------------------------------------------------------------

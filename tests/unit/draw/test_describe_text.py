@@ -81,7 +81,7 @@ def test_lines_of_a_log_before_it_and_the_ends_of_windows_lines_do_not_matter():
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "there is no line 'Topologies:'"),
+        ("", "the line 'Topologies:' is missing"),
         ("Topologies:\n  Source: a (topics: [b])", "line 2: expected 'Sub-topology: 0'"),
         ("Topologies:\n Sub-topology: 0\n  Source: a", "line 3: a source without its topics: 'a'"),
         ("Topologies:\n Sub-topology: 0\n  Sink: a (topic: b", "line 3: a sink without its topic"),

@@ -38,7 +38,7 @@ def test_title_and_description_say_what_is_seen():
     assert set((root.get("aria-labelledby") or "").split()) == labels
     told = root.findtext(f"{SVG}desc") or ""
     assert told.startswith("3 subtopologies, 3 × topic, 1 × repartition topic, 3 × source,")
-    assert told.endswith("17 connections, 2 of them back up.")
+    assert told.endswith("17 connections, 2 of them backwards.")
 
 
 def test_every_box_and_line_has_a_hint():

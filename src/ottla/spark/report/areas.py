@@ -25,8 +25,8 @@ def _area(name: str, title: str, about: str, rules: str, *, without_rows: str = 
 AREAS: Final = (
     _area(
         "cluster", "Nodes and partitions",
-        "Nodes are the servers of the cluster. Topics are split into partitions, and each partition lies on one or "
-        "more nodes.",
+        "Nodes are the servers of the cluster. Topics are split into partitions, and each partition is "
+        "stored on one or more nodes.",
         "offline-partitions internal-topic-offline under-min-isr under-replicated node-unreachable broker-fenced "
         "log-dir-offline disk-filling features-not-finalised hanging-transaction auth-failures "
         "refused-requests open-listener",
@@ -34,39 +34,39 @@ AREAS: Final = (
     ),
     _area(
         "quorum", "Quorum",
-        "The quorum is the few nodes that agree on every change to the cluster. One of them leads, the others copy its "
-        "log; without a leader nothing can be changed.",
+        "The quorum is the set of controllers that agree on every metadata change. One of them leads, the others "
+        "replicate its log; without a leader, metadata cannot change.",
         "no-controller quorum-lost no-majority-margin voter-lagging high-watermark-stuck quorum-leader-changed "
         "election-storm even-voters single-voter",
         without_rows="unseen",
     ),
     _area(
         "groups", "Groups",
-        "A group is a set of programs, its members, that share the work of reading topics. When members come or go, "
-        "the work is dealt out anew: a rebalance.",
+        "A group is a set of clients, its members, that share the work of reading topics. When members join or "
+        "leave, the work is reassigned: a rebalance.",
         "epochs-climb member-churn member-lost member-stuck-revoking member-waiting static-member-duplicate",
     ),
     _area(
         "streams", "Streams groups",
-        "The instances of a Kafka Streams application. Their work comes in tasks, which move from one process to "
-        "another together with their state.",
+        "The instances of a Kafka Streams application. Their work is divided into tasks, which move between "
+        "processes together with their state.",
         "streams-not-ready topology-mismatch topology-description-missing topology-description-failed warmup-stalled",
     ),
     _area(
         "share", "Share groups",
-        "Groups that use a topic as a queue: each record is handed to one worker, and handed out again if that worker "
-        "does not finish it.",
+        "Groups that use a topic as a queue: each record is delivered to one worker, and redelivered if that "
+        "worker does not complete it.",
         "share-stalled-by-record share-start-not-moving share-window-full redelivery-storm poison-records "
         "rejected-records lock-expiries",
     ),
     _area(
         "lag", "Lag",
-        "Lag is what a group has not read yet: in records, and in the time that it is behind.",
+        "Lag is how far a group is behind the end of the log, in records and in time.",
         "lag-growing lag-stuck lag-near-retention offset-lost lag-no-members",
     ),
     _area(
-        "data", "The observation itself",
-        "Whether what this report is made of has holes.",
+        "data", "Observation",
+        "Whether the data of this report has gaps.",
         "observer-stale",
     ),
 )  # fmt: skip

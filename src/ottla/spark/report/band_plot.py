@@ -118,9 +118,9 @@ def _keys(style: _BandStyle, roles: set[str]) -> Iterator[Key]:
     for process, number in list(style.numbers.items())[:LEGEND]:
         yield Key(element("i", class_=f"swatch h{number % HUES}"), f"{style.letter(process)}: {style.name(process)}")
     if "warmup" in roles:
-        yield Key(element("i", class_="swatch warmup"), "hatched: warm-up, a copy that catches up before it takes over")
+        yield Key(element("i", class_="swatch warmup"), "hatched: warm-up, a copy that is catching up")
     if "standby" in roles:
-        yield Key(element("i", class_="swatch standby"), "thin: standby, a copy that waits")
+        yield Key(element("i", class_="swatch standby"), "thin: standby copy")
 
 
 def _told(facts: Facts) -> str:

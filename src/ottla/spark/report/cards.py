@@ -64,7 +64,7 @@ def _card(finding: Finding, alike: Sequence[Finding]) -> Markup:
         head,
         element("p", _when(finding), class_="when"),
         evidence(finding["evidence"]),
-        element("p", element("b", "Why it matters. "), finding["why"]) if finding["why"] else NOTHING,
+        element("p", element("b", "Why it matters: "), finding["why"]) if finding["why"] else NOTHING,
         _next(finding["next"]),
         _see(finding),
         _alike(finding, alike),
@@ -78,21 +78,19 @@ def _sentence(text: str) -> str:
 
 
 def _state(finding: Finding) -> tuple[str, str]:
-    return ("open", "still so at the end") if finding["state"] == "open" else ("ok", "over")
+    return ("open", "Ongoing") if finding["state"] == "open" else ("ok", "Resolved")
 
 
 def _when(finding: Finding) -> Markup:
     until = finding["until_ms"] if finding["state"] != "open" else None
     times = f", {finding['times']} times" if finding["times"] > 1 else ""
-    return joined([span(finding["since_ms"], until), times, " · rule ", element("code", finding["rule"]), " · seen in ",
-                   TIERS.get(finding["tier"], "the data")])  # fmt: skip
+    return joined([span(finding["since_ms"], until), times, " · rule ", element("code", finding["rule"]), " · Source: ",
+                   TIERS.get(finding["tier"], "unknown")])  # fmt: skip
 
 
 def _next(steps: Sequence[Mapping[str, Any]]) -> Markup:
     items = [element("li", step["text"], _command(step)) for step in steps]
-    return (
-        element("div", element("b", "What to check next"), element("ol", *items), class_="next") if items else NOTHING
-    )
+    return element("div", element("b", "Next steps"), element("ol", *items), class_="next") if items else NOTHING
 
 
 def _command(step: Mapping[str, Any]) -> Markup:
@@ -113,9 +111,9 @@ def _alike(finding: Finding, alike: Sequence[Finding]) -> Markup:
     columns = fields("sentence:text:what", "since_ms:time:since", "until_ms:time:until", "times:number")
     told = listing(
         f"alike-{finding['rule']}-{finding['state']}-{finding['severity']}",
-        f"The same of others: {finding['rule']}",
+        f"Other findings: {finding['rule']}",
         table,
         columns,
         "",
     )
-    return element("details", element("summary", f"The same of {plural(len(alike), 'other')}"), anchors, told)
+    return element("details", element("summary", plural(len(alike), "more like this", "more like this")), anchors, told)

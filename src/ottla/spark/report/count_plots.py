@@ -17,9 +17,9 @@ ROW: Final = 26
 ENDS: Final = {
     "converged": (
         "M-4.5,0A4.5,4.5 0 1 1 4.5,0A4.5,4.5 0 1 1 -4.5,0z",
-        "converged: every member got what it was to get",
+        "converged: every member reached its target assignment",
     ),
-    "superseded": ("M-4,-4L4,4M-4,4L4,-4", "superseded: the next one began before"),
+    "superseded": ("M-4,-4L4,4M-4,4L4,-4", "superseded: the next one began first"),
     "emptied": ("M-4,0A4,4 0 1 1 4,0A4,4 0 1 1 -4,0z", "emptied: the last member left"),
     "open": ("M0,-5L5,0L0,5L-5,0z", "open: still running at the end"),
 }
@@ -40,7 +40,7 @@ def strip_plot(facts: Facts, read: str) -> Markup:
     defs = element("defs", *(element("path", d=ENDS[name][0], id=f"dot-{name}") for name in used))
     marks = joined([defs, upright, *map(_lane, range(len(rows))), *shapes])
     frame = Frame(ROW * len(rows), marks, bands([row["name"] for row in rows], ROW), below, wide=True)
-    unknown = f" Of {facts['unknown']:,} it is not known how long they took." if facts["unknown"] else ""
+    unknown = f" Duration unknown for {facts['unknown']:,}." if facts["unknown"] else ""
     keys = [_key(name) for name in used]
     return figure(facts, frame, read=read + unknown, desc=_told(facts), keys=keys, twin=_strip_twin(facts))
 
@@ -52,7 +52,7 @@ def _lane(row: int) -> Markup:
 
 def _dot(dot: Facts, row: int, scale: Scale) -> Markup:
     at = percent_text(scale.percent(math.log10(max(dot["duration_ms"], 1))))
-    many = f", {dot['count']} times about that" if dot["count"] > 1 else ""
+    many = f", {dot['count']} times" if dot["count"] > 1 else ""
     title = element("title", f"{duration(dot['duration_ms'])}, {dot['ended_by']}{many}")
     name = dot["ended_by"]
     return element("use", title, href=f"#dot-{name}", x=at, y=row * ROW + ROW // 2, class_=f"dot {name}")

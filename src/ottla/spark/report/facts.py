@@ -39,7 +39,7 @@ def facts_of_findings(rows: Iterable[Row], run: Mapping[str, Any], generated: in
     ends = [each[end] for each in findings for end in ("since_ms", "until_ms") if each[end] is not None]
     ends += [asked[end] for end in ("from_ms", "to_ms") if asked.get(end) is not None]
     span = (min(ends, default=0), max(ends, default=0))
-    told = "What the rules say; numbers need the tables of the pipeline"
+    told = "Findings only; numbers need the tables of the pipeline"
     parts = {area.id: Part(told, has_rows=_is_observed(area, run)) for area in AREAS} | {"data": data_part(run)}
     return _facts(findings, parts, run, generated, span, run.get("clusters") or ())
 
@@ -101,9 +101,9 @@ def _area(area: Area, part: Part, findings: Sequence[Row], is_observed: bool) ->
 def data_part(run: Mapping[str, Any]) -> Part:
     inputs = list(run.get("inputs") or ())
     rows, dropped, late = (sum(each.get(name) or 0 for each in inputs) for name in ("rows", "dropped", "late"))
-    holes = f"{dropped:,} samples were dropped" if dropped else "no samples were dropped"
+    holes = f"{dropped:,} samples dropped" if dropped else "no samples dropped"
     return Part(
-        sentence=f"{rows:,} rows were read, {holes}" if inputs else "What was read is not known",
+        sentence=f"{rows:,} rows read, {holes}" if inputs else "Inputs unknown",
         numbers={"rows": rows, "dropped": dropped, "late": late},
         has_rows=bool(inputs),
     )
@@ -111,8 +111,8 @@ def data_part(run: Mapping[str, Any]) -> Part:
 
 def _run_tables(run: Mapping[str, Any]) -> dict[str, Any]:
     found = {name: list(run.get(name) or ()) for name in ("inputs", "tables")}
-    return {"inputs": table(found["inputs"], len(found["inputs"]), "as they were read"),
-            "outputs": table(found["tables"], len(found["tables"]), "as they were written")}  # fmt: skip
+    return {"inputs": table(found["inputs"], len(found["inputs"]), "in the order read"),
+            "outputs": table(found["tables"], len(found["tables"]), "in the order written")}  # fmt: skip
 
 
 def _run(run: Mapping[str, Any]) -> dict[str, Any]:

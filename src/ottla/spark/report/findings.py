@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 
 import ottla.health.rules  # noqa: F401  enters the rules
 from ottla.health import RULES, Severity
+from ottla.health.phrases import plural
 from ottla.spark.report.areas import area_of
 
 __all__ = ["COLUMNS", "findings_of", "headline", "linked"]
@@ -59,8 +60,8 @@ def _urgency(finding: Row) -> tuple[Any, ...]:
 def headline(findings: Sequence[Row], *, is_observed: bool) -> dict[str, Any]:
     """How many findings are open and how many are resolved, by severity; and one sentence."""
     counts = {state: _counts(findings, state) for state in ("open", "resolved")}
-    is_open, is_over = (counts[state]["critical"] + counts[state]["warning"] for state in ("open", "resolved"))
-    sentence = _headline(is_open, is_over, len(findings)) if is_observed else "There was nothing to look at."
+    is_open, resolved = (counts[state]["critical"] + counts[state]["warning"] for state in ("open", "resolved"))
+    sentence = _headline(is_open, resolved, len(findings)) if is_observed else "No data"
     return {"sentence": sentence, **counts}
 
 
@@ -69,28 +70,11 @@ def _counts(findings: Sequence[Row], state: str) -> dict[str, int]:
     return {severity.value: mine.count(severity.value) for severity in Severity}
 
 
-def _headline(is_open: int, is_over: int, found: int) -> str:
-    over = f"{is_over} more {_was(is_over)} found and {_is(is_over)} over" if is_over else ""
-    if is_open:
-        return f"{is_open} {_problem(is_open)} {_is(is_open)} open" + (f"; {over}." if over else ".")
-    if is_over:
-        return (
-            f"Nothing is wrong at the end; {is_over} {_problem(is_over)} {_was(is_over)} found and {_is(is_over)} over."
-        )
-    notices = " There is something to know, though." if found else ""
-    return "Nothing is wrong that ottla can see." + notices
-
-
-def _problem(count: int) -> str:
-    return "problem" if count == 1 else "problems"
-
-
-def _is(count: int) -> str:
-    return "is" if count == 1 else "are"
-
-
-def _was(count: int) -> str:
-    return "was" if count == 1 else "were"
+def _headline(is_open: int, resolved: int, found: int) -> str:
+    if is_open or resolved:
+        problems = plural(is_open, "open problem") if is_open else "No open problems"
+        return f"{problems}, {resolved} resolved" if resolved else problems
+    return f"No problems, {plural(found, 'notice')}" if found else "No problems found"
 
 
 def linked(finding: Row, figures: Sequence[Mapping[str, Any]], tables: Mapping[str, Any]) -> list[dict[str, str]]:

@@ -26,7 +26,7 @@ _EPOCH_EVENTS: Final = ("epoch_bumped", "target_computed", "member_epoch", "memb
 
 def groups_part(material: Material) -> Part:
     rows = _rows(material)
-    order = "those with findings first, then those that rebalanced most"
+    order = "with findings first, then by number of rebalances"
     part = Part(has_rows=bool(rows))
     part.tables["groups"] = table(rows, len(rows), order)
     part.figures = _timelines(material, [(row["cluster"], row["group"]) for row in rows])

@@ -19,15 +19,15 @@ BANDS: Final = 20
 STATES: Final = {
     "critical": "critical",
     "warning": "warning",
-    "notice": "good to know",
-    "ok": "fine",
-    "recovered": "was wrong, is over",
-    "none": "none here",
-    "unseen": "not seen",
+    "notice": "notice",
+    "ok": "healthy",
+    "recovered": "recovered",
+    "none": "none",
+    "unseen": "not visible",
 }
 _READ: Final = (
-    "Each bar is a finding, from when to when it was so; they are told one by one below. An arrow at the end means "
-    "that it still was."
+    "Each bar is a finding, from start to end; the findings are described below. An arrow marks a finding that is "
+    "ongoing."
 )
 
 Facts = Mapping[str, Any]
@@ -41,7 +41,7 @@ def time_of(facts: Facts) -> Scale:
 
 def summary(facts: Facts) -> str:
     """The description of the page."""
-    return f"{facts['headline']['sentence']} {plural(len(facts['findings']), 'finding')}."
+    return f"{facts['headline']['sentence']}. {plural(len(facts['findings']), 'finding')}."
 
 
 def headline(facts: Facts) -> Markup:
@@ -68,8 +68,8 @@ def _period(facts: Facts) -> Markup:
 
 def _light(area: Facts) -> Markup:
     counts = [f"{count} {severity}" for severity, count in area["open"].items() if count]
-    counts += [f"{area['resolved']} over"] if area["resolved"] else []
-    nothing = "nobody looked" if area["state"] == "unseen" else "no findings"
+    counts += [f"{area['resolved']} resolved"] if area["resolved"] else []
+    nothing = "not observed" if area["state"] == "unseen" else "no findings"
     return element(
         "li",
         element("a", area["title"], href=f"#{area['id']}"),
@@ -84,8 +84,8 @@ def _unseen(facts: Facts) -> Markup:
     count = len(facts["unseen"])
     if not count:
         return NOTHING
-    link = element("a", "what they are, and what they need", href="#unseen")
-    return element("p", f"{count} of {len(RULES)} checks could not be made here: ", link, ".", class_="unseen-line")
+    link = element("a", "list and requirements", href="#unseen")
+    return element("p", f"{count} of {len(RULES)} rules could not be checked: ", link, ".", class_="unseen-line")
 
 
 def _when(facts: Facts) -> Markup:
@@ -96,7 +96,7 @@ def _when(facts: Facts) -> Markup:
         return NOTHING
     more = len(facts["findings"]) - len(rows)
     read = _READ + (f" {more:,} more are not drawn." if more else "")
-    drawn = {"id": "when", "kind": "when", "title": "What happened when", "rows": rows}
+    drawn = {"id": "when", "kind": "when", "title": "Timeline", "rows": rows}
     return findings_plot(drawn, time_of(facts), read)
 
 

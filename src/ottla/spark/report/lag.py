@@ -28,7 +28,7 @@ def lag_part(material: Material) -> Part:
     lag = material.rows("consumer_lag").where(pc.field("lag_records").is_valid())
     rows = _rows(lag)
     part = Part(has_rows=bool(rows))
-    part.tables["lag"] = table(rows, len(rows), "those that were furthest behind first")
+    part.tables["lag"] = table(rows, len(rows), "furthest behind first")
     part.figures = _figures(material, lag, rows) if rows else []
     groups = {(row["cluster"], row["group"]) for row in rows}
     most = max((row["max_lag_records"] for row in rows), default=None)
@@ -41,9 +41,9 @@ def lag_part(material: Material) -> Part:
 
 def _sentence(numbers: dict[str, Any]) -> str:
     if not numbers["groups"]:
-        return "No lag was measured"
+        return "No lag data"
     most, slowest = numbers["max_lag_records"], numbers["max_lag_seconds"]
-    said = f"{plural(numbers['groups'], 'group')}, on one topic at most {plural(most, 'record')} behind"
+    said = f"{plural(numbers['groups'], 'group')}, at most {plural(most, 'record')} behind on one topic"
     return said if slowest is None else f"{said} and {duration(1000 * slowest)} late"
 
 

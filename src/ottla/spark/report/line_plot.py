@@ -164,7 +164,7 @@ def _told(facts: Facts) -> str:
 def _reach(points: Points, unit: str) -> str:
     values = [value for _, value in points if value is not None]
     low, high, last = map(short_number, (min(values), max(values), values[-1]))
-    return f"between {low} and {high} {unit}, at the end {last}"
+    return f"between {low} and {high} {unit}, {last} at the end"
 
 
 def _twin(facts: Facts) -> Markup:

@@ -26,20 +26,20 @@ def _listing(title: str, nothing: str, columns: str) -> Listing:
 LISTINGS: Final = {
     "nodes": _listing(
         "Nodes",
-        "Which nodes there are was not seen.",
+        "No nodes were observed.",
         "id:plain:node, host:text, port:plain, rack:text",
     ),
     "groups": _listing(
         "Groups",
-        "No groups were seen.",
+        "No groups were observed.",
         "group:text, type:text:kind, state:text, members:number, group_epoch:plain:epoch, "
         "assignment_epoch:plain:assigned, rebalances:number, longest_rebalance_ms:ms:longest, joins:number, "
-        "leaves:number, fences:number:thrown out, converged_share:ratio:time at rest, findings:number",
+        "leaves:number, fences:number:fenced, converged_share:ratio:time stable, findings:number",
     ),
     "triggers": _listing(
-        "What began rebalances, and what they moved",
+        "Rebalance triggers and moves",
         "There were no rebalances.",
-        "trigger:words:begun by, count:number:rebalances, converged:number, superseded:number, emptied:number, "
+        "trigger:words:trigger, count:number:rebalances, converged:number, superseded:number, emptied:number, "
         "open:number, longest_ms:ms:longest, partitions_moved:number:partitions moved, "
         "tasks_moved:number:tasks moved",
     ),
@@ -47,65 +47,67 @@ LISTINGS: Final = {
         "Rebalances",
         "",
         "group:text, group_epoch:plain:epoch, started:time, duration_ms:ms:took, ended_by:text:ended by, "
-        "trigger:words:begun by, who:ids, members_before:number:members before, "
+        "trigger:words:trigger, who:ids, members_before:number:members before, "
         "members_after:number:after, partitions_moved:number:partitions moved, tasks_moved:number:tasks moved",
     ),
     "task_movement": _listing(
-        "What moved",
-        "No task moved.",
+        "Task moves",
+        "No tasks moved.",
         "group:text, task:text, kind:words:what, role:text, from_client:id:from, to_client:id:to, started:time, "
-        "ended:time, warmup_ms:ms:warm-up, revoke_ms:ms:giving up, group_epoch:plain:epoch",
+        "ended:time, warmup_ms:ms:warm-up, revoke_ms:ms:revocation, group_epoch:plain:epoch",
     ),
     "share_groups": _listing(
         "Share groups",
         "There are no share groups.",
-        "group:text, delivered:number:deliveries, redelivered:number:repeated, redelivered_share:ratio:part repeated, "
-        "accepted:number, released:number, rejected_or_archived:number:rejected or given up, rejected:number, "
-        "lock_expiries:number:locks expired, max_delivery_count:number:most for one record, lag:number",
+        "group:text, delivered:number:deliveries, redelivered:number:redeliveries, "
+        "redelivered_share:ratio:redelivered, accepted:number, released:number, "
+        "rejected_or_archived:number:rejected or archived, rejected:number, "
+        "lock_expiries:number:locks expired, max_delivery_count:number:highest delivery count, lag:number",
     ),
     "stalled": _listing(
-        "Partitions that stood still",
-        "No partition of a share group stood still.",
-        "group:text, topic:text, partition:plain, stalled_s:s:stood still, window_start:time:seen at, "
+        "Stalled partitions",
+        "No partition of a share group stalled.",
+        "group:text, topic:text, partition:plain, stalled_s:s:stalled for, window_start:time:seen at, "
         "start_offset:plain:at offset, lag:number",
     ),
     "poison": _listing(
-        "Records that no worker could finish",
-        "No record was given up.",
+        "Poison records",
+        "No records reached the delivery limit.",
         "group:text, topic:text, partition:plain, offset:plain, window_start:time:in the minute from",
     ),
     "lag": _listing(
         "Lag by group and topic",
-        "No lag was measured.",
-        "group:text, type:text:kind, topic:text, partitions:number, lag_records:number:behind at the end, "
-        "lag_seconds:s:late at the end, max_lag_records:number:most behind, max_at:time:when, "
-        "max_lag_seconds:s:most late, stuck:number:partitions stuck",
+        "No lag data.",
+        "group:text, type:text:kind, topic:text, partitions:number, lag_records:number:records behind, "
+        "lag_seconds:s:time behind, max_lag_records:number:most records behind, max_at:time:when, "
+        "max_lag_seconds:s:most time behind, stuck:number:stuck partitions",
     ),
     "replicas": _listing(
         "Replicas of the metadata log",
-        "Nothing is known of the quorum’s replicas.",
-        "replica:plain:node, role:text, lag_offsets_max:number:behind at the end, max_lag_offsets:number:most behind, "
-        "max_lag_ms:ms:longest not caught up, max_fetch_age_ms:ms:longest without a fetch",
+        "No quorum data.",
+        "replica:plain:node, role:text, lag_offsets_max:number:records behind, "
+        "max_lag_offsets:number:most records behind, max_lag_ms:ms:longest not caught up, "
+        "max_fetch_age_ms:ms:longest without a fetch",
     ),
     "elections": _listing(
         "Elections",
-        "There was no election.",
+        "There were no elections.",
         "window_start:time:within ten seconds from, leader:plain:new leader, leader_epoch:plain:epoch, "
-        "elections:number, leaderless_ms:ms:without a leader, leaderless_is_bound:yes:at most that long",
+        "elections:number, leaderless_ms:ms:without a leader, leaderless_is_bound:yes:upper bound",
     ),
     "unseen": _listing(
-        "Checks that could not be made",
-        "All checks could be made.",
-        "rule:text:check, what:text:why it would matter, why:text:what it needs",
+        "Rules that could not be checked",
+        "All rules could be checked.",
+        "rule:text, what:text:why it matters, why:text:requirement",
     ),
     "inputs": _listing(
-        "What was read",
-        "What was read is not known.",
+        "Inputs",
+        "Inputs unknown.",
         "name:text:what, where:text, rows:number, dropped:number, late:number",
     ),
     "outputs": _listing(
-        "Tables that were written",
-        "Which tables were written is not known.",
+        "Tables written",
+        "Tables unknown.",
         "name:text:table, rows:number, source:text:made from, format:text, path:text, seconds:s:took",
     ),
 }

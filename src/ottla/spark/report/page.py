@@ -40,7 +40,7 @@ def _page(facts: Mapping[str, Any]) -> str:
     sections = [_section(name, title, make(facts)) for name, title, make in SECTIONS]
     content = main(headline(facts), _jump(), *sections, data_from=round(time.low), data_to=round(time.high))
     scripts = element("script", shared("switch.js"), Markup("\n"), _own("report.js"))
-    body = joined([top_bar("what happened in a Kafka cluster", tools=_clock()), content, footer(), scripts])
+    body = joined([top_bar("health of a Kafka cluster", tools=_clock()), content, footer(), scripts])
     return document(" · ".join(["Report", *facts["clusters"][:3]]), summary(facts), _head(), body)
 
 

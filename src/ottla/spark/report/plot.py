@@ -80,7 +80,7 @@ def captioned(facts: Mapping[str, Any], read: str, drawn: Markup, twin: Markup) 
     """A drawing with its caption, how to read it, and the same data as a table."""
     title = element("h2" if facts["kind"] == "when" else "h3", facts["title"])
     caption = element("figcaption", title, element("p", read, class_="read") if read else NOTHING)
-    folded = element("details", element("summary", "The same as a table"), twin, class_="twin")
+    folded = element("details", element("summary", "As a table"), twin, class_="twin")
     return element("figure", caption, drawn, folded, class_=f"plot {facts['kind']}", id=facts["id"])
 
 

@@ -28,7 +28,7 @@ def cluster_part(run: Mapping[str, Any]) -> Part:
     words = [
         plural(part.numbers[name], name[:-1]) for name in ("nodes", "topics", "partitions") if name in part.numbers
     ]
-    part.sentence = ", ".join(words) or "How many nodes and topics there are is not known"
+    part.sentence = ", ".join(words) or "Number of nodes and topics unknown"
     return part
 
 
@@ -54,7 +54,7 @@ def quorum_part(material: Material) -> Part:
 
 def _sentence(numbers: dict[str, Any]) -> str:
     if not numbers["replicas"]:
-        return "Nothing is known of the quorum"
+        return "No quorum data"
     said = (
         f"Node {numbers['leader']} leads (epoch {numbers['leader_epoch']}), {plural(numbers['elections'], 'election')}"
     )
@@ -101,7 +101,7 @@ def _figures(material: Material, lag: Rows, replicas: list[Row], elections: list
             "id": "quorum-lag",
             "area": "quorum",
             "kind": "lines",
-            "title": "Records that replicas are behind the leader",
+            "title": "Replica lag in records",
             "groups": [],
             "unit": "records",
             "spans": [],

@@ -74,7 +74,7 @@ def _strips(material: Material, rebalances: Rows) -> list[Row]:
             "id": "strip",
             "area": "groups",
             "kind": "strip",
-            "title": "How long rebalances took",
+            "title": "Rebalance durations",
             "groups": [],
             "rows": [{"name": material.label(key), "dots": dots.get(key, [])} for key in chosen],
             "unknown": unknown,

@@ -20,38 +20,34 @@ __all__ = ["SECTIONS"]
 Facts = Mapping[str, Any]
 
 READ: Final = {
-    "strip": "Each dot is one rebalance, each row a group; the further right, the longer it took. Mind the scale: "
-    "each step is about ten times the one before.",
-    "tasks": "Each row is a task, time runs from left to right. Colour and letter say which process ran the task; "
+    "strip": "Each dot is a rebalance, each row a group; the further right, the longer it took. The scale is "
+    "logarithmic.",
+    "tasks": "Each row is a task, time runs from left to right. Colour and letter show which process ran the task; "
     "where the colour changes, the task moved.",
-    "deliveries": "Every time that a record is handed out counts: as its first delivery, as its second, and so on. "
-    "Long bars below the first mean that work is done over and over.",
-    "redelivery": "Of all deliveries in a minute, the part that was not the record’s first. Near 0 % is healthy.",
-    "lag-records": "Records that a group had not read yet, all its partitions together. A line that keeps rising does "
-    "not catch up by itself.",
-    "lag-seconds": "For how long the record that a group reads next had been waiting, in its slowest partition.",
-    "quorum-lag": "Records of the metadata log that a replica had not copied yet; the most in each ten seconds. "
+    "deliveries": "How often records were delivered: for the first time, the second, and so on. Long bars below the "
+    "first mean repeated work.",
+    "redelivery": "Share of redeliveries among all deliveries, per minute. Near 0 % is healthy.",
+    "lag-records": "Records that a group had not read yet, over all partitions. If the line keeps rising, the group "
+    "does not catch up by itself.",
+    "lag-seconds": "How long the next record to read had been waiting, in the group’s slowest partition.",
+    "quorum-lag": "Records of the metadata log that a replica had not fetched yet; the maximum in each ten seconds. "
     "Near 0 is healthy.",
 }
 """How to read each plot, for first-time readers."""
 _EPOCHS: Final = (
-    "Every change to a group gives it a new epoch, a number that only grows. The wide grey line is the group’s epoch, "
-    "the blue line the epoch for which work was dealt out, and each thin line the epoch at which a member works. Where "
-    "they lie on each other, the group is at rest. Shaded is the time that a rebalance took."
+    "Every change to a group increments its epoch. The wide grey line is the group epoch, the blue line the assignment "
+    "epoch, and each thin line the epoch of a member. Where the lines coincide, the group is stable. Rebalances are "
+    "shaded."
 )
 _REBALANCES: Final = (
-    "A rebalance deals out the partitions or tasks of a group among its members. It is over when every member has what "
-    "it is to have. While it runs, what moves is not worked on."
+    "A rebalance reassigns the partitions or tasks of a group to its members. It ends when every member has its target "
+    "assignment. Until then, partitions and tasks that move are not processed."
 )
 _SHARE_NOTE: Final = (
-    "The lag of a share group counts records that were not delivered yet and those that are being worked on; it is not "
-    "to be compared with the lag of other groups. Rejected records and expired locks are known only where the metrics "
-    "of ottla’s brokers were sampled."
+    "The lag of a share group counts undelivered and in-flight records, so it is not comparable with the lag of other "
+    "groups. Rejected records and expired locks are known only if metrics of ottla brokers were sampled."
 )
-_FINDINGS: Final = (
-    "What the rules found, worst first: what is so, since when, the numbers behind it, and what to check. Where the "
-    "data do not show a cause, none is named."
-)
+_FINDINGS: Final = "Findings of the rules, the most severe first, each with its evidence and next steps."
 
 
 # --- what sections are made of ----------------------------------------------------------------------------------------
@@ -71,7 +67,7 @@ def _judged(facts: Facts, *names: str) -> Markup:
 
 
 def _said(area: Facts) -> str:
-    end = {"unseen": ": nobody looked.", "ok": ". Nothing is wrong here that ottla can see."}
+    end = {"unseen": ": not observed.", "ok": ". No problems found."}
     return f"{area['sentence']}{end.get(area['state'], '.')}"
 
 
@@ -105,10 +101,10 @@ def findings(facts: Facts) -> Markup:
         return joined([_about(_FINDINGS), cards(facts["findings"])])
     looked = [area for area in facts["areas"] if area["state"] != "unseen"]
     if not looked:
-        return _about("There was nothing to look at: no table has rows.")
-    words = " Nothing is wrong that ottla can see. The numbers behind it:"
+        return _about("No data: no table has rows.")
+    words = " No problems found. Key numbers:"
     items = [element("li", element("b", area["title"]), f": {area['sentence']}.") for area in looked]
-    return joined([element("p", badge("ok", "fine"), words, class_="judged"), element("ul", *items, class_="fine")])
+    return joined([element("p", badge("ok", "healthy"), words, class_="judged"), element("ul", *items, class_="fine")])
 
 
 def cluster(facts: Facts) -> Markup:
@@ -142,12 +138,12 @@ def lag(facts: Facts) -> Markup:
 
 
 def quorum(facts: Facts) -> Markup:
-    about = _about("How well the members of the quorum keep up with its leader, and when the leader changed.")
+    about = _about("How well replicas of the metadata log keep up with the leader, and when the leader changed.")
     return joined([about, _plots(facts, "quorum", "lines"), _tables(facts, "replicas", "elections")])
 
 
 def unseen(facts: Facts) -> Markup:
-    about = _about("A check that cannot be made says nothing, neither good nor bad. This is what each would need.")
+    about = _about("These rules could not be checked. The table shows what each of them needs.")
     rows = [{"rule": each["rule"], "what": _why(each["rule"]), "why": each.get("why")} for each in facts["unseen"]]
     return joined([about, listed("unseen", {"rows": rows, "total": len(rows), "order": "in the order of the rules"})])
 
@@ -165,14 +161,14 @@ def data(facts: Facts) -> Markup:
     thresholds = [f"{name} = {value:g}" for name, value in (run.get("thresholds") or {}).items()]
     return joined(
         [
-            _about("What this report was made of. The same facts are in report.json beside it."),
+            _about("Sources of this report. The same data is in report.json in the same directory."),
             _tables(facts, "inputs"),
             listed("outputs", outputs),
             element(
                 "p", "Written ", moment(facts["generated"]), f" by {versions}." if versions else ".", class_="again"
             ),
             _again(run.get("command")),
-            _noted("Thresholds that were set", thresholds),
+            _noted("Custom thresholds", thresholds),
             _noted("Notes", [str(each) for each in run.get("notes") or ()]),
         ]
     )
@@ -181,7 +177,7 @@ def data(facts: Facts) -> Markup:
 def _again(command: str | None) -> Markup:
     if not command:
         return NOTHING
-    return element("p", element("b", "To make this again: "), element("code", command), class_="again")
+    return element("p", element("b", "To reproduce this report: "), element("code", command), class_="again")
 
 
 def _noted(title: str, items: Sequence[str]) -> Markup:
@@ -198,7 +194,7 @@ SECTIONS: Final[tuple[tuple[str, str, Callable[[Facts], Markup]], ...]] = (
     ("share", "Share groups", share),
     ("lag", "Lag", lag),
     ("quorum", "Quorum lag and elections", quorum),
-    ("unseen", "What cannot be seen here", unseen),
+    ("unseen", "Not visible here", unseen),
     ("data", "Data used", data),
 )
 """Anchor, title and content; after the headline, in the order of the page."""

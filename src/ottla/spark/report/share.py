@@ -49,7 +49,7 @@ def share_part(material: Material) -> Part:
     poison = _poison(delivery)
     stalled = _stalled(delivery)
     part = Part(has_rows=bool(groups))
-    part.tables["share_groups"] = table(groups, len(groups), "those with most redeliveries first")
+    part.tables["share_groups"] = table(groups, len(groups), "most redeliveries first")
     part.tables["stalled"] = table(stalled, len(stalled), "longest first")
     part.tables["poison"] = table(poison, len(poison), "by group, topic and offset")
     part.figures = _figures(material, groups) if groups else []
@@ -70,8 +70,8 @@ def _sentence(numbers: dict[str, Any]) -> str:
         return "No share groups"
     share = 100 * numbers["redelivered"] / numbers["delivered"] if numbers["delivered"] else 0
     deliveries = plural(numbers["delivered"], "delivery", "deliveries")
-    said = f"{plural(numbers['groups'], 'share group')}, {deliveries}, {share:.1f} % of them repeated"
-    return said + (f", {plural(numbers['poison'], 'record')} given up" if numbers["poison"] else "")
+    said = f"{plural(numbers['groups'], 'share group')}, {deliveries}, {share:.1f} % redelivered"
+    return said + (f", {plural(numbers['poison'], 'record')} at the delivery limit" if numbers["poison"] else "")
 
 
 def _groups(delivery: Rows) -> list[Row]:
@@ -140,7 +140,7 @@ def _figures(material: Material, groups: list[Row]) -> list[Row]:
             **base,
             "id": "deliveries",
             "kind": "bars",
-            "title": "First, second and further deliveries",
+            "title": "Deliveries by attempt",
             "unit": "deliveries",
             "rows": bars,
             "left_out": max(0, len(groups) - BARS),
@@ -149,7 +149,7 @@ def _figures(material: Material, groups: list[Row]) -> list[Row]:
             **base,
             "id": "redelivery",
             "kind": "lines",
-            "title": "Deliveries that were not the record’s first",
+            "title": "Redeliveries",
             "unit": "%",
             "lines": _rates(material, keys[:LINES]),
             "spans": _storms(material),

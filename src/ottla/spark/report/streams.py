@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pyarrow.compute as pc
 
-from ottla.health.phrases import duration, number, plural
+from ottla.health.phrases import duration, plural
 from ottla.spark.report.material import Key, Material
 from ottla.spark.report.names import clients_of, process_name
 from ottla.spark.report.part import KEPT_ROWS, Part, table
@@ -55,7 +55,7 @@ def _sentence(numbers: dict[str, Any]) -> str:
     if not numbers["warmups"]:
         return said
     longest = duration(numbers["longest_warmup_ms"] or 0)
-    return f"{said}, {number(numbers['warmups'])} after a warm-up (the longest took {longest})"
+    return f"{said}, {plural(numbers['warmups'], 'warm-up')} (longest: {longest})"
 
 
 def _keys(material: Material) -> list[Key]:

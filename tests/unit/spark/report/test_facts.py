@@ -59,7 +59,7 @@ def test_problems_come_first_and_what_is_open_before_what_is_over(incidents: Fac
     order = ["poison-records", "node-unreachable", "redelivery-storm", "member-lost", "single-voter",
              "quorum-leader-changed"]  # fmt: skip
     assert [each["rule"] for each in incidents["findings"]] == order
-    assert incidents["headline"]["sentence"] == "1 problem is open; 3 more were found and are over."
+    assert incidents["headline"]["sentence"] == "1 open problem, 3 resolved"
     assert incidents["headline"]["open"] == {"critical": 0, "warning": 1, "notice": 1}
 
 
@@ -82,12 +82,12 @@ def test_lights(incidents: Facts):
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ([], "Nothing is wrong that ottla can see."),
-        (["notice"], "Nothing is wrong that ottla can see. There is something to know, though."),
-        (["critical"], "1 problem is open."),
-        (["critical", "warning"], "2 problems are open."),
-        (["over"], "Nothing is wrong at the end; 1 problem was found and is over."),
-        (["warning", "over", "over"], "1 problem is open; 2 more were found and are over."),
+        ([], "No problems found"),
+        (["notice"], "No problems, 1 notice"),
+        (["critical"], "1 open problem"),
+        (["critical", "warning"], "2 open problems"),
+        (["over"], "No open problems, 1 resolved"),
+        (["warning", "over", "over"], "1 open problem, 2 resolved"),
     ],
 )
 def test_the_headline(given: list[str], sentence: str):
@@ -101,7 +101,7 @@ def test_the_headline(given: list[str], sentence: str):
 
 def test_nobody_looked_is_not_the_same_as_nothing_found():
     nothing = facts_of({}, {}, 0)
-    assert nothing["headline"]["sentence"] == "There was nothing to look at."
+    assert nothing["headline"]["sentence"] == "No data"
     assert {each["state"] for each in nothing["areas"]} == {"unseen"}
     looked = facts_of({}, run_of(seen=None), 0)
     assert area(looked, "streams")["state"] == "none"
