@@ -16,14 +16,14 @@ RECORDING = ROOT / "docs" / "tutorial" / "first-run.txt"
 README = ROOT / "README.md"
 QUOTED = re.compile(r"^(```console\n\$ make demo\n).*?(^```)", re.MULTILINE | re.DOTALL)
 WORTH_QUOTING = (
-    "1/6 ", "2/6 ", "3/6 ", "taken over after", "4/6 ", "others lead all", "started again", "5/6 ", "risk-checks: all",
-    "6/6 ", "expected of this story", "report demo/",
+    "1/6 ", "2/6 ", "3/6 ", "partitions reassigned", "4/6 ", "all partitions have", "restarted with", "5/6 ",
+    "risk-checks: all", "6/6 ", "expectations met", "report demo/",
 )  # fmt: skip
 
 
 def main(arguments: list[str]) -> None:
     said = Path(arguments[0]).read_text() if arguments else run()
-    if not re.search(r"expected of this story: (\d+) of \1$", said, re.MULTILINE):
+    if not re.search(r"expectations met: (\d+) of \1$", said, re.MULTILINE):
         sys.exit("this run did not find everything; it is not recorded")
     lines = [line.rstrip() for line in said.splitlines()]
     RECORDING.write_text("\n".join(["$ ottla demo", *lines, ""]))

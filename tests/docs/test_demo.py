@@ -20,9 +20,9 @@ def test_every_option_is_told():
 
 def test_the_recording_is_whole():
     assert [number for number in range(1, 7) if f"{number}/6 " not in RECORDING] == []
-    held, wanted = re.search(r"expected of this story: (\d+) of (\d+)", RECORDING).groups()
+    held, wanted = re.search(r"expectations met: (\d+) of (\d+)", RECORDING).groups()
     assert held == wanted
-    assert f"expected of this story: {held} of {wanted}" in PAGE
+    assert f"expectations met: {held} of {wanted}" in PAGE
     assert "report demo/report.html" in RECORDING.splitlines()
 
 
@@ -50,6 +50,6 @@ def test_the_tool_records_what_is_recorded(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_run_that_missed_something_is_not_recorded(tmp_path: Path):
     said = tmp_path / "said.txt"
-    said.write_text("expected of this story: 20 of 22\n")
+    said.write_text("expectations met: 20 of 22\n")
     with pytest.raises(SystemExit, match="not recorded"):
         record_first_run.main([str(said)])

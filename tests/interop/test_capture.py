@@ -56,7 +56,7 @@ def test_through_the_proxy(release: str, own_kafka: ApacheKafka, tmp_path: Path)
     with Proxy(f"localhost:{own_kafka.port}", tmp_path, "--json", "-v", "--save", str(saved)) as proxy:
         run_all(release, proxy.bootstrap_servers)
         sums = proxy.stop()
-    assert f"node 1 ({own_kafka.bootstrap_servers}) is found at 127.0.0.1:" in sums
+    assert f"node 1 ({own_kafka.bootstrap_servers}) is reachable at 127.0.0.1:" in sums
     assert "could not be read" not in sums
     judge(exchanges_of(saved), release)
     live = [json.loads(line) for line in proxy.out_path.read_text().splitlines()]

@@ -69,10 +69,10 @@ def test_topics_are_the_same_to_both(commands: Commands):
     assert facts_of(commands.apache(TOPICS, "--describe", "--topic", "cli-a").splitlines()[0])["PartitionCount"] == "4"
     assert "INVALID_PARTITIONS (37)" in commands.refused("topics", "grow", "cli-a", "2")
     assert "TOPIC_ALREADY_EXISTS (36)" in commands.refused("topics", "create", "cli-a")
-    assert commands("topics", "create", "cli-a", "--if-not-exists") == "cli-a was there already\n"
+    assert commands("topics", "create", "cli-a", "--if-not-exists") == "cli-a already exists\n"
     assert commands("topics", "delete", "cli-a", "--yes") == "cli-a deleted\n"
     assert "cli-a" not in commands.apache(TOPICS, "--list").split()
-    assert commands("topics", "delete", "cli-a", "--if-exists", "--yes") == "cli-a was not there\n"
+    assert commands("topics", "delete", "cli-a", "--if-exists", "--yes") == "cli-a does not exist\n"
 
 
 def test_lists_are_the_same_to_both(commands: Commands):
@@ -81,7 +81,7 @@ def test_lists_are_the_same_to_both(commands: Commands):
     ours = {each["name"] for each in commands.json("topics", "list", "--internal")["rows"]}
     assert ours == set(commands.apache(TOPICS, "--list").split())
     assert {"cli-b", "cli-c", "cli-d"} <= ours
-    assert "there is no topic 'cli-e'\n  → did you mean cli-" in commands.refused("topics", "describe", "cli-e")
+    assert "topic 'cli-e' does not exist\n  → did you mean cli-" in commands.refused("topics", "describe", "cli-e")
     commands("topics", "delete", "cli-b", "cli-c", "cli-d", "--yes")
 
 

@@ -51,24 +51,22 @@ def resource_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 f"--{name}", variable, metavar="NAME", help=f"A {name.replace('-', ' ')}, or * for all."
             )
         command = option(command)
-    return click.option("--prefix", "is_prefix", is_flag=True, help="All names that begin with NAME.")(command)
+    return click.option("--prefix", "is_prefix", is_flag=True, help="Match all names that begin with NAME.")(command)
 
 
-principal_option = click.option(
-    "--principal", metavar="USER", help="Whom it is about: ann, User:ann, or User:* for all."
-)
-host_option = click.option("--host", metavar="ADDRESS", help="The address that he comes from; all, if it is not given.")
+principal_option = click.option("--principal", metavar="USER", help="The principal: ann, User:ann, or User:* for all.")
+host_option = click.option("--host", metavar="ADDRESS", help="The client's address; by default all.")
 operation_option = click.option(
-    "--operation", "operations", multiple=True, type=click.Choice([*OPERATIONS]), help="What he does; can be repeated."
+    "--operation", "operations", multiple=True, type=click.Choice([*OPERATIONS]), help="The operation; repeatable."
 )
 
 
 @click.group(cls=ClusterGroup, invoke_without_command=True)
 @click.pass_context
 def acls(context: click.Context) -> None:
-    """See and change who may do what, on any cluster with an authorizer.
+    """List and change ACLs, on any cluster with an authorizer.
 
-    A rule that denies beats all that allow. Who may read, write, delete or alter may describe.
+    Deny takes precedence over allow. READ, WRITE, DELETE and ALTER imply DESCRIBE.
     """
     help_alone(context)
 
@@ -79,7 +77,7 @@ def acls(context: click.Context) -> None:
 @json_option
 @target_options
 def list_acls(target: Target, principal: str | None, as_json: bool, **chosen: str | bool | None) -> None:
-    """List rules: all, those of a principal, or those that concern a resource."""
+    """List ACLs: all, those of a principal, or those of a resource."""
     from ottla.client.acls import AclFilter, PatternType, ResourceType, describe, full_principal
 
     resource = _resource(chosen)
@@ -101,7 +99,7 @@ def list_acls(target: Target, principal: str | None, as_json: bool, **chosen: st
 @principal_option
 @host_option
 @operation_option
-@click.option("--deny", is_flag=True, help="Deny it, instead of allowing it.")
+@click.option("--deny", is_flag=True, help="Deny instead of allow.")
 @target_options
 def add_acls(
     target: Target,
@@ -111,13 +109,13 @@ def add_acls(
     deny: bool,
     **chosen: str | bool | None,
 ) -> None:
-    """Allow (or deny) operations on a resource: --topic orders --principal ann --operation read."""
+    """Add an ACL: --topic orders --principal ann --operation read."""
     from ottla.client.acls import Acl, PatternType, Permission, ResourceType, add, full_principal
 
     resource = _resource(chosen)
     if resource is None or principal is None or not operations:
         raise Failure(
-            "a rule needs a resource, a principal and an operation",
+            "an ACL needs a resource, a principal and an operation",
             "ottla acls add --topic orders --principal ann --operation read",
         )
     pattern = PatternType.PREFIXED if chosen["is_prefix"] else PatternType.LITERAL
@@ -146,12 +144,12 @@ def remove_acls(
     yes: bool,
     **chosen: str | bool | None,
 ) -> None:
-    """Remove rules: those that have the resource, the principal, the host and the operation that are given."""
+    """Remove all ACLs that match the given resource, principal, host and operation."""
     from ottla.client.acls import AclFilter, PatternType, ResourceType, describe, full_principal, remove
 
     resource = _resource(chosen)
     if resource is None and principal is None:
-        raise Failure("nothing says which rules are meant", "name a resource, a --principal, or both")
+        raise Failure("no ACLs selected", "name a resource, a --principal, or both")
     wanted = AclFilter(principal=None if principal is None else full_principal(principal), host=host)
     if resource is not None:
         pattern = PatternType.PREFIXED if chosen["is_prefix"] else PatternType.LITERAL
@@ -163,19 +161,21 @@ def remove_acls(
     async def work(client: Client) -> list[Acl]:
         found = [acl for each in filters for acl in await describe(client, each)]
         if not found:
-            raise Failure("there is no such rule", "`ottla acls list` shows all of them")
-        confirm(["these rules would be removed:", *("  " + " ".join(map(str, _row(each))) for each in found)], yes)
+            raise Failure("no ACL matches", "`ottla acls list` shows all of them")
+        confirm(["these ACLs would be removed:", *("  " + " ".join(map(str, _row(each))) for each in found)], yes)
         return await remove(client, filters)
 
     print_table(COLUMNS, map(_row, on_cluster(target, work)))
 
 
 @acls.command("console")
-@click.option("--principal", metavar="USER", default="operator", show_default=True, help="Who is to have the rights.")
+@click.option(
+    "--principal", metavar="USER", default="operator", show_default=True, help="The principal to grant access to."
+)
 def console(principal: str) -> None:
-    """Print the rights that it takes to see everything and to change nothing: `ottla health`, `observe`, the console.
+    """Print the commands that grant read-only access for `ottla health`, `ottla observe` and the console.
 
-    They are printed as commands. Reading the records of topics takes --operation read on them in addition.
+    To read records of topics, also grant --operation read on them.
     """
     for resource, operations in OPERATOR:
         words = [f"--operation {each}" for each in operations]
@@ -190,7 +190,7 @@ def _resource(chosen: Mapping[str, str | bool | None]) -> tuple[ResourceType, st
         if chosen[name.replace("-", "_")]
     ]
     if len(named) > 1:
-        raise Failure("a rule is about one resource", "give one of --topic, --group, --cluster and the others")
+        raise Failure("an ACL has one resource", "give one of --topic, --group, --cluster and the others")
     return named[0] if named else None
 
 

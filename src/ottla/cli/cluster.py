@@ -206,5 +206,5 @@ def key_and_value(text: str, option: str) -> tuple[str, str]:
     """KEY=VALUE; the value may be empty."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        raise Failure(f"{option} {text!r} is not KEY=VALUE", f"for instance {option} retention.ms=60000")
+        raise Failure(f"{option} {text!r} is not KEY=VALUE", f"for example {option} retention.ms=60000")
     return key.strip(), value

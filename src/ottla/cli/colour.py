@@ -38,5 +38,5 @@ def option() -> click.Option:
             context.color = True
 
     return click.Option(
-        ["--color"], is_flag=True, expose_value=False, is_eager=True, callback=choose, help="Use colour everywhere."
+        ["--color"], is_flag=True, expose_value=False, is_eager=True, callback=choose, help="Always use colour."
     )

@@ -13,7 +13,7 @@ VARIABLE: Final = "_OTTLA_COMPLETE"
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
-    """Print the script that makes a shell complete the commands and options of ottla.
+    """Print a shell-completion script.
 
     \b
     ottla completion bash >> ~/.bashrc

@@ -14,7 +14,9 @@ T = TypeVar("T")
 
 
 def yes_option(command: Callable[..., T]) -> Callable[..., T]:
-    return click.option("--yes", "-y", is_flag=True, help="Do it without asking; required without a terminal.")(command)
+    return click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation; required without a terminal.")(
+        command
+    )
 
 
 def confirm(plan: Iterable[str], yes: bool) -> None:
@@ -24,6 +26,6 @@ def confirm(plan: Iterable[str], yes: bool) -> None:
     for line in plan:
         click.echo(line, err=True)
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise Failure("nothing was changed: there is no terminal to ask", "--yes does it without asking")
-    if not click.confirm("Do it?", err=True):
+        raise Failure("nothing was changed: confirmation needs a terminal", "--yes skips the confirmation")
+    if not click.confirm("Continue?", err=True):
         raise Failure("nothing was changed", code=EXIT_REFUSED)

@@ -26,33 +26,35 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address of this machine to listen on.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True, help="0 means any that is free."
+    "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True, help="0 means any free port."
 )
 @click.option(
     "--allow-host",
     "allowed_hosts",
     multiple=True,
     metavar="NAME[:PORT]",
-    help="Another name under which browsers reach the console, such as that of a proxy; repeatable.",
+    help="Accept requests for this host name, such as that of a proxy; repeatable.",
 )
-@click.option("--login", is_flag=True, help="Let users of the cluster log in, instead of who has the token.")
+@click.option("--login", is_flag=True, help="Let users of the cluster log in, instead of using a token.")
 @click.option(
     "--certificate",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A certificate in PEM, for https.",
+    help="TLS certificate (PEM), for https.",
 )
-@click.option("--key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Its private key in PEM.")
+@click.option(
+    "--key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Private key of the certificate (PEM)."
+)
 @click.option(
     "--pipeline",
     "pipelines",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     multiple=True,
     metavar="DIR",
-    help="An --out directory of 'ottla pipeline', whose runs and reports are shown; repeatable.",
+    help="Show runs and reports in this --out directory of 'ottla pipeline'; repeatable.",
 )
-@click.option("--with-parent", is_flag=True, hidden=True, help="End when standard input is closed.")
+@click.option("--with-parent", is_flag=True, hidden=True, help="Stop when standard input is closed.")
 @observer_options
 @rule_options
 @target_options
@@ -71,11 +73,11 @@ def console(
     own_intervals: tuple[tuple[str, float], ...],
     metrics: tuple[str, ...],
 ) -> int:
-    """Show a cluster in the browser: what is wrong, topics, groups of all four kinds, nodes, the quorum.
+    """Show a cluster in the browser: findings, topics, groups, nodes and the quorum.
 
-    The console only reads. It prints an address with a token in it; open that address. On another --host than this
-    machine, and with --login, users of the cluster log in with their own name and password (PLAIN or SCRAM, as
-    --command-config says), and each sees what he may see.
+    The console is read-only. It prints a URL that contains a token; open it in a browser. If --host is not a loopback
+    address, or with --login, users of the cluster log in with their own name and password (PLAIN or SCRAM, as in
+    --command-config), and see what they are authorized to see.
     """
     check_console()
     from ottla.console.access import Access, PasswordAccess, TokenAccess
@@ -84,7 +86,7 @@ def console(
 
     is_local = host in LOOPBACK
     if not is_local and (certificate is None or key is None):
-        raise Failure(f"on {host} passwords would cross the network in the clear", "give --certificate and --key")
+        raise Failure(f"on {host}, passwords would be sent unencrypted", "give --certificate and --key")
     options = options_of(every, own_intervals, metrics)
 
     def watcher(settings: Changes, principal: str = "") -> ClusterWatcher:
@@ -111,7 +113,7 @@ def console(
             certificate=None if certificate is None or key is None else Certificate(certificate, key),
         )
     except OSError as error:
-        advice = "another program has the port; choose one with --port"
+        advice = "the port is in use; choose another with --port"
         raise Failure(f"cannot listen on {host}:{port}: {error.strerror}", advice, code=EXIT_REFUSED) from None
 
     def ready() -> None:
@@ -120,7 +122,7 @@ def console(
         if with_parent:
             threading.Thread(target=_stop_at_end, args=(server,), daemon=True).start()
         else:
-            click.echo("Open the address in a browser; Ctrl-C ends the console.", err=True)
+            click.echo("Open the URL in a browser; press Ctrl-C to stop the console.", err=True)
 
     asyncio.run(server.run(ready))
     return 0
@@ -134,7 +136,7 @@ def _login_properties(target: Target) -> dict[str, str]:
     properties = {} if path is None else dict(read_properties(path.read_text(errors="replace")))
     if not properties.get("security.protocol", "").upper().startswith("SASL_"):
         raise Failure(
-            "a console with logins has to know how users log in to the cluster",
+            "to log users in, the console must know how they authenticate to the cluster",
             "give a --command-config with security.protocol=SASL_SSL (or SASL_PLAINTEXT) and sasl.mechanism",
         )
     properties.pop("sasl.jaas.config", None)

@@ -20,7 +20,7 @@ MARKER = ".ottla-site"
 
 @click.group()
 def docs() -> None:
-    """Build the pages about the protocol as a site that works offline."""
+    """Build the protocol reference as a site that works offline."""
 
 
 @docs.command()
@@ -29,10 +29,10 @@ def docs() -> None:
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("site"),
     show_default=True,
-    help="The folder for the site; an older site there is replaced.",
+    help="The directory for the site; an older site there is replaced.",
 )
 def build(out: Path) -> None:
-    """Write a page for each version of each message, each record type and each error, with a list and a search.
+    """Write a page for each message version, record type and error, with an index and a search.
 
     The site needs no server: open index.html in a browser.
     """
@@ -44,7 +44,7 @@ def build(out: Path) -> None:
 def replace(out: Path, files: Iterable[SiteFile], count: int) -> None:
     """Write a site in place of an older one, which stays until the new one is whole."""
     if out.exists() and not (out / MARKER).exists() and any(out.iterdir()):
-        raise Failure(f"{out} is not empty and holds no site that ottla made", "choose another folder with --out")
+        raise Failure(f"{out} is not empty and was not made by ottla", "choose another directory with --out")
     fresh = out.parent / f"{out.name}.new"
     if fresh.exists():
         rmtree(fresh)  # left by an interrupted build

@@ -47,7 +47,7 @@ class Check(NamedTuple):
 def doctor(as_json: bool) -> int:
     """Check this machine: Python, Java, Maven, ports, disk, clock, file limit, browser.
 
-    The exit code is 1 if ottla cannot work with something that it finds. Something optional may be missing.
+    The exit code is 1 if something that ottla requires is missing or unusable. Optional parts may be missing.
     """
     found = check_all()
     if as_json:
@@ -87,7 +87,7 @@ def spark() -> Check:
     try:
         return Check("Spark", "ok", installed_version("pyspark"))
     except PackageNotFoundError:
-        advice = 'the pipeline needs it: pip install "ottla[spark]"; without it, ottla demo --no-spark'
+        advice = 'the pipeline needs it: pip install "ottla[spark]"; without it, use ottla demo --no-spark'
         return Check("Spark", "missing", "not installed (pyspark)", advice)
 
 
@@ -96,7 +96,7 @@ def java() -> Check:
     program = os.path.join(home, "bin", "java") if home else shutil.which("java")
     said = _said([program, "-version"]) if program else None
     if program is None or said is None:
-        where = f"JAVA_HOME={home} has no bin/java" if home else "there is no java on the PATH"
+        where = f"JAVA_HOME={home} has no bin/java" if home else "no java on the PATH"
         return Check("Java", "missing", where, f"Spark and Kafka Streams need Java {JAVA_MIN} or newer")
     version = java_version(said)
     if version is None or version < JAVA_MIN:
@@ -117,7 +117,7 @@ def maven() -> Check:
     said = _said([program, "-v"]) if program else None
     match = re.search(r"Apache Maven (\d[\w.-]*)", said or "")
     if match is None:
-        advice = "the demo fetches Kafka Streams with it; without it, a member in Python takes its part"
+        advice = "the demo uses it to fetch Kafka Streams; without it, a member written in Python stands in"
         return Check("Maven", "missing", "not found (mvn)", advice)
     return Check("Maven", "ok", f"{match[1]} in {program}")
 
@@ -136,7 +136,7 @@ def ports() -> Check:
     if not taken:
         return Check("ports", "ok", f"{' and '.join(map(str, PORTS))} free")
     found = f"{' and '.join(map(str, taken))} taken"
-    return Check("ports", "missing", found, "ottla serve --port 0 takes any free one; the demo does so by itself")
+    return Check("ports", "missing", found, "ottla serve --port 0 uses any free port, and so does the demo")
 
 
 def _is_free(port: int) -> bool:
@@ -153,7 +153,7 @@ def disk() -> Check:
     free = shutil.disk_usage(".").free
     found = f"{free / GIB:.1f} GiB free here"
     if free < DISK_MIN_BYTES:
-        return Check("disk", "bad", found, f"the demo wants {DISK_MIN_BYTES / GIB:.0f} GiB; choose another directory")
+        return Check("disk", "bad", found, f"the demo needs {DISK_MIN_BYTES / GIB:.0f} GiB; choose another directory")
     return Check("disk", "ok", found)
 
 
@@ -163,7 +163,7 @@ def clock() -> Check:
         skew_s = os.stat(file.name).st_mtime - time.time()
     if abs(skew_s) > CLOCK_SKEW_MAX_S:
         found = f"files are {abs(skew_s):.1f} s {'ahead of' if skew_s > 0 else 'behind'} the clock"
-        return Check("clock", "bad", found, "synchronise the clock of this machine with that of its file server")
+        return Check("clock", "bad", found, "synchronise this machine's clock with that of its file server")
     return Check("clock", "ok", f"{time.strftime('%Y-%m-%d %H:%M:%S %Z')}, the same for files")
 
 

@@ -15,12 +15,12 @@ from ottla.cli.failure import Failure
 @click.option("--batches", "batches_only", is_flag=True, help="Show batches without their records.")
 @click.option("--topic", help="The internal topic of the records; by default the directory's name.")
 def dump(path: str, batches_only: bool, topic: str | None) -> None:
-    """Show the content of a file or directory of Kafka's or ottla's log, one JSON object per line.
+    """Dump a file or directory of a Kafka or ottla log, one JSON object per line.
 
-    PATH is a segment, the rest of one that recovery has cut off (.log.cut), an index, a producer snapshot, a metadata
-    snapshot, a checkpoint, quorum-state, meta.properties, or a directory of these. Records of internal topics are
-    decoded. Damage is reported, and valid data after it are shown. Nothing is changed, and a running broker is not
-    disturbed; its active segment may end with a batch that is still being written.
+    PATH is a segment, a tail that recovery truncated (.log.cut), an index, a producer snapshot, a metadata snapshot, a
+    checkpoint, quorum-state, meta.properties, or a directory of these. Records of internal topics are decoded. Damage
+    is reported, and valid data after it is shown. Nothing is changed, and a broker may keep running; its active segment
+    may end with a batch that is still being written.
     """
     from ottla.log.disk import OsDisk
     from ottla.log.dump import Options, UnknownFileError

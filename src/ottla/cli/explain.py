@@ -29,7 +29,7 @@ FORMATS = ("json", "html", "markdown")
 def explain(words: tuple[str, ...], error: str | None, is_list: bool, form: str | None, width: int | None) -> None:
     """Explain a message, a record type or an error, down to its bytes, or a setting.
 
-    NAME is Kafka's, in upper or lower case: ShareFetch, ShareFetchRequest, StreamsGroupMetadataValue,
+    NAME is Kafka's, case-insensitive: ShareFetch, ShareFetchRequest, StreamsGroupMetadataValue,
     FENCED_MEMBER_EPOCH, or an API key such as 78. The default VERSION is the highest stable one; by default both
     request and response are shown. `ottla explain config NAME` explains a setting, and `ottla explain config --list`
     lists all settings.
@@ -62,7 +62,7 @@ def _refs(words: Sequence[str], error: str | None) -> tuple[PageRef, ...]:
     if error is None:
         return find(words)
     if words:
-        raise Failure(f"'{' '.join(words)}' and --error cannot go together", "ask for one of them")
+        raise Failure(f"'{' '.join(words)}' and --error cannot both be given", "give one of them")
     return (find_error(error),)
 
 
@@ -107,7 +107,7 @@ def _show_catalogue(form: str | None, width: int | None) -> None:
 
         click.echo(markdown.catalogue(sections), nl=False)
     elif form == "html":
-        raise Failure("the list of pages has no HTML of its own", "`ottla docs build` makes a site of all pages")
+        raise Failure("the list of pages is not available as HTML", "`ottla docs build` makes a site of all pages")
     else:
         from ottla.explain.render.terminal import catalogue_lines, print_lines
 

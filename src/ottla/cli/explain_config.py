@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 COLUMNS: Final = (Column("NAME"), Column("OF"), Column("TYPE"), Column("DEFAULT"), Column("CHANGED"))
 _MODES: Final = {
-    "cluster-wide": "while it runs, for one broker or for all",
-    "per-broker": "while it runs, for one broker",
-    "read-only": "at a start only",
+    "cluster-wide": "at run time, for one broker or for all",
+    "per-broker": "at run time, for one broker",
+    "read-only": "only at start-up",
 }
 
 
 def explain_config(names: Sequence[str], form: str | None, *, is_list: bool) -> None:
     """Explain settings by name, or list them all."""
     if form in ("html", "markdown"):
-        raise Failure(f"settings have no page in {form}", "give --json, or nothing")
+        raise Failure(f"settings are not available as {form}", "give --json, or nothing")
     if is_list or not names:
         _show_list(as_json=form == "json")
         return
@@ -57,9 +57,7 @@ def _found(name: str) -> list[dict[str, Any]]:
     found = [_facts(kind, table[name]) for kind, table in tables.items() if name in table]
     if not found:
         every = {each for table in tables.values() for each in table}
-        raise Failure(
-            f"there is no setting '{name}'", nearest(name, every) or "'ottla explain config --list' lists all"
-        )
+        raise Failure(f"unknown setting '{name}'", nearest(name, every) or "'ottla explain config --list' lists all")
     return found
 
 
@@ -108,7 +106,7 @@ def _lines(facts: dict[str, Any]) -> Iterator[str]:
     yield f"{click.style(facts['name'], bold=True)}  a setting of {_plural(facts['of'])}"
     yield f"  {facts['doc']}"
     default = "none" if facts["default"] is None else facts["default"] or '""'
-    yield f"  type      {facts['type']}{', secret: it is never shown' if facts['sensitive'] else ''}"
+    yield f"  type      {facts['type']}{', secret: never shown' if facts['sensitive'] else ''}"
     yield f"  default   {default}"
     if facts["allowed"]:
         yield f"  allowed   {facts['allowed']}"
@@ -118,7 +116,7 @@ def _lines(facts: dict[str, Any]) -> Iterator[str]:
         yield f"  also      {', '.join(facts['also'])}"
     yield f"  changed   {_MODES.get(facts['changed'], facts['changed'])}"
     if facts["supported"] is False:
-        yield "  note      ottla accepts it and does not act on it"
+        yield "  note      accepted, but has no effect in ottla"
 
 
 def _plural(kind: str) -> str:

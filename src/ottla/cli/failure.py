@@ -55,7 +55,7 @@ def unknown_command(context: click.Context, word: str, commands: Iterable[str]) 
     """The error for a word that is not a command of a group."""
     advice = nearest(word, commands) or f"'{context.command_path} --help' lists the commands"
     group = "" if context.parent is None else f" of '{context.command_path}'"
-    return Failure(f"there is no command '{word}'{group}", advice)
+    return Failure(f"unknown command '{word}'{group}", advice)
 
 
 def answer(command: Callable[[], object]) -> int:

@@ -70,7 +70,7 @@ def _rules(texts: Iterable[str], muted: tuple[str, ...], fail_on: str | None) ->
 
     for name in muted:
         if name not in RULES:
-            raise Failure(f'there is no rule "{name}"', nearest(name, RULES) or f"there are {', '.join(RULES)}")
+            raise Failure(f'unknown rule "{name}"', nearest(name, RULES) or f"known: {', '.join(RULES)}")
     try:
         return Rules(parse_thresholds(texts), muted, fail_on)
     except ThresholdError as error:

@@ -19,7 +19,7 @@ HEADINGS = ("KEY", "NAME", "KIND", "VERSIONS", "FLEXIBLE", "NOTE")
 def messages(text: str | None, as_json: bool) -> None:
     """List messages and record types with their keys and versions.
 
-    With TEXT, only those whose name contains it, in upper or lower case. The key is the API key of a request and its
+    With TEXT, only those whose name contains it, ignoring case. The key is the API key of a request and its
     response, and the type id of a record; some records have none.
     """
     found = matching(text) if text else names()
@@ -35,7 +35,7 @@ def matching(text: str) -> list[str]:
     found = [name for name in names() if text.lower() in name.lower()]
     if not found:
         raise Failure(
-            f"no message has '{text}' in its name", nearest(text, names()) or "'ottla messages' lists them all"
+            f"no message has '{text}' in its name", nearest(text, names()) or "'ottla messages' lists all messages"
         )
     return found
 

@@ -25,13 +25,13 @@ COLUMNS: Final = (
     Column("RACK"),
     Column("STATE"),
     Column("DIRECTORY"),
-    *numbers("LOGS", "LEFT", "DISK"),
+    *numbers("LOGS", "FREE", "DISK"),
     Column("NOTE"),
 )
 NODE_TIMEOUT_MS: Final = 3_000
 SERVES: Final = "serves"
 FENCED: Final = "fenced"
-SILENT: Final = "does not answer"
+SILENT: Final = "unreachable"
 ABSENT: Final = "not listed"
 
 
@@ -49,9 +49,9 @@ class Found(NamedTuple):
 @watch_options
 @target_options
 def nodes(target: Target, as_json: bool, watch: Watch) -> None:
-    """Show the brokers of a cluster: their addresses, whether they are up, and how full their disks are.
+    """Show the brokers of a cluster: addresses, states and disk usage.
 
-    LOGS is the size of the logs in a directory, LEFT the free space of its disk, and DISK the size of the disk.
+    LOGS is the size of the logs in a directory, FREE the free space on its disk, and DISK the size of the disk.
     """
     find_and_show(target, watch, _find, _json if as_json else None, _print)
 
@@ -65,7 +65,7 @@ async def _find(client: Client) -> list[Found]:
         node for topic in await found_topics(client, ()) for each in topic.partitions for node in each.replicas
     )
     for node_id in sorted(set(named) - {each.node_id for each in brokers}):
-        note = f"{plural(named[node_id], 'partition')} should have a copy there"
+        note = f"{plural(named[node_id], 'partition')} assigned to it"
         found.append(Found(node_id, None, ABSENT, [], note))
     return sorted(found, key=lambda each: each.node_id)
 

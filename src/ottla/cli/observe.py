@@ -46,7 +46,7 @@ MINUTE_S = 60.0
     default="60s",
     show_default=True,
     metavar="TIME",
-    help="The longest pause before retrying a broker that does not answer or a write that fails.",
+    help="The longest pause before retrying an unreachable broker or a failed write.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print findings as JSON, one per line.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing on standard error unless there are errors.")
@@ -68,9 +68,9 @@ def observe(
     own_intervals: tuple[tuple[str, float], ...],
     metrics: tuple[str, ...],
 ) -> int:
-    """Watch any cluster: groups, lag, nodes, the quorum. Samples go to the topic ottla.observations by default.
+    """Watch any cluster: groups, lag, nodes, quorum. Samples are written to the topic ottla.observations by default.
 
-    With --once or --rules alone nothing is written.
+    With only --once or --rules, no samples are written.
     """
     options = options_of(every, own_intervals, metrics)._replace(longest_pause_ms=round(backoff_max * 1000))
     if to_topic is not None and directory is not None:
@@ -95,12 +95,12 @@ async def _sink(
     from ottla.observe import FileSink, TopicSink, prepare_topic
 
     if directory is not None:
-        return f"samples into {directory}", FileSink(directory)
+        return f"writing samples to {directory}", FileSink(directory)
     if topic is None and not is_needed:
-        return "nothing is written", None
+        return "no samples are written", None
     name = topic or OBSERVATIONS
     is_new = await prepare_topic(client, name)
-    return f"samples into the topic {name}{' (created)' if is_new else ''}", TopicSink(client, name)
+    return f"writing samples to topic {name}{' (created)' if is_new else ''}", TopicSink(client, name)
 
 
 class _Watch:
@@ -118,7 +118,7 @@ class _Watch:
         """Say what is being done."""
         if self._is_quiet or once:
             return
-        ends = "Ctrl-C ends it" if for_s is None else f"for {for_s:g} s"
+        ends = "press Ctrl-C to stop" if for_s is None else f"for {for_s:g} s"
         nodes = len(client.metadata.brokers)
         cluster = f"cluster {client.metadata.cluster_id or 'without id'}, {nodes} node{'' if nodes == 1 else 's'}"
         click.echo(f"ottla observe: {cluster}; {where}; {ends}", err=True)

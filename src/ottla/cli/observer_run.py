@@ -67,11 +67,11 @@ def options_of(every: float | None, own: tuple[tuple[str, float], ...], metrics:
 
     for url in metrics:
         if not url.startswith(("http://", "https://")):
-            raise Failure(f"--metrics {url!r} is not a URL", "for instance http://127.0.0.1:9404/metrics")
+            raise Failure(f"--metrics {url!r} is not a URL", "for example http://127.0.0.1:9404/metrics")
     try:
         return Options(intervals(every, dict(own)), metrics=tuple(metrics))
     except KindError as error:
-        advice = nearest(error.kind, INTERVALS_S) or f"there are {', '.join(INTERVALS_S)}"
+        advice = nearest(error.kind, INTERVALS_S) or f"known: {', '.join(INTERVALS_S)}"
         raise Failure(f"--interval: {error}", advice) from None
 
 
@@ -139,18 +139,18 @@ class Progress:
     def _writable(self, now_ms: int, problem: str | None) -> None:
         """A short problem, as after a restart of the cluster, is not reported."""
         if problem is None and self._is_told:
-            self._say("samples are written again")
+            self._say("writing samples again")
         self._failing_ms = None if problem is None else self._failing_ms or now_ms
         if self._failing_ms is None:
             self._is_told = False
         elif not self._is_told and not self._is_down and now_ms - self._failing_ms >= self.PATIENCE_MS:
             self._is_told = True
-            self._say(f"samples wait: {problem}")
+            self._say(f"samples cannot be written yet: {problem}")
 
     def _reachable(self, is_up: bool) -> None:
         if self._is_down == is_up:
             self._is_down = not is_up
-            self._say("the cluster answers again" if is_up else "no node of the cluster answers; trying on")
+            self._say("the cluster is reachable again" if is_up else "no node of the cluster is reachable; retrying")
 
     def _say(self, text: str) -> None:
         if not self._is_quiet:

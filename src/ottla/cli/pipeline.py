@@ -58,7 +58,7 @@ class Source(NamedTuple):
 def pipeline(context: click.Context) -> None:
     """Turn the internal topics of a cluster into tables and a report.
 
-    It also reads the samples of `ottla observe`. Both come from a cluster or from files.
+    It also reads samples of `ottla observe`. Both are read from a cluster or from files.
     """
     help_alone(context)
 
@@ -73,7 +73,7 @@ _OPTIONS = (
         metavar="HOST:PORT",
         envvar=SERVER_VARIABLE,
         show_envvar=True,
-        help=f"A broker of the cluster to read.  [default: {DEFAULT_SERVER}, unless files are named]",
+        help=f"A broker of the cluster to read.  [default: {DEFAULT_SERVER}, unless files are given]",
     ),
     click.option(
         "--command-config",
@@ -127,7 +127,7 @@ def _with_options(command: Callable[..., T]) -> Callable[..., T]:
 @pipeline.command()
 @_with_options
 @click.option("--open", "is_opened", is_flag=True, help="Show the report in a browser.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON.")
 def run(
     is_opened: bool, as_json: bool, out: str, master: str, delta: bool, confs: tuple[str, ...], **given: Given
 ) -> None:
@@ -152,20 +152,20 @@ def run(
     "--lateness", default="10m", show_default=True, metavar="TIME", help="How long windows wait for late rows."
 )
 @click.option("--every", type=Seconds(), default="30s", show_default=True, metavar="TIME", help="How often to read.")
-@click.option("--once", is_flag=True, help="Stop when everything that exists now is read.")
+@click.option("--once", is_flag=True, help="Stop after reading all existing data.")
 def follow(
     lateness: str, every: float, once: bool, out: str, master: str, delta: bool, confs: tuple[str, ...], **given: Given
 ) -> None:
     """Keep the tables and the report up to date, until interrupted.
 
-    Everything that is read is kept below --out, because brokers compact and delete records. After a crash it continues
-    where it was.
+    All input is kept below --out, because brokers compact and delete records. After a crash it continues where it
+    stopped.
     """
     from ottla.spark.pipeline.follow import follow as follow_on
 
     options = replace(_run_options(Path(out), delta, given), lateness_ms=_duration_ms("--lateness", lateness))
     if options.observations:
-        raise Failure("--observations: a stream reads topics", "`ottla pipeline run` reads files")
+        raise Failure("--observations: 'follow' reads topics, not files", "`ottla pipeline run` reads files")
     with _one_line():
         origin = _origin(_source(given))
         assert origin is not None, "without files there is a cluster"
@@ -178,7 +178,7 @@ def follow(
 @click.option("--open", "is_opened", is_flag=True, help="Show the report in a browser.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def report(out: str, is_opened: bool, as_json: bool) -> None:
-    """Write the report again from existing tables."""
+    """Rewrite the report from existing tables."""
     with _one_line():
         written = _report(Path(out), None)
     if as_json:

@@ -87,7 +87,7 @@ def _unreachable(error: BootstrapError) -> Failure:
 def _how_to_reach(reasons: dict[str, None]) -> str:
     text = " ".join(reasons).lower()
     if "tls" in text:
-        return "without TLS it is security.protocol=PLAINTEXT or SASL_PLAINTEXT, in a file for --command-config"
+        return "without TLS, set security.protocol=PLAINTEXT or SASL_PLAINTEXT in the --command-config file"
     if "refused" in text:
-        return "is it running? 'ottla serve' starts one; --bootstrap says where it is"
-    return "--bootstrap says where the cluster is"
+        return "is it running? 'ottla serve' starts a broker; --bootstrap sets the address"
+    return "set --bootstrap to the address of the cluster"

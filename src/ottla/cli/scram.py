@@ -37,7 +37,7 @@ def credential(text: str) -> Versioned:
     if ("password" in parts) == ("saltedpassword" in parts):
         raise Failure(f"the credential of {name} needs a password", "give either password or saltedpassword")
     if "saltedpassword" in parts and "salt" not in parts:
-        raise Failure(f"the credential of {name} has a salted password and no salt", "add salt=BASE64")
+        raise Failure(f"the credential of {name} has a salted password but no salt", "add salt=BASE64")
     salt = _decoded(parts["salt"], "salt") if "salt" in parts else os.urandom(_SALT_BYTES)
     if "password" in parts:
         salted = salted_password(mechanism, parts["password"], salt, iterations)
@@ -52,7 +52,7 @@ def _parts(text: str) -> dict[str, str]:
     while at < len(text):
         part = _PART.match(text, at)
         if part is None or part[1] not in _PARTS or part[1] in parts:
-            raise Failure("a credential has the wrong form", f"its parts are {', '.join(sorted(_PARTS))}, once each")
+            raise Failure("malformed credential", f"its parts are {', '.join(sorted(_PARTS))}, once each")
         parts[part[1]] = part[2] if part[2] is not None else part[3]
         at = part.end()
     return parts

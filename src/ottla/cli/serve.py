@@ -14,9 +14,11 @@ from ottla.cli.failure import EXIT_REFUSED, Failure, nearest
 
 
 @click.command()
-@click.option("--port", type=click.IntRange(0, 65535), help="Port for clients on this machine; 0 means any. [9092]")
-@click.option("--data", type=click.Path(file_okay=False), help="Directory that holds the data.")
-@click.option("--ephemeral", is_flag=True, help="Keep the data in a temporary directory.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), help="Port for clients on this machine; 0 means any free port. [9092]"
+)
+@click.option("--data", type=click.Path(file_okay=False), help="Data directory.")
+@click.option("--ephemeral", is_flag=True, help="Keep data in a temporary directory.")
 @click.option("--config", type=click.Path(dir_okay=False), help="A server.properties file with Kafka's settings.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting; repeatable.")
 @click.option("--node-id", type=click.IntRange(0), help="The node's id. [1]")
@@ -25,14 +27,14 @@ from ottla.cli.failure import EXIT_REFUSED, Failure, nearest
 @click.option(
     "--inspect-port",
     type=click.IntRange(0, 65535),
-    help="Port where local programs can see what share groups have in flight; 0 means any.",
+    help="Port where local programs can inspect share groups; 0 means any.",
 )
 @click.option(
     "--console-port",
     type=click.IntRange(0, 65535),
     help="Port of the console on this machine, with --inspect-port if that is not given; 0 means any.",
 )
-@click.option("-v", "--verbose", count=True, help="Log requests; twice logs more.")
+@click.option("-v", "--verbose", count=True, help="Log requests; -vv logs more.")
 def serve(
     port: int | None,
     data: str | None,
@@ -46,9 +48,9 @@ def serve(
     console_port: int | None,
     verbose: int,
 ) -> int:
-    """Run a node that Kafka clients can use, until it is stopped.
+    """Run a Kafka-compatible node until it is stopped.
 
-    Without --data and without the setting log.dirs, the data are deleted when the node stops.
+    Without --data and the setting log.dirs, data is deleted when the node stops.
     """
     from ottla.broker.config.node_config import (
         DEFAULT_PORT,

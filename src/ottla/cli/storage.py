@@ -23,22 +23,20 @@ _LARGE_BYTES = 256 << 20
 
 @click.group()
 def storage() -> None:
-    """Format, show and check log directories."""
+    """Format, inspect and check log directories."""
 
 
 @storage.command("format")
 @click.option("--data", type=click.Path(file_okay=False), help="The directory to format.")
 @click.option("--config", type=click.Path(dir_okay=False), help="A server.properties file that names the directories.")
-@click.option("--cluster-id", help="The cluster's id, 22 characters in Kafka's form. [random]")
+@click.option("--cluster-id", help="The cluster id: 22 characters, as Kafka's. [random]")
 @click.option("--standalone", is_flag=True, help="The node is the only controller. [default if no other is configured]")
 @click.option(
     "--initial-controllers",
     metavar="ID@HOST:PORT:DIRECTORY_ID,…",
-    help="The first controllers of a new cluster, this one among them; the same on all of them.",
+    help="The first controllers of a new cluster, including this one; the same list on all of them.",
 )
-@click.option(
-    "--no-initial-controllers", is_flag=True, help="The node joins a cluster whose controllers know each other."
-)
+@click.option("--no-initial-controllers", is_flag=True, help="The node joins a cluster that already has controllers.")
 @click.option("--feature", "features", multiple=True, metavar="NAME=LEVEL", help="The level of a feature; repeatable.")
 @click.option(
     "--add-scram",
@@ -61,14 +59,14 @@ def format_(
     node_id: int | None,
     ignore_formatted: bool,
 ) -> None:
-    """Format the directories of a node.
+    """Format the log directories of a node.
 
-    The result is the same as that of Apache Kafka's own tool.
+    The result is the same as that of Apache Kafka's tool.
     """
     from ottla.broker.config.node_config import ConfigError, NodeConfig, file_settings
 
     if (data is None) == (config is None):
-        raise Failure("there is nothing to format", "give --data DIR or --config FILE")
+        raise Failure("no directory given", "give --data DIR or --config FILE")
     places = [file_settings(config)] if config else [{"log.dirs": os.path.abspath(data or "")}]
     if node_id is not None:
         places.append({"node.id": str(node_id)})
@@ -77,7 +75,7 @@ def format_(
         _check_cluster_id(cluster_id)
         voters = _voters(node_config, standalone, initial_controllers, no_initial_controllers)
         if voters is not None and cluster_id is None:
-            raise Failure("all nodes of a cluster need the same id", "give --cluster-id ID")
+            raise Failure("all nodes of a cluster need the same cluster id", "give --cluster-id ID")
         is_unstable = node_config["unstable.feature.versions.enable"]
         levels = _levels(features, is_dynamic=not node_config.voters, is_unstable=is_unstable)
         credentials = _credentials(users, levels)
@@ -111,7 +109,11 @@ def format_(
     finally:
         release(locks, remove=True)
     for path in node_config.all_dirs:
-        word = "left alone" if path in formatted else f"formatted for node {node_config.node_id} of cluster {made}"
+        word = (
+            "already formatted, unchanged"
+            if path in formatted
+            else f"formatted for node {node_config.node_id} of cluster {made}"
+        )
         click.echo(f"{path}: {word}")
 
 
@@ -142,7 +144,7 @@ def _voters(config: NodeConfig, standalone: bool, initial: str | None, no_initia
     if not chosen and (others := config.other_controllers()):
         raise Failure(
             f"the configuration names other controllers ({', '.join(others)})",
-            "say how they begin: --initial-controllers LIST, --no-initial-controllers or --standalone",
+            "choose how they start: --initial-controllers LIST, --no-initial-controllers or --standalone",
         )
     if no_initial:
         return VoterSet()
@@ -167,7 +169,7 @@ def _credentials(users: Sequence[str], levels: Mapping[str, int]) -> list[Versio
     from ottla.core.metadata.features import METADATA_VERSION, SCRAM_FROM
 
     if levels[METADATA_VERSION] < SCRAM_FROM:
-        raise Failure("this metadata.version has no SCRAM credentials", "leave out --add-scram or --feature")
+        raise Failure("this metadata.version does not support SCRAM credentials", "leave out --add-scram or --feature")
     return [credential(user) for user in users]
 
 
@@ -224,7 +226,7 @@ def info(directory: str) -> None:
 @click.argument("directory", type=click.Path(exists=True, file_okay=False))
 @click.option("--deep", is_flag=True, help="Read all data, not only the ends of logs.")
 def check(directory: str, deep: bool) -> int:
-    """Check whether Apache Kafka and ottla can start on a directory without losing anything.
+    """Check whether Apache Kafka and ottla can start on a directory without losing data.
 
     Nothing is changed. The node must be stopped. The exit code is 1 if there are problems.
     """
@@ -243,7 +245,7 @@ def check(directory: str, deep: bool) -> int:
     for finding in found.findings:
         click.echo(f"{finding.level}: {finding.text}")
     if found.has_problems:
-        click.echo(f"{directory}: not fit for a start; see the problems above")
+        click.echo(f"{directory}: cannot be started; see the problems above")
         return _EXIT_PROBLEMS
     click.echo(f"{directory}: Apache Kafka 4.3 and ottla can start on it")
     return 0
@@ -260,7 +262,7 @@ def _check(directory: str, *, is_deep: bool) -> StorageCheck:
 
     console = Console(stderr=True)
     with console.status("looking") as status:
-        return check_storage(OsDisk(), path, is_deep=is_deep, progress=lambda what: status.update(f"looking at {what}"))
+        return check_storage(OsDisk(), path, is_deep=is_deep, progress=lambda what: status.update(f"checking {what}"))
 
 
 def _is_large(path: str) -> bool:

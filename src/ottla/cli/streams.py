@@ -53,7 +53,7 @@ TASK_COLUMNS = (
 @click.group(cls=ClusterGroup, invoke_without_command=True)
 @click.pass_context
 def streams(context: click.Context) -> None:
-    """See the groups of Kafka Streams applications, on any cluster."""
+    """Inspect Kafka Streams groups, on any cluster."""
     help_alone(context)
 
 
@@ -91,7 +91,7 @@ def _state(name: str) -> str:
 @json_option
 @target_options
 def describe(target: Target, group: str, as_json: bool) -> None:
-    """Show a group: epochs, topology, members, and who delays a rebalance."""
+    """Show a group: epochs, topology, members, and which members delay a rebalance."""
     find_and_show(target, Watch(), _finder(group), _json if as_json else None, _show)
 
 
@@ -100,7 +100,7 @@ def describe(target: Target, group: str, as_json: bool) -> None:
 @json_option
 @target_options
 def tasks(target: Target, group: str, as_json: bool) -> None:
-    """Show every task of a group: who runs it, who has a standby, and its lag."""
+    """Show all tasks of a group: active and standby members, and lag."""
     find_and_show(target, Watch(), _finder(group), _tasks_json if as_json else None, _show_tasks)
 
 
@@ -110,7 +110,7 @@ def tasks(target: Target, group: str, as_json: bool) -> None:
 @json_option
 @target_options
 def watch(target: Target, group: str, watch: Watch, as_json: bool) -> None:
-    """Show a group repeatedly, and warn if its epoch increases for no visible reason."""
+    """Show a group, keep refreshing, and warn if its epoch increases for no visible reason."""
     from ottla.client.streams import EpochWatch
 
     epochs = EpochWatch()

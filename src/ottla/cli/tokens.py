@@ -34,20 +34,18 @@ hmac_argument = click.argument("hmac_text", metavar="HMAC")
 @click.group(cls=ClusterGroup, invoke_without_command=True)
 @click.pass_context
 def tokens(context: click.Context) -> None:
-    """Create, list, renew and end delegation tokens, on any cluster.
+    """Create, list, renew and expire delegation tokens, on any cluster.
 
-    Whoever has a token's HMAC can log in as its owner, with SCRAM: the token is the name, the HMAC the password, and
-    the JAAS line has tokenauth=true. A client must itself have logged in, and not with a token.
+    The HMAC of a token authenticates as its owner, with SCRAM: the token id is the user name, the HMAC is the password,
+    and the JAAS config has tokenauth=true. These commands need a connection that is authenticated without a token.
     """
     help_alone(context)
 
 
 @tokens.command("create")
-@click.option("--owner", metavar="USER", help="Whose token it is; yours, if it is not given.")
-@click.option("--renewer", "renewers", multiple=True, metavar="USER", help="Who else can renew it; can be repeated.")
-@click.option(
-    "--lifetime", metavar="TIME", help="How long it can be renewed at most: 12h, 7d. The cluster's limit else."
-)
+@click.option("--owner", metavar="USER", help="The owner; by default yourself.")
+@click.option("--renewer", "renewers", multiple=True, metavar="USER", help="Who else may renew it; repeatable.")
+@click.option("--lifetime", metavar="TIME", help="Maximum lifetime, such as 12h or 7d; by default the cluster's limit.")
 @json_option
 @target_options
 def create(target: Target, owner: str | None, renewers: tuple[str, ...], lifetime: str | None, as_json: bool) -> None:
@@ -66,11 +64,11 @@ def create(target: Target, owner: str | None, renewers: tuple[str, ...], lifetim
 
 
 @tokens.command("list")
-@click.option("--owner", "owners", multiple=True, metavar="USER", help="Only tokens of this owner; can be repeated.")
+@click.option("--owner", "owners", multiple=True, metavar="USER", help="Only tokens of this owner; repeatable.")
 @json_option
 @target_options
 def list_tokens(target: Target, owners: tuple[str, ...], as_json: bool) -> None:
-    """List the tokens that you can see. HMACs are in the JSON only."""
+    """List the tokens that you may see. HMACs are only in the JSON output."""
     from ottla.client.tokens import describe_tokens
 
     found = on_cluster(target, lambda client: describe_tokens(client, owners or None))
@@ -83,10 +81,10 @@ def list_tokens(target: Target, owners: tuple[str, ...], as_json: bool) -> None:
 
 @tokens.command("renew")
 @hmac_argument
-@click.option("--for", "period", metavar="TIME", help="For how long from now. The cluster's default else.")
+@click.option("--for", "period", metavar="TIME", help="How long from now; by default the cluster's limit.")
 @target_options
 def renew(target: Target, hmac_text: str, period: str | None) -> None:
-    """Let a token live on."""
+    """Renew a token."""
     from ottla.client.tokens import renew_token
 
     hmac, period_ms = _hmac(hmac_text), -1 if period is None else duration_ms(period)
@@ -96,15 +94,15 @@ def renew(target: Target, hmac_text: str, period: str | None) -> None:
 
 @tokens.command("expire")
 @hmac_argument
-@click.option("--after", "period", metavar="TIME", help="After this time, instead of at once.")
+@click.option("--after", "period", metavar="TIME", help="Expire after this time; by default immediately.")
 @target_options
 def expire(target: Target, hmac_text: str, period: str | None) -> None:
-    """End a token."""
+    """Expire a token."""
     from ottla.client.tokens import expire_token
 
     hmac, after_ms = _hmac(hmac_text), -1 if period is None else duration_ms(period)
     expires_ms = on_cluster(target, lambda client: expire_token(client, hmac, after_ms))
-    click.echo(f"it expires at {_moment(expires_ms)}" if period else "it has ended")
+    click.echo(f"it expires at {_moment(expires_ms)}" if period else "it has expired")
 
 
 def _hmac(text: str) -> bytes:

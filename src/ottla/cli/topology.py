@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("terminal", "svg", "json")
 BOX_LETTERS = "┌╔╭┏┿┊▼"
-HOW_TO = "print Topology.describe() in the application and give the text with --from FILE"
+HOW_TO = "print Topology.describe() in the application, and pass the text with --from FILE"
 
 
 @click.command()
@@ -50,7 +50,8 @@ def topology(
 ) -> None:
     """Draw the topology of an application: subtopologies, processors, stores and topics.
 
-    The topology is that of GROUP, on clusters that store descriptions (KIP-1331), or the text of Topology.describe().
+    The topology comes from GROUP, on clusters that store descriptions (KIP-1331), or from the text of
+    Topology.describe().
     """
     if (group is None) == (source is None):
         raise Failure("give either a GROUP or --from FILE", HOW_TO if group is None else "not both")

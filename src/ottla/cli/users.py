@@ -30,16 +30,16 @@ mechanism_option = click.option(
     "mechanisms",
     multiple=True,
     type=click.Choice(MECHANISMS, case_sensitive=False),
-    help="The SCRAM mechanism; can be given twice. Both, if it is not given.",
+    help="The SCRAM mechanism; repeatable; by default both.",
 )
 
 
 @click.group(cls=ClusterGroup, invoke_without_command=True)
 @click.pass_context
 def users(context: click.Context) -> None:
-    """See and change the users that log in with SCRAM, on any cluster.
+    """Manage SCRAM users, on any cluster.
 
-    Passwords never leave this machine: the cluster gets a salted hash.
+    Passwords never leave this machine: the cluster receives a salted hash.
     """
     help_alone(context)
 
@@ -49,13 +49,13 @@ def users(context: click.Context) -> None:
 @json_option
 @target_options
 def list_users(target: Target, names: tuple[str, ...], as_json: bool) -> None:
-    """List users and their mechanisms; all, or those that are named."""
+    """List users and their mechanisms; all users if none is named."""
     from ottla.client.users import describe_users
 
     found = on_cluster(target, lambda client: describe_users(client, names or None))
     missing = [name for name in names if name not in found]
     if missing:
-        raise Failure(f"there is no user {missing[0]} with SCRAM credentials", "`ottla users list` shows all of them")
+        raise Failure(f"user {missing[0]} has no SCRAM credentials", "`ottla users list` shows all of them")
     rows = [(user, *each) for user in sorted(found) for each in sorted(found[user].items())]
     if as_json:
         keys = ("user", "mechanism", "iterations")
@@ -73,9 +73,9 @@ def list_users(target: Target, names: tuple[str, ...], as_json: bool) -> None:
 def set_user(
     target: Target, name: str, mechanisms: tuple[str, ...], password_file: TextIO | None, iterations: int
 ) -> None:
-    """Add a user, or change the password of one.
+    """Add a user, or change a user's password.
 
-    The password is asked for, or read from a file. It is no option, so that it is in no list of processes.
+    The password is prompted for, or read from a file. It is not an option, which process lists would show.
     """
     from ottla.client import Client
     from ottla.client.users import ScramUser, set_users
@@ -96,7 +96,9 @@ def _password(name: str, file: TextIO | None) -> str:
     elif sys.stdin.isatty():
         password = click.prompt(f"Password of {name}", hide_input=True, confirmation_prompt=True)
     else:
-        raise Failure("there is no terminal to ask for the password", "--password-file - reads it from standard input")
+        raise Failure(
+            "a terminal is needed to prompt for the password", "--password-file - reads it from standard input"
+        )
     if not password:
         raise Failure("the password is empty")
     return password
@@ -108,7 +110,7 @@ def _password(name: str, file: TextIO | None) -> str:
 @yes_option
 @target_options
 def delete_user(target: Target, name: str, mechanisms: tuple[str, ...], yes: bool) -> None:
-    """Take a user's credentials away. Sessions that are open stay open until they end."""
+    """Delete a user's credentials. Open sessions continue until they end."""
     from ottla.client import Client
     from ottla.client.users import delete_users, describe_users
 
@@ -116,7 +118,7 @@ def delete_user(target: Target, name: str, mechanisms: tuple[str, ...], yes: boo
         has = (await describe_users(client, [name])).get(name, {})
         chosen = [each for each in mechanisms or MECHANISMS if each in has]
         if not chosen:
-            raise Failure(f"there is no such credential of {name}", "`ottla users list` shows all of them")
+            raise Failure(f"{name} has no such credentials", "`ottla users list` shows all of them")
         confirm([f"{name} can no longer log in with {' and '.join(chosen)}"], yes)
         for each in chosen:
             await delete_users(client, [(name, each)])

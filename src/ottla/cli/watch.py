@@ -47,7 +47,7 @@ def watch_options(command: Callable[..., T]) -> Callable[..., T]:
             help="Refresh every 2 s, or every TIME, until interrupted.",
         ),
         click.option("--interval", type=Seconds(), metavar="TIME", help="The time between two refreshes of --watch."),
-        _count_option("Stop --watch after N times."),
+        _count_option("Stop --watch after N refreshes."),
     )
 
 
@@ -68,7 +68,7 @@ def watching_options(command: Callable[..., T]) -> Callable[..., T]:
             metavar="TIME",
             help="The time between two refreshes.",
         ),
-        _count_option("Stop after N times; by default, when interrupted."),
+        _count_option("Stop after N refreshes; by default, when interrupted."),
     )
 
 

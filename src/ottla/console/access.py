@@ -104,7 +104,7 @@ class TokenAccess:
     """One token, and one view of the cluster for all who have it."""
 
     fields: tuple[Field, ...] = (Field("token", "Token", is_secret=True),)
-    how = "The console has printed its token where it was started: it is in the address behind ?token="
+    how = "The console printed a URL with its token when it started; open that URL. The token follows ?token="
 
     def __init__(self, watcher: ClusterWatcher, token: str | None = None) -> None:
         self._watcher = watcher
@@ -116,7 +116,7 @@ class TokenAccess:
 
     async def log_in(self, form: Mapping[str, str]) -> str:
         if not _is_same(form.get("token", "").strip(), self.token):
-            raise LoginError("That is not the token of this console.")
+            raise LoginError("This is not the token of this console.")
         return self._cookie
 
     def log_out(self, cookie: str | None) -> None:
@@ -142,7 +142,7 @@ class PasswordAccess:
     """Users of the cluster, each with a view of his own. `make` gives the watcher of a user and his password."""
 
     fields: tuple[Field, ...] = (Field("user", "User"), Field("password", "Password", is_secret=True))
-    how = "Log in with a user of the cluster; you see what the cluster lets you see."
+    how = "Log in as a user of the cluster. You see what this user is authorized to see."
 
     def __init__(self, make: Callable[[str, str], ClusterWatcher]) -> None:
         self._make = make
@@ -160,11 +160,11 @@ class PasswordAccess:
     async def log_in(self, form: Mapping[str, str]) -> str:
         user, password = form.get("user", ""), form.get("password", "")
         if not user or not password:
-            raise LoginError("Give a user and a password.")
+            raise LoginError("Enter a user and a password.")
         if len(self._failed_ms) == FAILURES_MAX and now_ms() - self._failed_ms[0] < FAILURES_WITHIN_MS:
-            raise LoginError("Too many wrong passwords were tried. Wait a minute.")
+            raise LoginError("Too many failed logins. Try again in a minute.")
         if len(self._sessions) >= SESSIONS_MAX:
-            raise LoginError("Too many people are logged in. Wait until somebody has left.")
+            raise LoginError("Too many users are logged in. Try again later.")
         watcher = self._make(user, password)
         await self._check(watcher)
         if user not in self._viewers:
@@ -180,9 +180,9 @@ class PasswordAccess:
                 pass
         except AuthenticationError:
             self._failed_ms.append(now_ms())
-            raise LoginError("The cluster does not know this user with this password.") from None
+            raise LoginError("Wrong user or password.") from None
         except ClientError as error:
-            raise LoginError(f"The cluster cannot be asked: {error}") from None
+            raise LoginError(f"The cluster cannot be reached: {error}") from None
 
     def log_out(self, cookie: str | None) -> None:
         self._sessions.pop(cookie or "", None)

@@ -111,7 +111,7 @@ def _with_headers(app: ASGIApp, hosts: frozenset[str]) -> ASGIApp:
             return
         host = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
         if host.lower() not in hosts:
-            text = f"the console does not answer to the name {host!r}; allow it with --allow-host {host}\n"
+            text = f"requests for host {host!r} are not allowed; allow them with --allow-host {host}\n"
             await PlainTextResponse(text, HTTPStatus.MISDIRECTED_REQUEST)(scope, receive, with_headers)
             return
         await app(scope, receive, with_headers)
@@ -217,7 +217,7 @@ class _Console:
     async def schema(self, request: Request) -> Response:
         page = next((each for each in PAGES if each.name == request.path_params["name"]), None)
         if page is None:
-            return _problem(HTTPStatus.NOT_FOUND, f"there are schemas of {', '.join(each.name for each in PAGES)}")
+            return _problem(HTTPStatus.NOT_FOUND, f"known schemas: {', '.join(each.name for each in PAGES)}")
         schema = msgspec.json.schema(Envelope[page.data])  # type: ignore[name-defined]
         return Response(msgspec.json.encode(schema), media_type="application/schema+json")
 
@@ -226,7 +226,7 @@ class _Console:
         if watcher is None:
             return _problem(HTTPStatus.UNAUTHORIZED, "log in first")
         if watcher.events.is_full:
-            busy = _problem(HTTPStatus.SERVICE_UNAVAILABLE, "too many pages are open; reload by hand")
+            busy = _problem(HTTPStatus.SERVICE_UNAVAILABLE, "too many pages are open; reload manually")
             busy.headers["retry-after"] = "30"
             return busy
         wanted = request.query_params.getlist("of")
@@ -238,7 +238,7 @@ async def _load(page: Page, request: Request, watcher: ClusterWatcher) -> tuple[
     for key in query:
         if key not in page.query:
             known = ", ".join(sorted(page.query)) or "none"
-            raise BadQueryError(f"this page has no {key!r} in its query; it knows {known}")
+            raise BadQueryError(f"unknown query parameter {key!r}; known: {known}")
     names = {key: decode_name(text) for key, text in request.path_params.items()}
     form = await _form(request, page.form, FORM_MAX_BYTES) if request.method == "POST" else {}
     context = PageContext(watcher, names, query, now_ms(), form)
@@ -270,10 +270,10 @@ async def _form(request: Request, fields: Container[str], bytes_max: int) -> dic
 
 _KNOWN_ERRORS: Final = (BadQueryError, NotFoundError, NotANameError, NotConnectedError, ClientError)
 _TITLES: Final = {
-    HTTPStatus.BAD_REQUEST: "That address does not work",
+    HTTPStatus.BAD_REQUEST: "Bad request",
     HTTPStatus.FORBIDDEN: "Not allowed",
     HTTPStatus.NOT_FOUND: "Not found",
-    HTTPStatus.SERVICE_UNAVAILABLE: "The cluster does not answer",
+    HTTPStatus.SERVICE_UNAVAILABLE: "Cluster unreachable",
 }
 
 
@@ -287,14 +287,14 @@ def _explained(error: Exception, watcher: ClusterWatcher | None) -> tuple[HTTPSt
         case BadQueryError():
             return HTTPStatus.BAD_REQUEST, str(error)
         case NotANameError():
-            return HTTPStatus.BAD_REQUEST, f"{str(error)!r} is not how the console writes a name in an address"
+            return HTTPStatus.BAD_REQUEST, f"{str(error)!r} is not a valid name in a URL of the console"
         case ResponseError() if error_name(error.code).endswith("_AUTHORIZATION_FAILED"):
             return HTTPStatus.FORBIDDEN, why_not(error, principal)
         case ClientError():
             return HTTPStatus.SERVICE_UNAVAILABLE, why_not(error, principal)
         case _:
             why = "" if watcher is None or watcher.outage is None else f": {watcher.outage.why}"
-            return HTTPStatus.SERVICE_UNAVAILABLE, f"There is no connection to the cluster{why}"
+            return HTTPStatus.SERVICE_UNAVAILABLE, f"No connection to the cluster{why}"
 
 
 def _refused(error: Exception, watcher: ClusterWatcher | None) -> Response:
@@ -302,7 +302,7 @@ def _refused(error: Exception, watcher: ClusterWatcher | None) -> Response:
     parts = [element("p", text, class_="lead")]
     if isinstance(error, NotFoundError):
         parts += _nearest(error)
-    return _html(plain_frame(_TITLES.get(status, "That did not work"), joined(parts)), status)
+    return _html(plain_frame(_TITLES.get(status, "Request failed"), joined(parts)), status)
 
 
 def _nearest(error: NotFoundError) -> list[Markup]:
@@ -358,22 +358,22 @@ async def _static(request: Request) -> Response:
         return Response(DRAWN_ASSETS[name](), media_type="text/css")
     package = next((package for package, names in ASSETS.items() if name in names), None)
     if package is None:
-        return _problem(HTTPStatus.NOT_FOUND, f"there is no {name}")
+        return _problem(HTTPStatus.NOT_FOUND, f"{name} does not exist")
     return Response(str(asset(package, name)), media_type=TYPES[name.rpartition(".")[2]])
 
 
 async def _no_page(request: Request, _: Exception) -> Response:
     if _wants_json(request):
-        return _problem(HTTPStatus.NOT_FOUND, f"there is no page {request.url.path}")
+        return _problem(HTTPStatus.NOT_FOUND, f"page {request.url.path} does not exist")
     text = element(
-        "p", "There is no page ", code(request.url.path), ". ", element("a", "To the overview", href="/"), "."
+        "p", "Page not found: ", code(request.url.path), ". ", element("a", "Go to the overview", href="/"), "."
     )
     return _html(plain_frame("Not found", text), HTTPStatus.NOT_FOUND)
 
 
 async def _fault(request: Request, error: Exception) -> Response:
-    """A fault of the console: the reader gets a number, the log the whole story."""
+    """Internal error: the reader gets a number, the log the whole story."""
     number = secrets.token_hex(4)
     LOGGER.error("fault %s on %s", number, request.url.path, exc_info=error)
-    text = element("p", "The console has made a mistake. Its log has more under the number ", code(number), ".")
-    return _html(plain_frame("A fault of the console", text), HTTPStatus.INTERNAL_SERVER_ERROR)
+    text = element("p", "The console has failed. See its log, error ", code(number), ".")
+    return _html(plain_frame("Internal error", text), HTTPStatus.INTERNAL_SERVER_ERROR)

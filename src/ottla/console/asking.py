@@ -41,7 +41,7 @@ async def ask_part(
     While no broker answers nobody is asked: the reader would wait for every part in turn.
     """
     if context.watcher.outage is not None:
-        return Part(None, [], [Degraded(what, "the cluster does not answer")])
+        return Part(None, [], [Degraded(what, "the cluster does not respond")])
     try:
         value, at_ms = await context.watcher.ask(key, work)
     except ClientError as error:
@@ -49,7 +49,7 @@ async def ask_part(
         why = (reasons or {}).get(code) if code is not None else None
         return Part(None, [], [Degraded(what, why or why_not(error, context.watcher.principal, needs))])
     except NotConnectedError:
-        return Part(None, [], [Degraded(what, "there is no connection to the cluster")])
+        return Part(None, [], [Degraded(what, "no connection to the cluster")])
     return Part(value, [context.asked(what, at_ms)], [])
 
 

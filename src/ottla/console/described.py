@@ -31,7 +31,7 @@ async def described_topic(context: PageContext) -> Part[TopicDescription]:
     if seen is None:
         if error is not None:
             raise error
-        raise ClientError(asked.why or "the topic has not been seen yet")
+        raise ClientError(asked.why or "the topic has not been observed yet")
     sources = [context.asked("topic", seen.at_ms)]
     return Part(_from_fact(seen.fact), sources, [Degraded("topic", asked.why or str(error))])
 
@@ -46,7 +46,7 @@ def _not_found(context: PageContext, name: str) -> NotFoundError:
     gone = state.gone.get(("topic", name))
     last = ""
     if gone is not None and isinstance(gone.fact, Topic):
-        last = f"It was there until {iso(gone.at_ms)}, with {plural(len(gone.fact.partitions), 'partition')}."
+        last = f"It existed until {iso(gone.at_ms)}, with {plural(len(gone.fact.partitions), 'partition')}."
     return NotFoundError("topic", name, state.topics, last)
 
 

@@ -62,8 +62,8 @@ def _last_seen(state: ClusterState, name: str) -> str:
         return ""
     members = plural(len(gone.fact.members), "member")
     return (
-        f"It existed at {clock(gone.at_ms)} and is gone: deleted, or expired. "
-        f"When last seen it was a {gone.fact.type} group, {gone.fact.state}, with {members}."
+        f"It existed at {clock(gone.at_ms)} but has been deleted or has expired. "
+        f"It was last seen as a {gone.fact.type} group, {gone.fact.state}, with {members}."
     )
 
 

@@ -72,7 +72,7 @@ async def measure(context: PageContext, leaders: Known, wanted: int = len(QUESTI
     affordable = REQUESTS_MAX // len(set(leaders.values()))
     asked_for = list(QUESTIONS)[: min(wanted, affordable)]
     left_out = [
-        Degraded(what, "there are more leaders than one page may ask") for what in list(QUESTIONS)[affordable:wanted]
+        Degraded(what, "there are too many leaders for one page") for what in list(QUESTIONS)[affordable:wanted]
     ]
 
     async def work(client: Client) -> list[Outcomes[int]]:

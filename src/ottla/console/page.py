@@ -44,7 +44,7 @@ class NotFoundError(Exception):
     """What the page is about does not exist."""
 
     def __init__(self, what: str, name: str, known: Iterable[str] = (), last: str = "", section: str = "") -> None:
-        super().__init__(f'there is no {what} "{name}"')
+        super().__init__(f'{what} "{name}" does not exist')
         self.what = what
         self.name = name
         self.known = tuple(known)
@@ -115,7 +115,7 @@ class PageContext(NamedTuple):
         text = self.query.get(key) or default
         known = list(choices)
         if text and text not in known:
-            raise BadQueryError(f"{key}={text} is none of {', '.join(known)}")
+            raise BadQueryError(f"{key}={text} is not one of {', '.join(known)}")
         return text
 
 
@@ -190,7 +190,7 @@ def is_refused(error: ClientError) -> bool:
 def why_not(error: ClientError, principal: str, needs: str = "") -> str:
     """Why something cannot be shown, in words for the reader; `needs` is the right that it takes."""
     if isinstance(error, UnsupportedVersionError):
-        return f"this cluster does not have it: {error}"
+        return f"not supported by this cluster: {error}"
     if is_refused(error):
         who = f" (you are {principal})" if principal else ""
         return f"needs {needs}{who}" if needs else f"not allowed: {error}{who}"

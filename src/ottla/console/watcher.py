@@ -177,7 +177,7 @@ class ClusterWatcher:
             return
         since_ms = sample.ts if self.outage is None else self.outage.since_ms
         retry_ms = sample.ts + round(1000 * self._options.intervals_s.get("cluster", 0))
-        self.outage = Outage(since_ms, "no broker answers", retry_ms)
+        self.outage = Outage(since_ms, "no broker is reachable", retry_ms)
 
     # --- asking -------------------------------------------------------------------------------------------------------
 

@@ -99,7 +99,7 @@ def test_nothing_to_show_says_how_to_see_more(ottla: Live):
     ottla.capture.readouterr()
     assert ottla.code("configs", "list", "group", "g0") == 0
     out, err = ottla.capture.readouterr()
-    assert (out, err) == ("", "group g0 has no setting that differs from its default; --all shows every one\n")
+    assert (out, err) == ("", "group g0 has only default settings; --all shows them\n")
 
 
 def test_who_has_settings(ottla: Live):

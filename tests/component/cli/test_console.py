@@ -80,7 +80,7 @@ def test_mistakes_are_named(capsys: Capture, monkeypatch: pytest.MonkeyPatch):
     assert "security.protocol=SASL_SSL" in refused(capsys, "console", "--login")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert "choose one with --port" in refused(capsys, "console", "--port", str(port))
+        assert "choose another with --port" in refused(capsys, "console", "--port", str(port))
     monkeypatch.setattr("ottla.cli.console_process.find_spec", lambda name: None)
     assert "pip install 'ottla[console]'" in refused(capsys, "console")
     assert "pip install 'ottla[console]'" in refused(capsys, "serve", "--console-port", "0")

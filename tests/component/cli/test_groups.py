@@ -231,12 +231,12 @@ def test_describe_says_who_holds_up_the_rebalance(capsys: Capture):
         first, *lines = capsys.readouterr().out.splitlines()
         assert first.endswith("assignor uniform  epoch 6  target of epoch 5")
         assert lines == [
-            "  a new target is due: the group has moved to epoch 6",
-            "  m1 holds up the rebalance: it is at epoch 4 of 5",
-            "    m2 waits for orders:1",
-            "MEMBER  INSTANCE  CLIENT  HOST  EPOCH  PROTOCOL  COUNT  ASSIGNMENT  TO GET    TO GIVE UP",
-            "m1      -         c1      h         4  -             1  orders:0    -         -",
-            "m2      -         c2      h         5  classic       0  -           orders:1  -",
+            "  the target assignment for epoch 6 is not computed yet",
+            "  m1 delays the rebalance: it is at epoch 4 of 5",
+            "    m2 waiting for orders:1",
+            "MEMBER  INSTANCE  CLIENT  HOST  EPOCH  PROTOCOL  COUNT  ASSIGNMENT  TO ASSIGN  TO REVOKE",
+            "m1      -         c1      h         4  -             1  orders:0    -          -",
+            "m2      -         c2      h         5  classic       0  -           orders:1   -",
         ]
         assert run(to(found, "describe", "--json", "newer")) == 0
         (shown,) = json.loads(capsys.readouterr().out)
@@ -254,14 +254,14 @@ def test_describe_tells_what_cannot_be_read(capsys: Capture):
         ListGroups=listed(**{"connect-1": "classic Stable"}), DescribeGroups=Classic(groups=(group,))
     ) as found:
         assert run(to(found, "describe")) == 0
-        assert "5 bytes that are not a consumer's assignment" in capsys.readouterr().out
+        assert "5 bytes (not a consumer assignment)" in capsys.readouterr().out
         assert run(to(found, "describe", "--json")) == 0
         assert json.loads(capsys.readouterr().out)[0]["members"][0]["assignment"] is None
 
 
 def test_a_group_that_is_not_there(capsys: Capture):
-    assert "there is no group 'biling'\n  → did you mean billing?" in refused(capsys, "describe", "biling")
-    assert "there is no group 'x'\n  → 'ottla groups list' lists them all" in refused(capsys, "offsets", "x")
+    assert "group 'biling' does not exist\n  → did you mean billing?" in refused(capsys, "describe", "biling")
+    assert "group 'x' does not exist\n  → 'ottla groups list' lists all groups" in refused(capsys, "offsets", "x")
 
 
 def test_a_cluster_that_is_not_there(capsys: Capture):
@@ -348,7 +348,7 @@ def committed(request: frames.Request, code: int = 0) -> types.OffsetCommitRespo
         (["--shift-by", "0"], [10, 20], ["", ""]),
         (["--shift-by", "5"], [15, 20], ["", "25 is not in the log"]),
         (["--to-datetime", "777"], [12, 12], ["", ""]),
-        (["--to-datetime", "778"], [20, 20], ["no record is so new"] * 2),
+        (["--to-datetime", "778"], [20, 20], ["no record since then"] * 2),
         (["--by-duration", "PT2H"], [13, 13], ["", ""]),
     ],
 )
@@ -357,7 +357,7 @@ def test_every_way_to_reset(capsys: Capture, way: list[str], new: list[int], not
         assert run(to(found, "reset", "idle", "--all-topics", *way, "--json")) == 0
         assert found.broker().asked_for("OffsetCommit") == [], "without --execute nothing changes"
         out, err = capsys.readouterr()
-        assert err == "nothing was changed; --execute does it\n"
+        assert err == "dry run: nothing was changed; --execute applies it\n"
         shown = json.loads(out)
         assert shown["executed"] is False
         assert [each["newOffset"] for each in shown["partitions"]] == new
@@ -373,7 +373,7 @@ def test_every_way_to_reset(capsys: Capture, way: list[str], new: list[int], not
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["idle", "--all-topics"], "no new place is given\n  → choose one of --to-earliest"),
+        (["idle", "--all-topics"], "no target offset given\n  → choose one of --to-earliest"),
         (["idle", "--to-latest"], "give --topic or --all-topics"),
         (["idle", "--all-topics", "--topic", "orders", "--to-latest"], "give --topic or --all-topics"),
         (["idle", "--all-topics", "--to-latest", "--to-offset", "0"], "--to-latest and --to-offset exclude each other"),
@@ -381,7 +381,7 @@ def test_every_way_to_reset(capsys: Capture, way: list[str], new: list[int], not
         (["idle", "--all-topics", "--to-datetime", "soon"], "'soon' is not a time"),
         (["idle", "--all-topics", "--by-duration", "1y"], "'1y' is not a duration"),
         (["billing", "--all-topics", "--to-latest"], "group 'billing' is Stable and has 2 members (a, b)"),
-        (["nobody", "--all-topics", "--to-latest"], "there is no group 'nobody'\n  → --create makes one"),
+        (["nobody", "--all-topics", "--to-latest"], "group 'nobody' does not exist\n  → --create creates it"),
         (["flow", "--all-topics", "--to-latest"], "is a streams group"),
     ],
 )
@@ -396,7 +396,7 @@ def test_a_reset_that_goes_wrong_in_part(capsys: Capture):
 
     said = refused(capsys, "reset", "idle", "--all-topics", "--to-latest", "--execute", OffsetCommit=answer)
     assert "orders-1: UNKNOWN_MEMBER_ID (25)" in said
-    assert "a member has joined meanwhile\n  → 1 of 2 partitions were changed" in said
+    assert "a member has joined in the meantime\n  → 1 of 2 partitions were changed" in said
 
 
 def test_a_reset_can_make_a_group(capsys: Capture):
@@ -408,10 +408,10 @@ def test_a_reset_can_make_a_group(capsys: Capture):
             "1",
             "-",
             "20",
-            "nothing was committed",
+            "no committed offset",
         ]
         assert run(to(found, "reset", "new", "--topic", "orders", "--shift-by", "1", "--create")) == 2
-        assert "orders-0 cannot be shifted, since nothing was committed" in capsys.readouterr().err
+        assert "orders-0 cannot be shifted: it has no committed offset" in capsys.readouterr().err
         assert run(to(found, "reset", "idle", "--all-topics", "--to-latest", "--execute")) == 0
         assert capsys.readouterr().out == "group 'idle' has no offsets\n"
 
@@ -492,12 +492,12 @@ def deletion(request: frames.Request) -> types.DeleteGroupsResponse:
 def test_delete(capsys: Capture):
     with cluster(DeleteGroups=deletion) as found:
         assert run(to(found, "delete", "idle", "nobody", "--if-exists", "--yes")) == 0
-        assert capsys.readouterr().out == "idle deleted\nnobody was not there\n"
+        assert capsys.readouterr().out == "idle deleted\nnobody does not exist\n"
         assert run(to(found, "delete", "idle", "idl", "billing", "secret", "--yes")) == 6
         out, err = capsys.readouterr()
         assert out == "idle deleted\n"
-        assert "there is no group 'idl'; did you mean idle?" in err
-        assert "group 'billing' is Stable and has 2 members (a, b), so it stays; stop them first" in err
+        assert "group 'idl' does not exist; did you mean idle?" in err
+        assert "group 'billing' is Stable and has 2 members (a, b), so it was not deleted; stop them first" in err
         assert "GROUP_AUTHORIZATION_FAILED (30)" in err
 
 
@@ -509,7 +509,7 @@ def test_delete_offsets(capsys: Capture):
         assert run(to(found, "delete-offsets", "billing", "--topic", "orders", "--yes")) == 6
         out, err = capsys.readouterr()
         assert out == "orders-0 deleted\n"
-        assert err == "ottla: orders-1 stays, since members of the group are subscribed to its topic\n"
+        assert err == "ottla: orders-1 was not deleted: members of the group are subscribed to the topic\n"
     with cluster(OffsetFetch=nothing_kept) as found:
         assert run(to(found, "delete-offsets", "idle", "--topic", "orders", "--yes")) == 2
         assert "group 'idle' has no offsets of these topics" in capsys.readouterr().err
@@ -525,7 +525,7 @@ def test_a_broker_that_hangs_up_is_reported(capsys: Capture):
     ("words", "plan"),
     [
         (("delete", "idle"), "would delete group idle and its offsets\n"),
-        (("delete-offsets", "idle", "--topic", "orders"), "would forget what group idle has committed for orders\n"),
+        (("delete-offsets", "idle", "--topic", "orders"), "would delete the offsets of group idle for orders\n"),
     ],
 )
 def test_without_a_terminal_nothing_goes_unless_told_so(words: tuple[str, ...], plan: str, capsys: Capture):

@@ -213,7 +213,7 @@ def test_samples_into_files_and_findings_as_json(servers: str, capsys: Capture, 
 
 def test_samples_into_a_topic_and_back(servers: str, capsys: Capture):
     assert run(["observe", "--bootstrap", servers, "--for", LONG_ENOUGH, "--to-topic", "seen"]) == 0
-    assert "1 node; samples into the topic seen (created); for 4 s\n" in capsys.readouterr().err
+    assert "1 node; writing samples to topic seen (created); for 4 s\n" in capsys.readouterr().err
     assert run(["health", "--bootstrap", servers, "--from-topic", "seen", "--since", "1h", "--json"]) == 0
     out = capsys.readouterr()
     assert [each["rule"] for each in json.loads(out.out)["findings"]] == ["single-voter"]
@@ -250,7 +250,7 @@ def test_a_cluster_that_cannot_be_reached(command: list[str], capsys: Capture):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["health", "--mute", "lag-growin"], 'there is no rule "lag-growin"\n  → did you mean lag-growing?'),
+        (["health", "--mute", "lag-growin"], 'unknown rule "lag-growin"\n  → did you mean lag-growing?'),
         (["health", "--rule", "lag-growing.lags=5"], 'unknown threshold "lag-growing.lags"'),
         (["health", "--rule", "lag-growing.lag=many"], "is not of the form rule.key=number"),
         (["health", "--watch", "--from", "."], "--watch observes a cluster, it does not read samples"),

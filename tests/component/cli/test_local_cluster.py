@@ -69,12 +69,15 @@ def test_a_cluster_is_broken_from_another_terminal_and_stopped(tmp_path: Path, c
         assert "leads the quorum in epoch" in order("status")
 
         assert order("pause", "2", "3") == "node 2 is paused\nnode 3 is paused\n"
-        assert "runs already" in refused(capsys, "up", "--data", str(tmp_path))
+        assert "is already running" in refused(capsys, "up", "--data", str(tmp_path))
         assert "node 2 is paused" in refused(capsys, "stop", "2", "--data", str(tmp_path))
         assert order("resume", "2", "3") == "node 2 is running\nnode 3 is running\n"
-        assert order("cut", "1", "2", "--one-way") == "2 cannot hear 1\n"
-        assert order("cut", "3") == "1 and 3 cannot hear each other\n2 and 3 cannot hear each other\n2 cannot hear 1\n"
-        assert order("heal") == "all links are whole\n"
+        assert order("cut", "1", "2", "--one-way") == "2 receives nothing from 1\n"
+        assert (
+            order("cut", "3")
+            == "1 and 3 cannot reach each other\n2 and 3 cannot reach each other\n2 receives nothing from 1\n"
+        )
+        assert order("heal") == "all links are up\n"
         assert order("kill", "3") == "node 3 is killed\n"
         assert "there is no node 7; there are 1, 2, 3" in refused(capsys, "kill", "7", "--data", str(tmp_path))
         assert order("start", "3") == "node 3 is running\n"
@@ -84,13 +87,13 @@ def test_a_cluster_is_broken_from_another_terminal_and_stopped(tmp_path: Path, c
         assert process.wait(TIMEOUT_S) == 0
     assert not (tmp_path / STATE_FILE).exists()
     assert (tmp_path / "node-1" / "data" / ".kafka_cleanshutdown").exists()
-    assert "no cluster runs in" in refused(capsys, "status", "--data", str(tmp_path))
+    assert "no cluster is running in" in refused(capsys, "status", "--data", str(tmp_path))
 
 
 def test_temporary_data_are_found_and_removed(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    assert "no cluster runs with temporary data" in refused(capsys, "heal")
+    assert "no cluster with temporary data is running" in refused(capsys, "heal")
     with cluster_up("--nodes", "1", "--controllers", "1") as (process, lines):
         assert len(lines) == 3
         assert run(["cluster", "status"]) == 0

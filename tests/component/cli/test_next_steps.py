@@ -302,7 +302,7 @@ CASES: Final[dict[str, list[Case]]] = {
         ),
     ],
     "under-replicated": [Case(during(60, 5, SICK_ORDERS), (("orders id", "0 1 7 1,2,5 1 "),), "sick")],
-    "node-unreachable": [Case(during(20, 5, NODES), (("4 127.0.0.1:1 - does not answer",),), "sick")],
+    "node-unreachable": [Case(during(20, 5, NODES), (("4 127.0.0.1:1 - unreachable",),), "sick")],
     "broker-fenced": [
         Case(during(20, 5, SICK_ORDERS, NODES), (("2 127.0.0.1:", "fenced"),), "sick"),
         Case(
@@ -368,7 +368,7 @@ CASES: Final[dict[str, list[Case]]] = {
                     brokers=(Broker(id=1, supported={"transaction.version": (0, 2)}),),
                 ),
             ),
-            (("transaction.version would be raised to 2",),),
+            (("would upgrade transaction.version to 2",),),
             code=2,
         ),
     ],
@@ -394,9 +394,9 @@ CASES: Final[dict[str, list[Case]]] = {
         Case(dying("classic"), ()),
     ],
     "member-stuck-revoking": [
-        Case(during(60, 5, HELD_UP), ((HELD_UP_LINE, "holds up the rebalance", "TO GIVE UP"),)),
+        Case(during(60, 5, HELD_UP), ((HELD_UP_LINE, "delays the rebalance", "TO REVOKE"),)),
     ],
-    "member-waiting": [Case(during(60, 5, HELD_UP), (("till-2", "waits for orders:", "TO GET"),))],
+    "member-waiting": [Case(during(60, 5, HELD_UP), (("till-2", "waiting for orders:", "TO ASSIGN"),))],
     "static-member-duplicate": [Case(fighting, ((HELD_UP_LINE,),))],
     "streams-not-ready": [
         Case(
@@ -472,7 +472,7 @@ CASES: Final[dict[str, list[Case]]] = {
     "refused-requests": [Case(refused_requests, ())],
     "open-listener": [Case(open_listener, ())],
     "observer-stale": [
-        Case(during(0, 1, votes(1)), (("samples into the topic ottla.observations",),), more="--for 1s")
+        Case(during(0, 1, votes(1)), (("writing samples to topic ottla.observations",),), more="--for 1s")
     ],
 }
 

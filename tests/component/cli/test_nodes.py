@@ -27,14 +27,14 @@ def test_each_node_has_a_line_for_each_directory(sick: FakeCluster, capsys: Capt
     heading, *rows = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     port = {node: broker.port for node, broker in sick.brokers.items()}
 
-    assert heading == "NODE ADDRESS RACK STATE DIRECTORY LOGS LEFT DISK NOTE"
+    assert heading == "NODE ADDRESS RACK STATE DIRECTORY LOGS FREE DISK NOTE"
     assert rows[:3] == [
         f"1 127.0.0.1:{port[1]} - serves /data/disk1 0 B 20.0 GiB 1000.0 GiB -",
         f"2 127.0.0.1:{port[2]} - fenced /data/disk1 0 B 20.0 GiB 1000.0 GiB -",
         f"3 127.0.0.1:{port[3]} - serves {FAILED_DIRECTORY} - - - failed: KAFKA_STORAGE_ERROR",
     ]
-    assert rows[3].startswith("4 127.0.0.1:1 - does not answer - - - - ")
-    assert rows[4] == "5 - - not listed - - - - 4 partitions should have a copy there"
+    assert rows[3].startswith("4 127.0.0.1:1 - unreachable - - - - ")
+    assert rows[4] == "5 - - not listed - - - - 4 partitions assigned to it"
 
 
 def test_a_node_that_answers_but_does_not_tell_serves(sick: FakeCluster, capsys: Capture) -> None:

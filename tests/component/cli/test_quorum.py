@@ -117,7 +117,7 @@ def test_features_are_shown_and_raised(node: str, capsys: Capture):
     shown = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
     assert (shown["share.version"]["finalized"], shown["share.version"]["supported_high"]) == (1, 2)
     assert quorum(node, "features", "upgrade", "share.version=2", "--dry-run") == 0
-    assert capsys.readouterr().out == "share.version could be raised to 2\n"
+    assert capsys.readouterr().out == "share.version can be upgraded to 2\n"
     assert quorum(node, "features", "upgrade", "share.version=2") == 2
     told = capsys.readouterr()
     assert (told.out, "--yes" in told.err) == ("", True)

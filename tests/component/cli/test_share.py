@@ -130,7 +130,7 @@ def test_inflight(scene: Scene, capsys: Capture):
             (4, 4): ("ACKNOWLEDGED", 1, None),
         } or {(0, 1), (2, 2), (3, 3), (4, 4)} == set(found), "accepted ones before the start may still be kept"
         shown = said(scene, capsys, "inflight", "workers")
-        assert "as kept in records" in shown[0]
+        assert "as stored in records" in shown[0]
         assert "jobs 0 2 2 AVAILABLE or ACQUIRED 1 ? ?" in shown
         return
     assert window["maxRecordLocks"] == 2000
@@ -169,7 +169,7 @@ def test_reset(scene: Scene, capsys: Capture):
 
 def test_reset_makes_a_group_only_if_asked(scene: Scene, capsys: Capture):
     words = ("reset", "fresh", "--topic", "jobs", "--to-latest", "--execute")
-    assert "there is no group 'fresh'" in refused(scene, capsys, *words)
+    assert "group 'fresh' does not exist" in refused(scene, capsys, *words)
     told(scene, capsys, *words, "--create")
     assert told(scene, capsys, "offsets", "fresh")["lag"] == 0
     from ottla.client import groups
@@ -185,8 +185,8 @@ def test_reset_makes_a_group_only_if_asked(scene: Scene, capsys: Capture):
 
 
 def test_names_that_are_not_there(scene: Scene, capsys: Capture):
-    assert "there is no group 'worker'\n  → did you mean workers?" in refused(scene, capsys, "describe", "worker")
-    assert "there is no group 'xyz'" in refused(scene, capsys, "inflight", "xyz")
+    assert "group 'worker' does not exist\n  → did you mean workers?" in refused(scene, capsys, "describe", "worker")
+    assert "group 'xyz' does not exist" in refused(scene, capsys, "inflight", "xyz")
 
 
 def test_groups_of_other_kinds(scene: Scene, capsys: Capture):

@@ -102,7 +102,7 @@ def test_the_configuration_names_the_directories(tmp_path: Path):
         (["--feature", "share.version=x"], "a level is a number"),
         (["--feature", "metadata.version=9.9"], "is no metadata.version that ottla knows"),
         (["--cluster-id", "short"], "short is not a cluster id"),
-        (["--config", "x"], "there is nothing to format"),
+        (["--config", "x"], "no directory given"),
     ],
 )
 def test_what_cannot_be_formatted(tmp_path: Path, options: list[str], problem: str, capsys: pytest.CaptureFixture[str]):
@@ -150,7 +150,7 @@ def test_the_first_controllers_are_written_as_apache_kafka_writes_them(tmp_path:
         (["--initial-controllers", f"1@h:1:{CLUSTER},2@h:2:{CLUSTER}"], "", "have the same directory"),
         (["--initial-controllers", "1@h:1:x"], "", "'1@h:1:x' has no directory id"),
         (["--initial-controllers", "1@h"], "", "'1@h' is no controller; write ID@HOST:PORT:DIRECTORY_ID"),
-        (["--no-initial-controllers"], "", "all nodes of a cluster need the same id"),
+        (["--no-initial-controllers"], "", "all nodes of a cluster need the same cluster id"),
     ],
 )
 def test_controllers_that_cannot_begin(
@@ -246,7 +246,7 @@ def test_problems_are_found(used: Path, harm: Callable[[Path], object], text: st
     assert check(used) == 1
     out = capsys.readouterr().out
     assert [line for line in out.splitlines() if line.startswith("problem: ") and text in line]
-    assert out.endswith("not fit for a start; see the problems above\n")
+    assert out.endswith("cannot be started; see the problems above\n")
 
 
 NOTES: list[tuple[Callable[[Path], object], str]] = [

@@ -19,7 +19,7 @@ from tests.component.cli.live import Live, live_node
 from tests.component.client.admin_answers import offsets_answer
 from tests.component.client.fake import DROP, FakeCluster, topic_id
 
-START_ONE = "is it running? 'ottla serve' starts one; --bootstrap says where it is"
+START_ONE = "is it running? 'ottla serve' starts a broker; --bootstrap sets the address"
 Capture = pytest.CaptureFixture[str]
 Described = types.DescribeTopicPartitionsResponse
 Partition = Described.DescribeTopicPartitionsResponsePartition
@@ -197,7 +197,7 @@ def test_only_what_is_unhealthy(capsys: Capture):
 def test_a_topic_that_is_not_there_is_named_with_the_nearest(capsys: Capture):
     with fake_cluster(topics={"orders": [1]}, DescribeTopicPartitions=described(MISSING)) as cluster:
         assert run(to(cluster, "describe", "ordres")) == 1
-        assert capsys.readouterr() == ("", "ottla: there is no topic 'ordres'\n  → did you mean orders?\n")
+        assert capsys.readouterr() == ("", "ottla: topic 'ordres' does not exist\n  → did you mean orders?\n")
     with fake_cluster(DescribeTopicPartitions=described(Topic(29, "secret"))) as cluster:
         assert run(to(cluster, "describe", "secret")) == 4
         assert "TOPIC_AUTHORIZATION_FAILED" in capsys.readouterr().err
@@ -217,7 +217,7 @@ def test_create(capsys: Capture):
         assert err.count("\n") == 1
         assert "for topic a: TOPIC_ALREADY_EXISTS (36): a is there" in err
         assert run(to(cluster, "create", "a", "b", "--if-not-exists", "--validate-only")) == 0
-        assert capsys.readouterr().out == "a was there already\nb could be created\n"
+        assert capsys.readouterr().out == "a already exists\nb could be created\n"
         first, second = cluster.broker().asked_for("CreateTopics")
         topic = first.topics[0]
         assert (topic.num_partitions, topic.replication_factor, topic.configs[0].value) == (3, 2, "5=6")
@@ -237,7 +237,7 @@ def test_delete(capsys: Capture):
         assert out == "a deleted\n"
         assert "for topic b: UNKNOWN_TOPIC_OR_PARTITION" in err
         assert run(to(cluster, "delete", "a", "b", "--if-exists", "--yes")) == 0
-        assert capsys.readouterr().out == "a deleted\nb was not there\n"
+        assert capsys.readouterr().out == "a deleted\nb does not exist\n"
 
 
 @pytest.mark.parametrize(
@@ -245,8 +245,8 @@ def test_delete(capsys: Capture):
     [
         (("delete", "kept"), "would delete kept: 1 partition, 3 records"),
         (("delete", "kept", "gone", "--if-exists"), "would delete kept: 1 partition, 3 records"),
-        (("delete-records", "kept", "--before", "end"), "would delete 3 records of kept-0, those before 3"),
-        (("delete-records", "kept", "--before", "2"), "would delete 2 records of kept-0, those before 2"),
+        (("delete-records", "kept", "--before", "end"), "would delete 3 records of kept-0, before offset 3"),
+        (("delete-records", "kept", "--before", "2"), "would delete 2 records of kept-0, before offset 2"),
     ],
 )
 def test_without_a_terminal_nothing_goes_unless_told_so(ottla: Live, words: tuple[str, ...], plan: str):
@@ -254,7 +254,7 @@ def test_without_a_terminal_nothing_goes_unless_told_so(ottla: Live, words: tupl
         ottla("topics", "create", "kept")
         ottla("topics", "produce", "kept", "a", "b", "c")
     assert ottla.refused(2, "topics", *words) == (
-        f"{plan}\nottla: nothing was changed: there is no terminal to ask\n  → --yes does it without asking\n"
+        f"{plan}\nottla: nothing was changed: confirmation needs a terminal\n  → --yes skips the confirmation\n"
     )
     assert ottla.json("topics", "offsets", "kept")["rows"] == [{"topic": "kept", "p": 0, "start": 0, "end": 3}]
 
@@ -285,7 +285,7 @@ def test_settings_of_a_topic_are_altered(ottla: Live):
     assert ottla.refused(2, "topics", "alter", "set", "retention.mss=1") == (
         "ottla: topic set has no setting 'retention.mss'\n  → did you mean retention.ms?\n"
     )
-    assert "there is nothing to change" in ottla.refused(2, "topics", "alter", "set")
+    assert "nothing to change" in ottla.refused(2, "topics", "alter", "set")
     assert "did you mean set?" in ottla.refused(1, "topics", "alter", "sett", "retention.ms=1")
 
 
@@ -440,7 +440,7 @@ def test_open_transactions_are_listed_and_hanging_ones_aborted(ottla: Live):
 @pytest.mark.parametrize(
     ("words", "fragment"),
     [
-        (["lst"], "there is no command 'lst' of 'ottla topics'\n  → did you mean list?"),
+        (["lst"], "unknown command 'lst' of 'ottla topics'\n  → did you mean list?"),
         (["create"], "Missing argument 'NAME...'"),
         (["create", "a", "--partitions", "0"], "--partitions"),
         (["create", "a", "--config", "retention.ms"], "--config 'retention.ms' is not KEY=VALUE"),
@@ -451,7 +451,7 @@ def test_open_transactions_are_listed_and_hanging_ones_aborted(ottla: Live):
         (["list", "--timeout", "0"], "--timeout"),
         (["list", "--timeout", "soon"], "'soon' is not a time above 0"),
         (["list", "--command-config", "/nowhere/client.properties"], "client.properties"),
-        (["transactions", "abort", "a", "--partition", "0"], "it is not clear which transaction is meant"),
+        (["transactions", "abort", "a", "--partition", "0"], "no transaction selected"),
     ],
 )
 def test_bad_input_is_named(words: list[str], fragment: str, capsys: Capture):

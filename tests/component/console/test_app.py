@@ -57,9 +57,9 @@ def test_every_answer_has_the_headers(browser: Browser):
 
 def test_what_does_not_exist_is_named(browser: Browser):
     assert browser.ask("/nothing-here").status == 404
-    assert browser.ask("/nothing-here.json").json == {"error": "there is no page /nothing-here.json", "status": 404}
+    assert browser.ask("/nothing-here.json").json == {"error": "page /nothing-here.json does not exist", "status": 404}
     answer = browser.ask("/overview.json?sort=up")
-    assert (answer.status, answer.json["error"]) == (400, "this page has no 'sort' in its query; it knows none")
+    assert (answer.status, answer.json["error"]) == (400, "unknown query parameter 'sort'; known: none")
     assert browser.ask("/static/secret.txt").status == 404
 
 
@@ -77,7 +77,7 @@ def test_a_cluster_that_is_away_is_said_to_be(browser: Browser):
         page = lonely.page("/")
         while "does not answer" not in page.words:
             page = lonely.page("/")
-        assert "Nothing has been seen yet." in page.words
+        assert "No data yet." in page.words
         assert lonely.page("/overview.json").json["outage"].startswith("cannot connect")
 
 

@@ -101,7 +101,7 @@ def test_a_group_names_who_waits_for_whom(browser: Browser):
     assert (members["second"]["state"], awaited["holders"]) == ("waiting", ["first"])
     page = browser.page(path)
     assert "waiting for orders.v1-" in page.words
-    assert "History begins at" in page.words
+    assert "History starts at" in page.words
     assert browser.page(f"{path}/offsets").words.count(ORDERS) >= 2
 
 
@@ -136,7 +136,7 @@ def test_the_timeline_says_since_when_it_knows(browser: Browser):
     assert data["known_since_ms"] == browser.watcher.history_since_ms
     assert "__consumer_offsets" in data["records"]
     page = browser.page(path)
-    assert "History begins at" in page.words
+    assert "History starts at" in page.words
     assert browser.page(href("groups", STRANGE, "timeline")).status == 200
 
 

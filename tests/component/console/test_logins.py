@@ -69,7 +69,7 @@ def console(secured: Broker) -> Iterator[Console]:
 
 def test_each_user_sees_the_cluster_as_himself(console: Console):
     form = console.stranger().ask("/login")
-    assert "Log in with a user of the cluster" in form.words
+    assert "Log in as a user of the cluster" in form.words
     for user in ("alice", "bob"):
         answer, browser = console.log_in(user, USERS[user])
         assert (answer.status, answer.headers["location"]) == (303, "/topics")
@@ -90,9 +90,9 @@ def test_two_browsers_of_one_user_share_a_view(console: Console):
 @pytest.mark.parametrize(
     ("user", "password", "said"),
     [
-        ("alice", "wrong", "does not know this user"),
-        ("nobody", "x", "does not know this user"),
-        ("", "", "Give a user"),
+        ("alice", "wrong", "Wrong user or password"),
+        ("nobody", "x", "Wrong user or password"),
+        ("", "", "Enter a user"),
     ],
 )
 def test_who_is_not_known_does_not_get_in(user: str, password: str, said: str, console: Console):
@@ -106,7 +106,7 @@ def test_guesses_are_counted(console: Console):
     for _ in range(FAILURES_MAX):
         console.access._failed_ms.append(now_ms())
     answer, _ = console.log_in("alice", USERS["alice"])
-    assert (answer.status, "Too many wrong passwords" in answer.words) == (403, True)
+    assert (answer.status, "Too many failed logins" in answer.words) == (403, True)
 
 
 def test_sessions_end(console: Console):

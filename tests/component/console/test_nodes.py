@@ -51,7 +51,7 @@ def test_a_node_that_does_not_exist(browser: Browser):
 def test_nodes_are_narrowed(browser: Browser):
     assert [each["id"] for each in browser.twin("/nodes.json?role=controller&q=127.0.0.1")["data"]["rows"]] == [1]
     assert browser.twin("/nodes.json?q=elsewhere")["data"]["rows"] == []
-    assert "No node is like that." in browser.page("/nodes?q=elsewhere").words
+    assert "No nodes match." in browser.page("/nodes?q=elsewhere").words
 
 
 def test_features_and_their_levels(browser: Browser):

@@ -15,7 +15,7 @@ def test_the_quorum_of_one_node(browser: Browser):
     assert [each["port"] for each in voter["listeners"]]
     words = browser.page("/quorum").words
     assert "1 of 1 voter is healthy, majority 1: no margin." in words
-    assert "No election was seen." in words
+    assert "No elections observed." in words
 
 
 def test_links_lead_somewhere(browser: Browser):

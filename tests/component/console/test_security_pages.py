@@ -126,13 +126,13 @@ def test_somebody_without_rights_is_told_what_he_needs(secured: Broker):
         assert "DescribeQuorum" in bob.page("/quorum").words
         assert "needs DESCRIBE_CONFIGS on the cluster" in bob.page("/nodes/1").words
         assert bob.twin("/nodes/1.json")["data"]["configs"] == []
-        assert "No transaction is listed" in bob.page("/transactions").words
+        assert "No transactions." in bob.page("/transactions").words
 
 
 def test_a_cluster_without_security_says_so(browser: Browser):
     assert "this cluster has no authorizer" in browser.page("/security/acls").words
-    assert "Nobody logs in with SCRAM." in browser.page("/security/users").words
+    assert "No SCRAM users." in browser.page("/security/users").words
     assert "Nobody has a quota." in browser.page("/security/quotas").words
-    assert "Tokens cannot be shown: tokens are told only to somebody who has logged in" in (
+    assert "Tokens cannot be shown: listing tokens needs a login with a password" in (
         browser.page("/security/tokens").words
     )

@@ -63,7 +63,7 @@ def test_tasks_by_member(browser: Browser):
     page = browser.page(PATH)
     for look in ("active", "leaving", "waiting"):
         assert f'class="task task-{look}" title="0_' in page.text
-    assert "which first still has" in page.words
+    assert "still held by first" in page.words
     assert "Tasks by member" in page.words
     assert f"{PATH}/topology" in page.links
     assert browser.page(f"{PATH}/timeline").status == 200

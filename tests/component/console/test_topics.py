@@ -42,7 +42,7 @@ def test_the_list_has_what_was_seen_and_what_was_asked_for(browser: Browser):
     page = browser.page("/topics")
     assert "<script>alert" not in page.text
     assert READER.replace("<", "&lt;").replace(">", "&gt;") in page.text
-    assert "✓ all well" in page.words
+    assert "✓ healthy" in page.words
     assert "offsets and sizes" in page.words
 
 
@@ -112,6 +112,6 @@ def test_while_nobody_answers_the_last_that_was_seen_is_shown():
         assert [each["p"] for each in twin["data"]["partitions"]] == [0, 1]
         assert {"topic", "offsets and sizes", "configs"} <= {each["what"] for each in twin["degraded"]}
         assert [each["name"] for each in browser.twin("/topics.json")["data"]["rows"]] == ["orders"]
-        assert "What is shown below was seen before." in browser.page("/topics/orders").words
+        assert "The data below is from before." in browser.page("/topics/orders").words
         answer = browser.ask("/topics/orders/records.json")
         assert (answer.status, "There is no connection" in answer.json["error"]) == (503, True)

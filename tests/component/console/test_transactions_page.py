@@ -22,7 +22,7 @@ async def work(servers: str) -> None:
 
 
 def test_open_transactions_come_first_and_block(broker: Broker, browser: Browser):
-    assert "No transaction is listed" in browser.page("/transactions").words
+    assert "No transactions." in browser.page("/transactions").words
     asyncio.run(work(broker.bootstrap_servers))
     data = browser.until(
         "/transactions.json",

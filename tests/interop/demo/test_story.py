@@ -68,7 +68,7 @@ def test_without_java_and_maven_it_says_so_and_finds_the_same(tmp_path: Path):
     command = [sys.executable, "-m", "ottla", "demo", "--out", str(tmp_path / "demo")]
     ended = subprocess.run(command, env=bare, capture_output=True, text=True, timeout=DEMO_MAX_S, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "no Java development kit on the PATH: a member in Python plays the streams group" in ended.stdout
+    assert "no Java development kit on the PATH: a Python client replaces Kafka Streams" in ended.stdout
     assert "no Spark (Spark needs Java 17 or newer" in ended.stdout
     report, told = (json.loads((tmp_path / "demo" / name).read_text()) for name in ("report.json", "truth.json"))
     assert broken(report, told) == []

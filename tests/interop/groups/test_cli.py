@@ -116,4 +116,4 @@ def empty(commands: Commands, tools: Tools, name: str) -> None:
     assert len(commands.json("offsets", name)["partitions"]) == PARTITIONS - 1
     assert commands("delete", name, "--yes") == f"{name} deleted\n"
     assert name not in tools.groups("--list")
-    assert f"there is no group '{name}'" in commands.refused("describe", name)
+    assert f"group '{name}' does not exist" in commands.refused("describe", name)

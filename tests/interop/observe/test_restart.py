@@ -94,7 +94,7 @@ def test_a_cluster_that_is_killed_and_comes_back(
     time.sleep(DOWN_S)
     node.start()
     served_ms = time.time_ns() // 1_000_000
-    observer.until_said("the cluster answers again")
+    observer.until_said("the cluster is reachable again")
     observer.until_said("quorum-leader-changed")
     time.sleep(5)
     assert observer.terminate() == 143

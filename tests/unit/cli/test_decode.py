@@ -65,7 +65,7 @@ def ottla(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_frame_is_recognised_and_shown(ottla: Ottla):
     printed = ottla.good(FRAME.hex())
-    assert printed.startswith("MetadataRequest v12, 45 bytes, behind size and request header (guessed, certain)\n")
+    assert printed.startswith("MetadataRequest v12, 45 bytes, after size and request header (guessed, certain)\n")
     assert 'Name: "orders"' in printed
 
 
@@ -100,7 +100,7 @@ def test_half_a_message_shows_what_there_is_and_says_where_it_breaks(ottla: Ottl
     assert outcome.code == 2
     assert "RequestApiKey: 3 Metadata" in outcome.out
     assert outcome.err.startswith(
-        "ottla decode: MetadataRequest v12 breaks off: MetadataRequest.Topics[0].Name at byte 35"
+        "ottla decode: MetadataRequest v12 is incomplete: MetadataRequest.Topics[0].Name at byte 35"
     )
     assert outcome.err.count("\n") == 1
 
@@ -108,7 +108,7 @@ def test_half_a_message_shows_what_there_is_and_says_where_it_breaks(ottla: Ottl
 def test_several_that_fit_are_named(ottla: Ottla):
     printed = ottla.good("00000000 00000000")
     assert "one of several that fit" in printed
-    assert "may also be" in printed
+    assert "could also be" in printed
 
 
 def test_json_has_the_guess_the_content_and_the_places(ottla: Ottla):
@@ -133,11 +133,11 @@ def test_json_of_half_a_message_has_its_error(ottla: Ottla):
 
 def test_frames_one_after_the_other_are_shown_one_by_one(ottla: Ottla):
     printed = ottla.good("-", stdin=FRAME + made.heartbeat_request(8, "g") + made.metadata_response(7, "orders"))
-    headings = [line.split(",")[0] for line in printed.splitlines() if "behind size" in line]
+    headings = [line.split(",")[0] for line in printed.splitlines() if "after size" in line]
     assert headings == ["MetadataRequest v12", "HeartbeatRequest v4", "MetadataResponse v11 to v12"]
     outcome = ottla("-", stdin=FRAME * 2 + FRAME[:-5])
     assert outcome.code == 2
-    assert outcome.out.count("behind size and request header") == 3
+    assert outcome.out.count("after size and request header") == 3
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -160,7 +160,7 @@ def test_no_line_is_wider_than_asked_for(ottla: Ottla, width: int):
 def test_the_first_example_of_the_help_works(ottla: Ottla):
     assert command.help is not None
     [example, *_] = [line.split() for line in command.help.splitlines() if "ottla decode 0" in line]
-    assert ottla.good(example[2]).startswith("ApiVersionsRequest v3, 28 bytes, behind size and request header")
+    assert ottla.good(example[2]).startswith("ApiVersionsRequest v3, 28 bytes, after size and request header")
 
 
 # --- record batches ---------------------------------------------------------------------------------------------------
@@ -205,11 +205,11 @@ def test_json_of_batches_is_one_line_each(ottla: Ottla):
         (["NOT_COORDINATOR", "0", "00"], "NOT_COORDINATOR is an error, not a message"),
         (["001"], "3 hex digits are an odd number"),
         (["0g 00 00 00"], "character 2 is 'g'"),
-        ([], "there is nothing to decode"),
-        (["MetadataRequest"], "there are no bytes after 'MetadataRequest'"),
+        ([], "nothing to decode"),
+        (["MetadataRequest"], "no bytes after 'MetadataRequest'"),
         (["@/no/such/file"], "cannot read /no/such/file: No such file or directory"),
         (["--pcap", "/no/such/file"], "cannot read /no/such/file: No such file or directory"),
-        (["--pcap", "x.pcap", "00"], "'00' and --pcap cannot go together"),
+        (["--pcap", "x.pcap", "00"], "'00' and --pcap cannot both be given"),
         (["--api", "Fetch", "00"], "--api filters a capture"),
         (["--pcap", "x.pcap", "--api", "Ftch"], "there is no API 'Ftch'\n  → did you mean Fetch?"),
         (["--port", "70000", "--pcap", "x"], "70000 is not in the range"),
@@ -222,7 +222,7 @@ def test_bad_input_gets_one_line(ottla: Ottla, words: list[str], says: str):
 
 
 def test_bytes_that_fit_nothing(ottla: Ottla):
-    assert "40 bytes fit no message" in ottla.refused("9e" * 40)
+    assert "40 bytes match no message" in ottla.refused("9e" * 40)
 
 
 def test_a_misspelt_file_is_answered_with_the_nearest(ottla: Ottla, tmp_path: Path):

@@ -34,11 +34,11 @@ def test_a_setting_of_groups(capsys: Capture):
             "  also      broker log.retention.ms, broker log.retention.minutes, broker log.retention.hours",
         ),
         ("log.retention.hours", "  also      topic retention.ms"),
-        ("num.partitions", "  changed   at a start only"),
-        ("listeners", "  changed   while it runs, for one broker"),
-        ("log.cleaner.threads", "  changed   while it runs, for one broker or for all"),
-        ("ssl.key.password", "  type      password, secret: it is never shown"),
-        ("background.threads", "  note      ottla accepts it and does not act on it"),
+        ("num.partitions", "  changed   only at start-up"),
+        ("listeners", "  changed   at run time, for one broker"),
+        ("log.cleaner.threads", "  changed   at run time, for one broker or for all"),
+        ("ssl.key.password", "  type      password, secret: never shown"),
+        ("background.threads", "  note      accepted, but has no effect in ottla"),
         ("broker.rack", "  default   none"),
         ("authorizer.class.name", '  default   ""'),
         ("interval.ms", "interval.ms  a setting of client metrics"),
@@ -67,9 +67,9 @@ def test_all_settings_are_listed(capsys: Capture):
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["retention.mss"], "ottla: there is no setting 'retention.mss'\n  → did you mean retention.ms?\n"),
-        (["zzzzzz"], "ottla: there is no setting 'zzzzzz'\n  → 'ottla explain config --list' lists all\n"),
-        (["retention.ms", "--html"], "ottla: settings have no page in html\n  → give --json, or nothing\n"),
+        (["retention.mss"], "ottla: unknown setting 'retention.mss'\n  → did you mean retention.ms?\n"),
+        (["zzzzzz"], "ottla: unknown setting 'zzzzzz'\n  → 'ottla explain config --list' lists all\n"),
+        (["retention.ms", "--html"], "ottla: settings are not available as html\n  → give --json, or nothing\n"),
     ],
 )
 def test_what_cannot_be_told(words: list[str], complaint: str, capsys: Capture):

@@ -19,9 +19,9 @@ def failing(error: Exception):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["versoin"], "ottla: there is no command 'versoin'\n  → did you mean version?\n"),
-        (["VERSION"], "ottla: there is no command 'VERSION'\n  → did you mean version?\n"),
-        (["qqq"], "ottla: there is no command 'qqq'\n  → 'ottla --help' lists the commands\n"),
+        (["versoin"], "ottla: unknown command 'versoin'\n  → did you mean version?\n"),
+        (["VERSION"], "ottla: unknown command 'VERSION'\n  → did you mean version?\n"),
+        (["qqq"], "ottla: unknown command 'qqq'\n  → 'ottla --help' lists the commands\n"),
     ],
 )
 def test_an_unknown_command_is_refused_with_the_nearest_one(

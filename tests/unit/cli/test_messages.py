@@ -52,7 +52,7 @@ def test_json_has_every_fact_of_a_message(capsys: pytest.CaptureFixture[str]):
 
 @pytest.mark.parametrize(
     ("text", "advice"),
-    [("SharFetchReqest", "did you mean ShareFetchRequest?"), ("#", "'ottla messages' lists them all")],
+    [("SharFetchReqest", "did you mean ShareFetchRequest?"), ("#", "'ottla messages' lists all messages")],
 )
 def test_a_text_that_matches_nothing_is_refused(text: str, advice: str, capsys: pytest.CaptureFixture[str]):
     assert run(["messages", text]) == 2

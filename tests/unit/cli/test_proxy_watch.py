@@ -115,7 +115,7 @@ def test_json_is_one_object_a_line(capsys: pytest.CaptureFixture[str]):
 
 def test_the_sums():
     *table, total = report_lines(talk(Conversation()).watch)
-    assert table[0].split() == ["API", "EXCHANGES", "NO", "ANSWER", "P50", "P99", "ERRORS"]
+    assert table[0].split() == ["API", "EXCHANGES", "NO", "RESPONSE", "P50", "P99", "ERRORS"]
     assert table[1].split() == ["Heartbeat", "2", "0", "1.5", "ms", "1.5", "ms", "REBALANCE_IN_PROGRESS"]
     assert [line.split()[0] for line in table[2:]] == ["Api999", "Metadata", "SaslAuthenticate"]
     assert total == "5 exchanges on 0 connections, 2 messages could not be read"
@@ -140,7 +140,7 @@ def test_what_cannot_be_rewritten_is_said_once():
     conversation = Conversation()
     for _ in range(2):
         conversation.raw(bytes(request), frames.frame(b"\0\0\0\x01rest"))
-    assert conversation.notes == ["Metadata v99 could not be read: clients may reach nodes past the proxy"]
+    assert conversation.notes == ["Metadata v99 could not be read: clients may bypass the proxy"]
 
 
 def test_a_full_disk_ends_the_capture_but_not_the_traffic():
@@ -156,7 +156,7 @@ def test_a_full_disk_ends_the_capture_but_not_the_traffic():
     watch = Watch(Show(make_filters()), notes.append, full)
     for _ in range(2):
         watch.moved(LINK, Side.CLIENT, b"data", 0)
-    assert notes == ["the capture cannot be written (No space left on device) and ends here"]
+    assert notes == ["the capture cannot be written (No space left on device) and is incomplete"]
     assert full.calls == 1
 
 
@@ -169,7 +169,7 @@ def test_notes_about_ports_and_foreign_connections():
     conversation.watch.turned_foreign(LINK, Side.CLIENT, "it speaks TLS")
     assert conversation.notes == [
         "ottla proxy ready [::1]:19092 -> kafka:9092",
-        "node 2 (kafka-2:9092) is found at [::1]:19093",
-        "more than 512 addresses: clients will reach kafka-999:9092 past the proxy",
-        "connection #1 from 10.0.0.1:5000: the client is not understood: it speaks TLS",
+        "node 2 (kafka-2:9092) is reachable at [::1]:19093",
+        "more than 512 addresses: clients will connect to kafka-999:9092 directly",
+        "connection #1 from 10.0.0.1:5000: cannot read the client: it speaks TLS",
     ]

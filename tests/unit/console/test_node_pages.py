@@ -67,9 +67,9 @@ def test_the_list_and_its_filter():
 @pytest.mark.parametrize(
     ("node", "why"),
     [
-        ("1", "there is no connection to the cluster"),
-        ("2", "node 2 does not answer: refused"),
-        ("3", "only a broker that the cluster lists can be asked for them"),
+        ("1", "no connection to the cluster"),
+        ("2", "node 2 is unreachable: refused"),
+        ("3", "only available for brokers that the cluster lists"),
     ],
 )
 def test_configs_that_cannot_be_had(node: str, why: str):
@@ -82,7 +82,7 @@ def test_a_node_with_its_disks_and_findings():
     html = shown(NODE_PAGE, context_of(watcher_of(*FACTS), node="1"))
     assert "▲ failed: KAFKA_STORAGE_ERROR" in html
     assert "2 %" in html
-    assert "Node 1: directory /lost failed" in html
+    assert "Node 1: log directory /lost is offline" in html
 
 
 def test_an_unknown_node():
@@ -110,7 +110,7 @@ def test_features_that_could_rise_say_what_stays_off():
     assert (row.finalized, row.default, row.better, row.off) == (0, 1, 1, "share groups are disabled")
     html = shown(FEATURES, context_of(watcher_of(only)))
     assert "ottla quorum features upgrade share.version=1" in html
-    assert "No node has told its features yet." in shown(FEATURES, context_of(watcher_of()))
+    assert "No features reported yet." in shown(FEATURES, context_of(watcher_of()))
 
 
 def entry(name: str, value: str | None, source: ConfigSource, **others: object) -> ConfigEntry:

@@ -24,15 +24,15 @@ def quorum(*voters: Replica, leader: int = 1, epoch: int = 5, high_watermark: in
         (quorum(voter(1), voter(2), voter(3)), "3 of 3 voters are healthy, majority 2: 1 more may fail."),
         (
             quorum(voter(1), voter(2), voter(3, behind_ms=48_000)),
-            "2 of 3 voters are healthy, majority 2: no margin, losing one more stops every metadata change.",
+            "2 of 3 voters are healthy, majority 2: no margin, one more failure stops metadata changes.",
         ),
         (
             quorum(voter(1), voter(2, behind_ms=6_000), voter(3, behind_ms=48_000)),
-            "1 of 3 voters are healthy, majority 2: too few, no metadata can change.",
+            "1 of 3 voters are healthy, majority 2: too few, metadata cannot change.",
         ),
         (
             quorum(Replica(id=1, log_end=5), Replica(id=2, log_end=5)),
-            "2 voters, majority 2; this cluster does not tell when they fetched.",
+            "2 voters, majority 2; this cluster does not report their fetch times.",
         ),
         (
             quorum(voter(1), voter(2), voter(3), leader=-1),
@@ -77,7 +77,7 @@ def test_elections_and_endpoints_that_cannot_be_asked_for():
     assert [each.what for each in content.degraded] == ["endpoints"]
     html = shown(PAGE, context_of(watcher))
     assert "has not fetched from this leader" not in html
-    assert "without leader, at most" in html
+    assert "without a leader, at most" in html
 
 
 def test_offsets_and_epochs_are_never_shortened():
@@ -90,6 +90,6 @@ def test_offsets_and_epochs_are_never_shortened():
 def test_a_cluster_that_does_not_describe_its_quorum():
     refused = Coverage(what="quorum", visible=False, why="needs DescribeQuorum: DESCRIBE on the cluster")
     html = shown(PAGE, context_of(watcher_of(refused)))
-    assert "This cluster does not answer DescribeQuorum: needs DescribeQuorum: DESCRIBE on the cluster" in html
+    assert "DescribeQuorum is not available: needs DescribeQuorum: DESCRIBE on the cluster" in html
     assert 'href="/nodes"' in html
-    assert "has not been seen yet" in shown(PAGE, context_of(watcher_of()))
+    assert "No quorum data yet." in shown(PAGE, context_of(watcher_of()))

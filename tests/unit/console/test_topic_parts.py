@@ -40,7 +40,7 @@ def test_what_was_set_comes_first_and_secrets_are_left_out():
     shown = config_tables(configs, "this topic")
     assert "leaked" not in shown
     assert shown.index("z.ms") < shown.index("1 default") < shown.index("b.ms")
-    assert "all configs have their defaults" in config_tables(configs[3:], "this topic")
+    assert "All configs of this topic have default values" in config_tables(configs[3:], "this topic")
 
 
 def test_a_cursor_is_read_back():

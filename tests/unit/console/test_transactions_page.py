@@ -29,7 +29,7 @@ def test_what_hangs_is_shown_although_nobody_lists_it():
     ]
     assert (content.data.listed, content.data.hanging) == (None, 1)
     html = shown(PAGE, context)
-    assert "How many transactions are open is not known, 1 more hangs." in html
+    assert "Number of open transactions unknown, 1 more hangs." in html
     assert "led&lt;ger" in html
     assert "/topics/led~3Cger" in html
     assert loaded(PAGE, context_of(watcher_of(HANGING), {"state": "Ongoing"})).data.rows == []
@@ -37,4 +37,4 @@ def test_what_hangs_is_shown_although_nobody_lists_it():
 
 def test_without_a_connection_the_list_says_so():
     html = shown(PAGE, context_of(watcher_of()))
-    assert "Transactions cannot be listed: there is no connection to the cluster." in html
+    assert "Transactions cannot be listed: no connection to the cluster." in html

@@ -19,8 +19,8 @@ def configs(context: click.Context) -> None:
     """Show and change settings on any cluster.
 
     TYPE is topic, broker, group, client-metrics or broker-logger; or user, client or ip for quotas. A broker's NAME is
-    its node id, or 'default' for the settings of all brokers; for quotas, 'default' is every user, client or address
-    without quotas of its own.
+    its node id, or 'default' for the settings of all brokers; for quotas, 'default' applies to every user, client or
+    address without its own quotas.
     """
     help_alone(context)
 

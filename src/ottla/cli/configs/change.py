@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ottla.client import Client
     from ottla.client.configs import Change, Resource
 
-validate_option = click.option("--validate-only", is_flag=True, help="Only check whether it would work.")
+validate_option = click.option("--validate-only", is_flag=True, help="Validate only; change nothing.")
 
 
 @click.command("set")
@@ -29,7 +29,7 @@ validate_option = click.option("--validate-only", is_flag=True, help="Only check
 def set_configs(
     target: Target, kind: str, name: str, settings: tuple[str, ...], client: str | None, validate_only: bool
 ) -> None:
-    """Set settings and leave the others unchanged. Either all of them are set, or none.
+    """Set settings, all of them or none. Others stay unchanged.
 
     KEY+=VALUE adds an entry to a list, and KEY-=VALUE removes one.
     """
@@ -70,7 +70,7 @@ def change_of(text: str) -> Change:
     operation = {"+": Operation.APPEND, "-": Operation.SUBTRACT}.get(key[-1:], Operation.SET)
     key = key.rstrip("+-").strip()
     if not equals or not key:
-        raise Failure(f"{text!r} is not KEY=VALUE", "for instance retention.ms=60000")
+        raise Failure(f"{text!r} is not KEY=VALUE", "for example retention.ms=60000")
     return Change(operation, key, value)
 
 

@@ -43,7 +43,7 @@ def list_configs(
     as_json: bool,
     watch: Watch,
 ) -> None:
-    """List the settings of TYPE NAME that are not defaults; without NAME, everything of that type that has some."""
+    """List the settings of TYPE NAME that differ from defaults; without NAME, those of all resources of that type."""
     subject = Subject(kind, name, client)
     if subject.is_quota:
         find_and_show(target, watch, lambda to: _quotas(to, subject), _quotas_json if as_json else None, _print_quotas)
@@ -66,12 +66,12 @@ def list_configs(
 
 def _print_entries(resource: Resource, entries: list[ConfigEntry], *, synonyms: bool, doc: bool) -> None:
     if not entries:
-        click.echo(f"{resource} has no setting that differs from its default; --all shows every one", err=True)
+        click.echo(f"{resource} has only default settings; --all shows them", err=True)
         return
     with_synonyms = ((entry, synonym_rows(entry) if synonyms else ()) for entry in entries)
     print_table(COLUMNS, (each for entry, weaker in with_synonyms for each in (row(entry), *weaker)))
     for entry in entries if doc else ():
-        click.echo(f"\n{entry.name}\n  {entry.documentation or 'the broker says nothing about it'}")
+        click.echo(f"\n{entry.name}\n  {entry.documentation or 'no documentation'}")
 
 
 def _entries_json(entries: Iterable[ConfigEntry]) -> dict[str, Any]:
@@ -188,7 +188,7 @@ def _quota_finder(subject: Subject, keys: Iterable[str]) -> Any:  # noqa: ANN401
 def known(entries: Mapping[str, ConfigEntry], key: str, owner: str) -> ConfigEntry:
     """The setting with a name; raises a Failure with the nearest name if there is none."""
     if key not in entries:
-        advice = nearest(key, entries) or "'ottla explain config --list' lists what there is"
+        advice = nearest(key, entries) or "'ottla explain config --list' lists all settings"
         raise Failure(f"{owner} has no setting '{key}'", advice)
     return entries[key]
 

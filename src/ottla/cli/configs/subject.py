@@ -17,7 +17,7 @@ QUOTA_KINDS: Final = {"user": "user", "client": "client-id", "ip": "ip"}
 TYPES: Final = ("topic", "broker", "group", "client-metrics", "broker-logger", *QUOTA_KINDS)
 
 type_argument = click.argument("kind", metavar="TYPE", type=click.Choice(TYPES))
-client_option = click.option("--client", metavar="NAME", help="With user: the quotas of this client id of the user.")
+client_option = click.option("--client", metavar="NAME", help="With user: quotas for this client id of the user.")
 
 
 class Subject(NamedTuple):
@@ -44,7 +44,7 @@ class Subject(NamedTuple):
     def entity(self) -> dict[str, str | None]:
         """The quota entity, in Kafka's terms."""
         if self.name is None:
-            raise Failure(f"no {self.kind} is named", f"write its name after '{self.kind}', or '{DEFAULT}'")
+            raise Failure(f"no {self.kind} given", f"write its name after '{self.kind}', or '{DEFAULT}'")
         entity = {QUOTA_KINDS[self.kind]: _name_or_default(self.name)}
         if self.client is not None:
             if self.kind != "user":

@@ -29,10 +29,16 @@ FORM = click.Choice(["hex", "base64", "raw"])
     "--client-id", "client_ids", metavar="TEXT", multiple=True, help="Only this client; * and ? are wildcards."
 )
 @click.option("--group", "groups", metavar="TEXT", multiple=True, help="Only this group; * and ? are wildcards.")
-@click.option("--topic", "topics", metavar="TEXT", multiple=True, help="Only this topic; for batches, their topic.")
+@click.option(
+    "--topic",
+    "topics",
+    metavar="TEXT",
+    multiple=True,
+    help="Only this topic; for record batches, the topic they are from.",
+)
 @click.option("--as", "form", type=FORM, help="The encoding of the input; guessed by default.")
 @click.option("--json", "as_json", is_flag=True, help="JSON: one object for a message; for a capture, one per line.")
-@click.option("-v", "--verbose", is_flag=True, help="Show also bytes between fields; for a capture, every field.")
+@click.option("-v", "--verbose", is_flag=True, help="Also show bytes between fields; for a capture, every field.")
 @click.option("--width", type=click.IntRange(min=40), help="Columns to use instead of the terminal's width.")
 def decode(
     words: tuple[str, ...],
@@ -102,7 +108,7 @@ def _decode_capture(
 
 def _check_alone(words: tuple[str, ...]) -> None:
     if words:
-        raise Failure(f"'{words[0]}' and --pcap cannot go together", "decode one of them at a time")
+        raise Failure(f"'{words[0]}' and --pcap cannot both be given", "decode one of them at a time")
 
 
 def _check_no_filters(

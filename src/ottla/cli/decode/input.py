@@ -27,12 +27,10 @@ class DecodeInput(NamedTuple):
 def read_input(words: tuple[str, ...], form: Form | None) -> DecodeInput:
     """The names, version and bytes on the command line. Raises a Failure if they are wrong."""
     if not words:
-        raise Failure("there is nothing to decode", "give hex, base64, @FILE, - for standard input, or --pcap FILE")
+        raise Failure("nothing to decode", "give hex, base64, @FILE, - for standard input, or --pcap FILE")
     names, version, rest = _named(words)
     if not rest:
-        raise Failure(
-            f"there are no bytes after '{' '.join(words)}'", "give hex, base64, @FILE or - for standard input"
-        )
+        raise Failure(f"no bytes after '{' '.join(words)}'", "give hex, base64, @FILE or - for standard input")
     data, source = _input(rest, form)
     if not data:
         raise Failure(f"{source} holds no bytes", "there is nothing to decode")

@@ -46,7 +46,10 @@ def _show_one(asked: DecodeInput, topic: str | None, how: How) -> int:
     verdict = guess_name(asked.data, asked.names, asked.version) if asked.names else guess(asked.data)
     best = verdict.best
     if best is None:
-        raise Failure(f"{len(asked.data)} bytes fit no message", "name one to see how far they go: NAME VERSION HEX")
+        raise Failure(
+            f"{len(asked.data)} bytes match no message",
+            "name a message to decode as much as possible: NAME VERSION HEX",
+        )
     if best.name == RECORD_BATCH:
         return _show_batches(asked, f"guessed, {verdict.phrase}", topic, how)
     if not asked.names:
@@ -56,7 +59,7 @@ def _show_one(asked: DecodeInput, topic: str | None, how: How) -> int:
     if taken_apart.error is None:
         return 0
     left = f"; {count_text(taken_apart.rest_bytes, 'byte')} not decoded" if taken_apart.rest_bytes else ""
-    click.echo(f"ottla decode: {best.name} v{best.version} breaks off: {taken_apart.error}{left}", err=True)
+    click.echo(f"ottla decode: {best.name} v{best.version} is incomplete: {taken_apart.error}{left}", err=True)
     return EXIT_BAD_INPUT
 
 
@@ -96,14 +99,14 @@ def _heading(asked: DecodeInput, verdict: Verdict, width: int) -> Iterator[Line]
     yield from wrapped(pieces, width)
     others = [f"{other.name} {versions_text(other.versions)}" for other in verdict.candidates[1 : 1 + ALTERNATIVES_MAX]]
     if others and not asked.names and verdict.sureness < SURE:
-        yield from wrapped([Styled(f"may also be {', '.join(others)}", "warn")], width)
+        yield from wrapped([Styled(f"could also be {', '.join(others)}", "warn")], width)
 
 
 def _wrapping_text(best: Candidate) -> str:
     words = ["size"] if best.wrapping.has_size else []
     if best.wrapping.before != "nothing":
         words.append(best.wrapping.before)
-    return f", behind {' and '.join(words)}" if words else ""
+    return f", after {' and '.join(words)}" if words else ""
 
 
 def _show_batches(asked: DecodeInput, said: str, topic: str | None, how: How) -> int:

@@ -10,7 +10,7 @@ __all__ = ["demo"]
 
 
 @click.command()
-@click.option("--seed", default=1, show_default=True, help="Another seed gives other records.")
+@click.option("--seed", default=1, show_default=True, help="The seed for the records.")
 @click.option(
     "--out",
     default="demo",
@@ -19,13 +19,13 @@ __all__ = ["demo"]
     help="Directory for data and report.",
 )
 @click.option("--no-spark", is_flag=True, help="Evaluate without Spark: the same rules, but no tables.")
-@click.option("--no-java", is_flag=True, help="No Kafka Streams application, and no Spark.")
-@click.option("--stay", is_flag=True, help="Keep the nodes running at the end, and the console, until Ctrl-C.")
-@click.option("--speed", default=1.0, hidden=True, type=click.FloatRange(min=0.1), help="Tell the story faster.")
+@click.option("--no-java", is_flag=True, help="Run without Kafka Streams and Spark.")
+@click.option("--stay", is_flag=True, help="Keep the nodes and the console running until Ctrl-C.")
+@click.option("--speed", default=1.0, hidden=True, type=click.FloatRange(min=0.1), help="Run faster, by this factor.")
 def demo(seed: int, out: Path, no_spark: bool, no_java: bool, stay: bool, speed: float) -> int:
-    """Start three nodes, run real workloads, break things three times, and find out why.
+    """Run real workloads on three nodes, cause three incidents, and explain them.
 
-    Takes about five minutes and ends by itself, with a report in --out.
+    Takes about five minutes and writes a report to --out.
     """
     from ottla.cli.demo.command import DemoOptions, run
 

@@ -78,7 +78,7 @@ class Child:
     def check(self) -> None:
         """Raises ChildDied if it has ended."""
         if not self.is_running:
-            raise ChildDied(f"{self.name} ended (exit code {self._process.returncode}); it said:\n{self.tail()}")
+            raise ChildDied(f"{self.name} exited (code {self._process.returncode}); its output:\n{self.tail()}")
 
 
 class Children:

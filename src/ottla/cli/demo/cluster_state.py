@@ -73,7 +73,7 @@ class ClusterState:
             led = await self.leaders()
             return None if {gone, NOBODY} & led.keys() else led
 
-        return await _until(find, timeout_s, f"not all partitions of node {gone} have another leader")
+        return await _until(find, timeout_s, f"not all partitions of node {gone} got a new leader")
 
     async def in_sync(self, timeout_s: float) -> bool:
         """Wait until all replicas are in sync."""
@@ -82,7 +82,7 @@ class ClusterState:
             partitions = await self._partitions()
             return all(set(each.isr) == set(each.replicas) for each in partitions) or None
 
-        return await _until(find, timeout_s, "not all replicas come in sync")
+        return await _until(find, timeout_s, "not all replicas got in sync")
 
     async def cluster_id(self) -> str:
         async with self._client() as client:
@@ -106,7 +106,7 @@ class ClusterState:
             views = await self.groups()
             return views if all(is_settled(views.get(name), count) for name, count in wanted.items()) else None
 
-        return await _until(find, timeout_s, "the groups do not become stable")
+        return await _until(find, timeout_s, "the groups did not become stable")
 
     async def taken_over(self, lost: frozenset[TopicPartition], gone: str, timeout_s: float) -> GroupView:
         """Wait until other members have the partitions of `gone`."""
@@ -118,7 +118,7 @@ class ClusterState:
             held = {at for member in view.members for at in member.assignment}
             return view if lost <= held else None
 
-        return await _until(find, timeout_s, f"nobody takes over {', '.join(map(str, sorted(lost)))}")
+        return await _until(find, timeout_s, f"no member took over {', '.join(map(str, sorted(lost)))}")
 
     async def drained(self, timeout_s: float) -> dict[TopicPartition, int]:
         """Wait until every group has read to the end of its topic; returns the end offsets."""
@@ -131,7 +131,7 @@ class ClusterState:
                 }
                 return ends if await _is_drained(client, ends) else None
 
-        return await _until(find, timeout_s, "the groups do not read to the end")
+        return await _until(find, timeout_s, "the groups did not read to the end")
 
 
 def is_settled(view: GroupView | None, members: int) -> bool:

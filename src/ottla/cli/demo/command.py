@@ -57,8 +57,8 @@ def run(options: DemoOptions, console: Console | None = None) -> int:
     try:
         return asyncio.run(_terminable(_Demo(options, directory, narrator).run()))
     except (ChildDied, DemoTimeoutError, evaluation.PipelineFailed, ClientError) as error:
-        advice = f"what all processes said is in {directory.said}"
-        raise Failure(f"the demo could not go on: {error}", advice, code=EXIT_REFUSED) from error
+        advice = f"the output of all processes is in {directory.said}"
+        raise Failure(f"the demo failed: {error}", advice, code=EXIT_REFUSED) from error
 
 
 def _console() -> Console:
@@ -104,11 +104,11 @@ class _Demo:
             if self._options.stay:
                 await self._stay(children, nodes)
             else:
-                self._narrator.console.print("the same cluster in the browser: make demo DEMO_STAY=1")
+                self._narrator.console.print("to see this cluster in the browser: make demo DEMO_STAY=1")
         return 0 if is_well else EXIT_REFUSED
 
     async def _doctor(self) -> None:
-        async with self._narrator.doing("looking at this machine"):
+        async with self._narrator.doing("checking this machine"):
             found = await asyncio.to_thread(check_all)
         for each in found:
             if each.state == "bad":
@@ -118,22 +118,22 @@ class _Demo:
 
     async def _application(self) -> Application | None:
         if not self._options.java:
-            self._narrator.say("--no-java: a member in Python plays the streams group")
+            self._narrator.say("--no-java: a Python client replaces Kafka Streams")
             return None
         try:
             return await kafka_streams(self._narrator)
         except Missing as missing:
-            self._narrator.warn(f"{missing}: a member in Python plays the streams group")
+            self._narrator.warn(f"{missing}: a Python client replaces Kafka Streams")
             return None
 
     async def _judge(self, children: Children, nodes: OttlaNodes) -> dict[str, Any]:
         began = monotonic()
-        reason = evaluation.why_no_spark() if self._options.spark else "not wanted"
+        reason = evaluation.why_no_spark() if self._options.spark else "--no-spark"
         if reason is None:
             facts = await evaluation.with_spark(children, nodes.data_dir, self._directory, self._narrator)
             how = f"{facts['tables']['outputs']['total']} tables"
         else:
-            self._narrator.warn(f"no Spark ({reason}): the same rules look at the same samples, without tables")
+            self._narrator.warn(f"no Spark ({reason}): the rules are evaluated without it, and no tables are written")
             facts = await evaluation.without_spark(nodes, self._directory)
             how = "no tables"
         found = len(facts["findings"])
@@ -149,19 +149,15 @@ class _Demo:
         if self._options.speed == 1:
             is_well = show_expectations(console, expectations(facts, told))
         else:
-            console.print("told too fast for the rules to be judged by it: their times are those of real clusters")
+            console.print("expectations are not checked with --speed: the thresholds of rules are for real time")
         console.print(f"report {self._directory.report_html}", soft_wrap=True)
         return is_well
 
     async def _stay(self, children: Children, nodes: OttlaNodes) -> None:
         """Keep the nodes running until Ctrl-C, which then counts as a normal end."""
         console = await start_console(children, nodes, self._directory.path)
-        told = (
-            f"Open {console} in a browser"
-            if console
-            else f"Look around: ottla groups list --bootstrap {nodes.bootstrap}"
-        )
-        self._narrator.console.print(f"\nThe nodes stay until Ctrl-C. {told}", soft_wrap=True)
+        told = f"Open {console} in a browser" if console else f"Try: ottla groups list --bootstrap {nodes.bootstrap}"
+        self._narrator.console.print(f"\nThe nodes run until Ctrl-C. {told}", soft_wrap=True)
         with contextlib.suppress(asyncio.CancelledError):
             while True:
                 nodes.check()

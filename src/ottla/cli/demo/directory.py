@@ -34,23 +34,21 @@ class DemoDirectory:
             raise Failure(f"{self.path} is a file", "--out takes a directory")
         if self.path.exists() and any(self.path.iterdir()):
             if not (self.path / MARK).is_file():
-                raise Failure(f"{self.path} is not empty and was not made by a demo", "--out takes another directory")
+                raise Failure(f"{self.path} is not empty and was not made by the demo", "--out takes another directory")
             self._replace()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            (self.path / MARK).write_text("Made by `ottla demo`; the next one replaces this directory.\n")
+            (self.path / MARK).write_text("Made by `ottla demo`; the next run replaces this directory.\n")
             self.journal.mkdir()
         except OSError as error:
-            raise Failure(
-                f"nothing can be written to {self.path}: {error.strerror}", "--out takes a directory"
-            ) from None
+            raise Failure(f"cannot write to {self.path}: {error.strerror}", "--out takes a directory") from None
 
     def _replace(self) -> None:
         """Rename it first: a process that still writes there then does not write into the new one."""
         old = self.path.with_name(f"{self.path.name}.old")
         if old.exists():
             if not (old / MARK).is_file():
-                raise Failure(f"{old} is in the way and was not made by a demo", "remove it, or choose another --out")
+                raise Failure(f"{old} exists and was not made by the demo", "remove it, or choose another --out")
             shutil.rmtree(old)
         self.path.rename(old)
         shutil.rmtree(old, ignore_errors=True)

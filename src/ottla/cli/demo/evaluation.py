@@ -64,10 +64,10 @@ async def with_spark(
         str(directory.path),
     ]
     child = await children.start("pipeline", command)
-    async with narrator.doing(lambda: child.tail(1) or "Spark starts, and reads the files of a node"):
+    async with narrator.doing(lambda: child.tail(1) or "Spark is starting and reading the files of a node"):
         code = await child.wait()
     if code or not directory.report_json.exists():
-        raise PipelineFailed(f"ottla pipeline run ended with exit code {code}; it said:\n{child.tail()}")
+        raise PipelineFailed(f"ottla pipeline run exited with code {code}; its output:\n{child.tail()}")
     facts: dict[str, Any] = json.loads(directory.report_json.read_text(encoding="utf-8"))
     return facts
 
@@ -125,7 +125,7 @@ def rule_results(
         "range": {"from_ms": min(times, default=None), "to_ms": max(times, default=None)},
         "inputs": [{"name": "samples", "rows": len(samples)}, {"name": "records", "rows": len(states)}],
         "unseen": [{"rule": each.rule, "missing": each.needs, "why": each.why} for each in evaluator.unseen()],
-        "notes": ["there are no tables: the rules looked at the samples without Spark"],
+        "notes": ["no tables: the rules were evaluated without Spark"],
     }
     return facts_of_findings((finding_row(cluster, each) for each in evaluator.findings()), run, now_ms())
 

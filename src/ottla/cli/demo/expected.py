@@ -98,13 +98,15 @@ def _member_lost(found: list[Finding], killed: Facts) -> Iterator[Expectation]:
             killed["client"],
             sorted(f"{topic}-{index}" for topic, index in killed["partitions"]),
         )
-        yield _expect("it was the one that was killed, with what it owned", who == wanted, who)
+        yield _expect("the lost member is the killed one, with its partitions", who == wanted, who)
         still_ms = evidence["stood_still_ms"]
         low, high = STOOD_STILL_MS
         yield _expect(
-            f"its partitions stood still for {low / 1000:g} to {high / 1000:g} s", low <= still_ms <= high, still_ms
+            f"its partitions made no progress for {low / 1000:g} to {high / 1000:g} s",
+            low <= still_ms <= high,
+            still_ms,
         )
-        yield _expect("that is over", _resolved(each), each["state"])
+        yield _expect("the lost member is resolved", _resolved(each), each["state"])
 
 
 def _node(found: list[Finding], killed: Facts) -> Iterator[Expectation]:
@@ -115,16 +117,16 @@ def _node(found: list[Finding], killed: Facts) -> Iterator[Expectation]:
         since, until = each["since_ms"], each["until_ms"] or 0
         holds = killed["at_ms"] <= since <= killed["at_ms"] + FENCED_WITHIN_MS
         holds &= killed["restarted_ms"] - DOWN_SLACK_MS <= until <= killed["in_sync_ms"] + DOWN_SLACK_MS
-        yield _expect("from soon after it was killed until it was back", holds, (since, until))
-        yield _expect("and it is there again", _resolved(each), each["state"])
+        yield _expect("it was fenced from soon after its death until it was back", holds, (since, until))
+        yield _expect("it is no longer fenced", _resolved(each), each["state"])
         evidence = each["evidence"]["moved"]
-        yield _expect(f"others took over the {moved} partitions that it led", evidence == moved, evidence)
+        yield _expect(f"the {moved} partitions that it led moved", evidence == moved, evidence)
     yield _copies(found, killed)
     yield _margin(found, killed)
     if killed["led_quorum"]:
         yield _elected(found, killed)
     missed = [each for each in _of(found, "broker-fenced", "node-unreachable") if each["subject"]["name"] != str(node)]
-    yield _expect("no other node was missed", not missed, [each["sentence"] for each in missed])
+    yield _expect("no other node was fenced or unreachable", not missed, [each["sentence"] for each in missed])
 
 
 def _copies(found: list[Finding], killed: Facts) -> Expectation:
@@ -133,7 +135,7 @@ def _copies(found: list[Finding], killed: Facts) -> Expectation:
     holds = {each["subject"]["name"] for each in short} == TOPICS.keys()
     holds &= all(_resolved(each) and each["evidence"]["missing"] == [killed["node"]] for each in short)
     return _expect(
-        "meanwhile all topics lacked the copies of this node, which it has made up for",
+        "all topics were under-replicated without this node, and have recovered",
         holds,
         [(each["subject"]["name"], each["evidence"]["missing"], each["state"]) for each in short],
     )
@@ -147,7 +149,7 @@ def _margin(found: list[Finding], killed: Facts) -> Expectation:
         for since, until, state in times
         if since <= latest_ms and (until or since) >= killed["at_ms"] and state == "resolved"
     ]
-    return _expect("and the quorum had no voter to spare", len(holds) == len(times) == 1, times)
+    return _expect("the quorum had no margin meanwhile", len(holds) == len(times) == 1, times)
 
 
 def _elected(found: list[Finding], killed: Facts) -> Expectation:
@@ -163,14 +165,14 @@ def _elected(found: list[Finding], killed: Facts) -> Expectation:
 def _storm(found: list[Finding], storm: Facts) -> Iterator[Expectation]:
     storms = _of(found, "redelivery-storm")
     names = [each["subject"]["name"] for each in storms]
-    yield _expect("one storm of redeliveries", names == [storm["group"]], names)
+    yield _expect("one redelivery storm", names == [storm["group"]], names)
     for each in storms[:1]:
         since, until = each["since_ms"], each["until_ms"] or each["since_ms"]
         covered = min(until, storm["to_ms"]) - max(since, storm["from_ms"])
         share = covered / (storm["to_ms"] - storm["from_ms"])
-        yield _expect(f"it covers {STORM_COVERED:.0%} of the real one or more", share >= STORM_COVERED, f"{share:.0%}")
+        yield _expect(f"it covers at least {STORM_COVERED:.0%} of the real one", share >= STORM_COVERED, f"{share:.0%}")
         excess = max(storm["from_ms"] - since, until - storm["to_ms"])
-        yield _expect("and is not much longer", excess <= STORM_EXCESS_MS, f"{excess} ms more")
+        yield _expect("it is not much longer than the real one", excess <= STORM_EXCESS_MS, f"{excess} ms more")
         low, high = STORM_PEAK_PERCENT
         peak = each["evidence"]["peak_percent"]
         yield _expect(f"at its peak {low} to {high} % were redeliveries", low <= peak <= high, peak)
@@ -179,18 +181,18 @@ def _storm(found: list[Finding], storm: Facts) -> Iterator[Expectation]:
 def _poison(found: list[Finding], poison: list[list[Any]]) -> Iterator[Expectation]:
     given_up = sorted(tuple(record) for each in _of(found, "poison-records") for record in each["evidence"]["records"])
     wanted = sorted(map(tuple, poison))
-    yield _expect(f"the {len(wanted)} poison records, and no other, were given up", given_up == wanted, given_up)
+    yield _expect(f"exactly the {len(wanted)} poison records were archived", given_up == wanted, given_up)
 
 
 def _silence(found: list[Finding]) -> Iterator[Expectation]:
     about_audit = [each["sentence"] for each in found if each["subject"]["name"] == AUDIT]
-    yield _expect(f"nothing is said of {AUDIT}", not about_audit, about_audit)
+    yield _expect(f"there is no finding about {AUDIT}", not about_audit, about_audit)
     is_open = [each["sentence"] for each in found if each["severity"] == "critical" and not _resolved(each)]
-    yield _expect("nothing critical is open at the end", not is_open, is_open)
+    yield _expect("no critical finding is open at the end", not is_open, is_open)
     for rule in NEVER:
         yield _expect(f"no {rule}", not _of(found, rule), [each["sentence"] for each in _of(found, rule)])
     others = sorted({each["rule"] for each in found} - OF_THE_STORY - ALLOWED - set(NEVER))
-    yield _expect("nothing else that the story does not explain", not others, others)
+    yield _expect("no other unexpected findings", not others, others)
 
 
 def _task_move(rows: list[Facts], move: Facts) -> Expectation:

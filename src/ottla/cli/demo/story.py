@@ -22,6 +22,7 @@ STABLE_S: Final = 90.0
 TAKEN_OVER_S: Final = 60.0
 DRAIN_S: Final = 90.0
 MOVED_S: Final = 60.0
+QUIET: Final = "all healthy"
 
 
 class Story:
@@ -74,31 +75,31 @@ class Story:
         sizes = ", ".join(f"{name} ({count} p)" for name, count in TOPICS.items())
         self._narrator.step(1, "cluster", f"{NODES} nodes in {took_s:.1f} s at {self._nodes.bootstrap}; topics {sizes}")
         sessions, locks = _s(self._plan.session_ms), _s(self._plan.lock_ms)
-        self._narrator.say(f"told to the nodes: sessions end after {sessions}, locks of share groups after {locks}")
+        self._narrator.say(f"settings: session timeout {sessions}, lock duration of share groups {locks}")
 
     async def enter(self) -> None:
         await self._cluster.start_share_at_the_beginning()
         await self._watcher.start(self._nodes)
         await self._workloads.enter()
-        async with self._narrator.doing("the groups form"):
+        async with self._narrator.doing("waiting for the groups"):
             views = await self._cluster.stable(STABLE_S)
         self._began_s = monotonic()
         self._journal.note("began", members={name: len(view.members) for name, view in views.items()})
-        self._narrator.step(2, "workloads", "all four kinds of groups stable: " + ", ".join(
+        self._narrator.step(2, "workloads", "groups of all four types are stable: " + ", ".join(
             f"{view.group_id} ({view.type}, {len(view.members)})" for view in views.values()))  # fmt: skip
 
     async def second_application(self) -> None:
-        await self._until(self._plan.second_app_s, "200 records a second")
+        await self._until(self._plan.second_app_s, "200 records per second")
         self._journal.note("second-app")
         await self._workloads.enter_word_totals(2)
         views = await self._cluster.stable(STABLE_S, {WORD_TOTALS: 2})
         shares = " and ".join(str(len(member.assignment)) for member in views[WORD_TOTALS].members)
-        self._narrator.say(f"a second process of {WORD_TOTALS}: its tasks are now {shares}")
+        self._narrator.say(f"started a second process of {WORD_TOTALS}: {shares} tasks")
 
     # --- incidents ----------------------------------------------------------------------------------------------------
 
     async def kill_member(self) -> None:
-        await self._until(self._plan.kill_member_s, "all is well")
+        await self._until(self._plan.kill_member_s, QUIET)
         view = (await self._cluster.stable(STABLE_S, {WORD_TOTALS: 2}))[BILLING]
         victim = next(member for member in view.members if member.client_id == VICTIM)
         owned = frozenset(at for at in victim.assignment if isinstance(at, TopicPartition))
@@ -106,14 +107,14 @@ class Story:
         await self._workloads.kill(VICTIM)
         began = monotonic()
         self._narrator.begin(3, f"killed {VICTIM} (owned {', '.join(map(str, sorted(owned)))})")
-        async with self._narrator.doing("its session runs out"):
+        async with self._narrator.doing("waiting for its session to time out"):
             await self._cluster.taken_over(owned, victim.member_id, TAKEN_OVER_S)
         self._journal.note("taken-over")
-        self._narrator.say(f"taken over after {monotonic() - began:.1f} s")
+        self._narrator.say(f"partitions reassigned after {monotonic() - began:.1f} s")
 
     async def kill_node(self) -> None:
         """Kill the node that leads most; of those, one that leads the quorum, too."""
-        await self._until(self._plan.kill_node_s, "all is well")
+        await self._until(self._plan.kill_node_s, QUIET)
         before, led = await self._cluster.quorum(), await self._cluster.leaders()
         node = max(led, key=lambda each: (led[each], each == before.leader_id))
         await self._nodes.kill(node)
@@ -128,18 +129,18 @@ class Story:
         )
         what = f"{led[node]} of {led.total()} partitions{', and the quorum' if is_leader else ''}"
         self._narrator.begin(4, f"killed node {node} (led {what})")
-        async with self._narrator.doing("others take over"):
+        async with self._narrator.doing("waiting for new leaders"):
             await self._cluster.led_by_others(node, MOVED_S)
         self._journal.note("led-by-others")
-        self._narrator.say(f"others lead all of it after {monotonic() - began:.1f} s; clients go on")
-        await self._pause(self._plan.down_s, f"two nodes, without node {node}")
+        self._narrator.say(f"all partitions have new leaders after {monotonic() - began:.1f} s; clients continue")
+        await self._pause(self._plan.down_s, f"running without node {node}")
         await self._bring_back(node)
 
     async def _bring_back(self, node: int) -> None:
         began, restarted_ms = monotonic(), now_ms()
         await self._nodes.restart(node)
         ready_ms = now_ms()
-        async with self._narrator.doing("it copies what it has missed"):
+        async with self._narrator.doing("catching up"):
             await self._cluster.in_sync(STABLE_S)
         after = await self._cluster.quorum()
         self._journal.note(
@@ -150,28 +151,30 @@ class Story:
             leader_after=after.leader_id,
             epoch_after=after.leader_epoch,
         )
-        self._narrator.say(f"started again on the same directory; in sync after {monotonic() - began:.1f} s")
-        async with self._narrator.doing("a look at the groups"):
+        self._narrator.say(f"restarted with the same data; in sync after {monotonic() - began:.1f} s")
+        async with self._narrator.doing("checking the groups"):
             await self._cluster.stable(STABLE_S, {BILLING: 2, WORD_TOTALS: 2})
-        self._narrator.say("all groups are stable, nobody was lost")
+        self._narrator.say("all groups are stable, no member was lost")
 
     async def storm(self) -> None:
-        await self._until(self._plan.storm_s, "all is well")
+        await self._until(self._plan.storm_s, QUIET)
         self._journal.note("storm")
         await self._workloads.tell(RISK_CHECKS, "storm")
         length = f"{self._plan.storm_length_s:.0f} s"
-        self._narrator.begin(5, f'downstream "fails": for {length} {RISK_CHECKS} releases 90 % of what it gets')
-        await self._pause(self._plan.storm_length_s, f"{PAYMENTS} are delivered again and again")
+        self._narrator.begin(
+            5, f"simulated downstream failure: for {length} {RISK_CHECKS} releases 90 % of its records"
+        )
+        await self._pause(self._plan.storm_length_s, f"{PAYMENTS} are redelivered")
         await self._workloads.tell(RISK_CHECKS, "calm")
         self._journal.note("calm")
-        self._narrator.say("the workers accept again")
+        self._narrator.say("workers accept records again")
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
     async def drain(self) -> None:
-        await self._until(self._plan.end_s, "all is well")
+        await self._until(self._plan.end_s, QUIET)
         await self._workloads.exit("producers")
-        async with self._narrator.doing("the groups read to the end"):
+        async with self._narrator.doing("waiting for the groups to read to the end"):
             ends = await self._cluster.drained(DRAIN_S)
         self._journal.note("drained", records=sum(ends.values()))
         await self._watcher.stop()

@@ -48,7 +48,7 @@ def show_accounts(console: Console, accounts: Iterable[Account]) -> bool:
     for each in accounts:
         if each.is_balanced:
             given_up = each.written - each.done
-            more = f", {given_up} given up as poison" if given_up > 0 else ""
+            more = f", {given_up} archived as poison" if given_up > 0 else ""
             text = f"{each.group}: all {each.written:,} records of {each.topic} accounted for{more}"
             console.print(Text(f"       {text}"), soft_wrap=True)
         else:
@@ -60,8 +60,8 @@ def show_accounts(console: Console, accounts: Iterable[Account]) -> bool:
 def show_expectations(console: Console, checked: Sequence[Expectation]) -> bool:
     held = sum(each.holds for each in checked)
     style = "green" if held == len(checked) else "bold red"
-    console.print(Text(f"expected of this story: {held} of {len(checked)}", style), soft_wrap=True)
+    console.print(Text(f"expectations met: {held} of {len(checked)}", style), soft_wrap=True)
     for each in checked:
         if not each.holds:
-            console.print(Text(f"  not so: {each.what}; seen: {each.seen}", "red"), soft_wrap=True)
+            console.print(Text(f"  not met: {each.what}; found: {each.seen}", "red"), soft_wrap=True)
     return held == len(checked)

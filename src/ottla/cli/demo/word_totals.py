@@ -127,4 +127,4 @@ async def _run(command: list[str], timeout_s: float, what: str) -> None:
         raise
     if process.returncode:
         lines = [line for line in output.decode(errors="replace").splitlines() if line.strip()]
-        raise Missing(f"{what} failed: {lines[0] if lines else 'it said nothing'}")
+        raise Missing(f"{what} failed: {lines[0] if lines else 'no output'}")

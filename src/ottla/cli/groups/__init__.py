@@ -18,7 +18,7 @@ from ottla.cli.groups.reset import reset
 @click.group(cls=ClusterGroup, invoke_without_command=True)
 @click.pass_context
 def groups(context: click.Context) -> None:
-    """Work with the groups of any cluster: classic, consumer, share and streams groups."""
+    """Manage the groups of any cluster: classic, consumer, share and streams groups."""
     help_alone(context)
 
 

@@ -39,7 +39,7 @@ def delete(target: Target, names: tuple[str, ...], if_exists: bool, yes: bool) -
             click.echo(f"{name} deleted")
             done += 1
         elif if_exists and why.startswith(_absent(name)):
-            click.echo(f"{name} was not there")
+            click.echo(f"{name} does not exist")
         else:
             failures.append(why)
     if failures:
@@ -47,7 +47,7 @@ def delete(target: Target, names: tuple[str, ...], if_exists: bool, yes: bool) -
 
 
 def _absent(name: str) -> str:
-    return f"there is no group '{name}'"
+    return f"group '{name}' does not exist"
 
 
 async def _why(client: Client, name: str, error: ResponseError) -> str:
@@ -59,7 +59,7 @@ async def _why(client: Client, name: str, error: ResponseError) -> str:
         advice = nearest(name, [each.group_id for each in await list_groups(client)])
         return f"{_absent(name)}; {advice}" if advice else _absent(name)
     if error.code == ErrorCode.NON_EMPTY_GROUP:
-        return f"{has_members(await view(client, name))}, so it stays; stop them first"
+        return f"{has_members(await view(client, name))}, so it was not deleted; stop them first"
     return one_line(error)
 
 
@@ -76,12 +76,12 @@ async def _why(client: Client, name: str, error: ResponseError) -> str:
 @yes_option
 @target_options
 def delete_offsets(target: Target, name: str, topics: tuple[str, ...], yes: bool) -> None:
-    """Delete the committed offsets of a group for some topics, to which no member may be subscribed.
+    """Delete a group's committed offsets of some topics. No member may be subscribed to them.
 
-    For a share group, whole topics are deleted, and it must have no members; it starts over with these topics.
+    Share groups must have no members; their offsets are deleted by whole topics, and consumption of these starts over.
     """
 
-    confirm([f"would forget what group {name} has committed for {topic}" for topic in topics], yes)
+    confirm([f"would delete the offsets of group {name} for {topic}" for topic in topics], yes)
 
     async def work(client: Client) -> dict[str, ResponseError | None]:
         group = await listed_group(client, name)
@@ -127,5 +127,5 @@ def _why_kept(at: str, error: ResponseError) -> str:
     from ottla.wire.errors import ErrorCode
 
     if error.code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC:
-        return f"{at} stays, since members of the group are subscribed to its topic"
+        return f"{at} was not deleted: members of the group are subscribed to the topic"
     return one_line(error)

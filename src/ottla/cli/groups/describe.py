@@ -28,8 +28,8 @@ ASSIGNMENT_COLUMNS = (Column("COUNT", is_number=True), Column("ASSIGNMENT"))
 def describe(target: Target, names: tuple[str, ...], as_json: bool, watch: Watch) -> None:
     """Show groups with their members and assignments; all groups if none is named.
 
-    For consumer and streams groups it also shows the epochs, what each member has yet to get and to give up, and which
-    members delay the rebalance.
+    For consumer and streams groups it also shows epochs, what each member has yet to be assigned and to revoke, and
+    which members delay the rebalance.
     """
 
     async def find(client: Client) -> list[GroupView]:
@@ -50,7 +50,7 @@ def _print_group(group: GroupView) -> None:
     if group.members:
         has_epochs, has_targets = _extent(group)
         columns = MEMBER_COLUMNS + EPOCH_COLUMNS * has_epochs + ASSIGNMENT_COLUMNS
-        columns += (Column("TO GET"), Column("TO GIVE UP")) * has_targets
+        columns += (Column("TO ASSIGN"), Column("TO REVOKE")) * has_targets
         print_table(columns, (_member_row(each, has_epochs, has_targets) for each in group.members))
     else:
         click.echo("  no members")
@@ -71,11 +71,11 @@ def _facts(group: GroupView) -> Iterator[str]:
 
 def _blocker_lines(group: GroupView, found: Iterable[Blocker]) -> Iterator[str]:
     if group.members and (group.assignment_epoch or 0) < (group.epoch or 0):
-        yield f"a new target is due: the group has moved to epoch {group.epoch}"
+        yield f"the target assignment for epoch {group.epoch} is not computed yet"
     for each in found:
-        yield f"{each.member_id} holds up the rebalance: it is at epoch {each.epoch} of {group.assignment_epoch}"
+        yield f"{each.member_id} delays the rebalance: it is at epoch {each.epoch} of {group.assignment_epoch}"
         if each.awaited:
-            yield f"  {', '.join(each.waiting)} waits for {compact(each.awaited)}"
+            yield f"  {', '.join(each.waiting)} waiting for {compact(each.awaited)}"
 
 
 def _extent(group: GroupView) -> tuple[bool, bool]:
@@ -89,7 +89,7 @@ def _member_row(member: MemberView, has_epochs: bool, has_targets: bool) -> tupl
     if has_epochs:
         row = (*row, member.epoch, "classic" if member.is_classic else None)
     if member.unread_bytes:
-        row = (*row, None, f"{member.unread_bytes} bytes that are not a consumer's assignment")
+        row = (*row, None, f"{member.unread_bytes} bytes (not a consumer assignment)")
     else:
         row = (*row, len(member.assignment), compact(member.assignment))
     if has_targets:

@@ -28,8 +28,8 @@ async def listed_groups(client: Client) -> dict[str, ListedGroup]:
 def expect_listed(group_id: str, listed: Mapping[str, ListedGroup], advice: str = "") -> ListedGroup:
     """The group with a name; raises a Failure with the nearest name if there is none."""
     if group_id not in listed:
-        advice = nearest(group_id, listed) or advice or "'ottla groups list' lists them all"
-        raise Failure(f"there is no group '{group_id}'", advice, code=EXIT_REFUSED)
+        advice = nearest(group_id, listed) or advice or "'ottla groups list' lists all groups"
+        raise Failure(f"group '{group_id}' does not exist", advice, code=EXIT_REFUSED)
     return listed[group_id]
 
 
@@ -119,5 +119,5 @@ def _topic_and_partitions(text: str) -> tuple[str, list[int]]:
     name, colon, indexes = text.partition(":")
     words = [word.strip() for word in indexes.split(",")] if colon else []
     if not name or not all(word.isascii() and word.isdigit() for word in words):
-        raise Failure(f"--topic {text!r} is neither NAME nor NAME:PARTITION,...", "for instance --topic orders:0,2")
+        raise Failure(f"--topic {text!r} is neither NAME nor NAME:PARTITION,...", "for example --topic orders:0,2")
     return name, list(map(int, words))

@@ -51,7 +51,7 @@ def offsets(target: Target, name: str, topics: tuple[str, ...], no_seconds: bool
     """Show the committed offsets of a group, and its lag in records and in seconds.
 
     LAG is the number of records from the committed offset to the end of the partition. SECONDS is the age of the first
-    of them: now minus its timestamp. It is 0 for a partition that has been read to its end.
+    of them: now minus its timestamp. It is 0 for a partition that is read to the end.
     """
 
     async def find(client: Client) -> Found:

@@ -81,7 +81,7 @@ def reset_options(command: Callable[..., T]) -> Callable[..., T]:
         if execute and dry_run:
             raise Failure("--execute and --dry-run exclude each other")
         if bool(topics) == all_topics:
-            raise Failure("it is not clear which offsets are meant", "give --topic or --all-topics")
+            raise Failure("no partitions selected", "give --topic or --all-topics")
         way = chosen_way({key: others.pop(key) for key in WAYS})
         return command(asked=ResetRequest(topics, way, execute, create), **others)
 
@@ -100,7 +100,7 @@ _OPTIONS = (
     click.option("--shift-by", type=int, metavar="N", help="By N records forward, or back if N is negative."),
     click.option("--to-datetime", metavar="TIME", help="To the first record since 2026-11-15T07:00 (by default UTC)."),
     click.option("--by-duration", metavar="DURATION", help="To the first record of the last 90s, 2h, 1d12h, PT2H."),
-    click.option("--execute", is_flag=True, help="Do it; by default, only show what would be done."),
+    click.option("--execute", is_flag=True, help="Apply the reset; by default, only show it."),
     click.option("--dry-run", is_flag=True, help="Only show what would be done."),
     click.option("--create", is_flag=True, help="Create the group if it does not exist."),
 )
@@ -112,16 +112,17 @@ _OPTIONS = (
 @json_option
 @target_options
 def reset(target: Target, name: str, asked: ResetRequest, as_json: bool) -> None:
-    """Set the offsets of a group, which must have no members.
+    """Reset a group's offsets. The group must have no members.
 
-    Without --execute nothing is changed. An offset outside of the log becomes the nearest one in it.
+    Without --execute nothing is changed. An offset outside the log is replaced by the nearest one in it.
     """
 
     async def find(client: Client) -> ListedGroup:
         group = await existing_group(client, name, asked, "classic")
         if group.type == "streams":
             raise Failure(
-                f"group '{name}' is a streams group, whose state goes with its offsets", "reset the whole application"
+                f"group '{name}' is a streams group, and its state belongs to its offsets",
+                "reset the whole application",
             )
         return group
 
@@ -150,7 +151,7 @@ async def existing_group(client: Client, name: str, asked: ResetRequest, kind: s
     from ottla.client.groups import ListedGroup
 
     try:
-        return await listed_group(client, name, "--create makes one")
+        return await listed_group(client, name, "--create creates it")
     except Failure:
         if not asked.create:
             raise
@@ -161,7 +162,7 @@ def chosen_way(ways: Mapping[str, Any]) -> ResetTarget:
     """The way that the user gave; times become milliseconds."""
     given = [key for key in WAYS if ways.get(key) is not None and ways[key] is not False]  # 0 is an offset
     if len(given) != 1:
-        problem = f"{WAYS[given[0]]} and {WAYS[given[1]]} exclude each other" if given else "no new place is given"
+        problem = f"{WAYS[given[0]]} and {WAYS[given[1]]} exclude each other" if given else "no target offset given"
         raise Failure(problem, f"choose one of {', '.join(WAYS.values())}")
     (key,) = given
     if key == "to_datetime":
@@ -204,11 +205,11 @@ def _wanted(
         return way.value, ""
     if way.name == "shift_by":
         if before is None:
-            raise Failure(f"{at} cannot be shifted, since nothing was committed", "choose another way for it")
+            raise Failure(f"{at} cannot be shifted: it has no committed offset", "choose another option for it")
         return before + way.value, ""
     if way.name == "to_current":
-        return (end, "nothing was committed") if before is None else (before, "")
-    return (end, "no record is so new") if by_time < 0 else (by_time, "")
+        return (end, "no committed offset") if before is None else (before, "")
+    return (end, "no record since then") if by_time < 0 else (by_time, "")
 
 
 async def _execute(client: Client, group: ListedGroup, changes: list[Change]) -> None:
@@ -229,7 +230,7 @@ def _why(error: Any) -> str:  # noqa: ANN401
     from ottla.wire.errors import ErrorCode
 
     if error.code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.NON_EMPTY_GROUP):
-        return f"{one_line(error)}: a member has joined meanwhile"
+        return f"{one_line(error)}: a member has joined in the meantime"
     return one_line(error)
 
 
@@ -251,4 +252,4 @@ def _report(name: str, changes: list[Change], execute: bool, as_json: bool) -> N
     else:
         click.echo(f"group '{name}' has no offsets")
     if changes and not execute:
-        click.echo("nothing was changed; --execute does it", err=True)
+        click.echo("dry run: nothing was changed; --execute applies it", err=True)

@@ -13,10 +13,10 @@ from ottla.cli.local_cluster.up import up
 @click.group(cls=ClusterGroup, invoke_without_command=True)
 @click.pass_context
 def cluster(context: click.Context) -> None:
-    """Run a cluster of several nodes on this machine, and break it; rebalance any cluster.
+    """Run a cluster on this machine, and simulate failures; rebalance any cluster.
 
-    'ottla cluster up' runs until Ctrl-C; the other commands act on it from another terminal. Without --data they find
-    the only one that runs with temporary data. 'rebalance' takes any cluster.
+    'ottla cluster up' runs until Ctrl-C; the other commands control it from another terminal. Without --data they use
+    the only running cluster with temporary data. 'rebalance' works with any cluster.
     """
     help_alone(context)
 

@@ -59,7 +59,7 @@ class Control:
             given = json.loads(line)
             secret, command, arguments = given["secret"], given["command"], given["arguments"]
         except (ValueError, KeyError, TypeError):
-            return {"problem": "this is no order"}
+            return {"problem": "not a valid order"}
         if not hmac.compare_digest(str(secret), self._secret):
             return {"problem": "the secret is wrong"}
         try:
@@ -76,7 +76,7 @@ def order(directory: Path, command: str, **arguments: Any) -> Any:  # noqa: ANN4
     """Have the cluster of a directory carry out a command."""
     state = _read_state(directory)
     if state is None:
-        raise Failure(f"no cluster runs in {directory}", "start one: ottla cluster up", code=EXIT_UNREACHABLE)
+        raise Failure(f"no cluster is running in {directory}", "start one: ottla cluster up", code=EXIT_UNREACHABLE)
     line = json.dumps({"secret": state["secret"], "command": command, "arguments": arguments}).encode() + b"\n"
     try:
         with socket.create_connection((LOOPBACK, state["port"]), ANSWER_MAX_SECONDS) as connection:
@@ -84,7 +84,7 @@ def order(directory: Path, command: str, **arguments: Any) -> Any:  # noqa: ANN4
             answer = json.loads(_read_line(connection))
     except (OSError, ValueError) as error:
         raise Failure(
-            f"the cluster in {directory} does not answer: {error}",
+            f"the cluster in {directory} is not responding: {error}",
             "if it was killed, start it again: ottla cluster up --data DIR",
             code=EXIT_UNREACHABLE,
         ) from None
@@ -112,9 +112,9 @@ def find_cluster(data: Path | None) -> Path:
     places = Path(tempfile.gettempdir()).glob(f"{TEMPORARY_PREFIX}*/{STATE_FILE}")
     running = sorted(each.parent for each in places if is_running(each.parent))
     if not running:
-        raise Failure("no cluster runs with temporary data", "say which one: --data DIR", code=EXIT_UNREACHABLE)
+        raise Failure("no cluster with temporary data is running", "choose one with --data DIR", code=EXIT_UNREACHABLE)
     if len(running) > 1:
-        raise Failure("several clusters run", f"say which one: --data {' or '.join(map(str, running))}")
+        raise Failure("several clusters are running", f"choose one with --data {' or '.join(map(str, running))}")
     return running[0]
 
 

@@ -45,8 +45,8 @@ def _on_nodes(name: str, text: str) -> click.Command:
 
 
 kill = _on_nodes("kill", "Kill nodes, as a crash would (SIGKILL).")
-pause = _on_nodes("pause", "Let nodes stand still: they accept connections and answer nothing (SIGSTOP).")
-resume = _on_nodes("resume", "Let paused nodes go on (SIGCONT).")
+pause = _on_nodes("pause", "Suspend nodes: they accept connections but do not respond (SIGSTOP).")
+resume = _on_nodes("resume", "Resume suspended nodes (SIGCONT).")
 stop = _on_nodes("stop", "Stop nodes cleanly (SIGTERM).")
 start = _on_nodes("start", "Start nodes that were stopped or killed, on the same ports and data.")
 
@@ -54,22 +54,22 @@ start = _on_nodes("start", "Start nodes that were stopped or killed, on the same
 @click.command()
 @click.argument("node", type=int)
 @click.argument("other", type=int, required=False)
-@click.option("--one-way", is_flag=True, help="Only what NODE sends OTHER is lost.")
+@click.option("--one-way", is_flag=True, help="Drop only what NODE sends to OTHER.")
 @_data_option
 def cut(node: int, other: int | None, one_way: bool, data: Path | None) -> None:
     """Cut the link between two nodes, or between NODE and all others.
 
-    What they send each other vanishes; nothing is refused. Clients still reach both.
+    Packets between them are dropped, not rejected. Clients still reach both.
     """
     if one_way and other is None:
-        raise Failure("--one-way needs two nodes", "ottla cluster cut 1 2 --one-way: 2 does not hear 1 any more")
+        raise Failure("--one-way needs two nodes", "ottla cluster cut 1 2 --one-way: 2 no longer receives from 1")
     _print(_order(data, "cut", one=node, other=other, one_way=one_way))
 
 
 @click.command()
 @_data_option
 def heal(data: Path | None) -> None:
-    """Mend all links that were cut."""
+    """Restore all links."""
     _print(_order(data, "heal"))
 
 

@@ -51,14 +51,14 @@ class Performer:
 
     def _heal(self) -> list[str]:
         self._cluster.heal()
-        return ["all links are whole"]
+        return ["all links are up"]
 
     def _cut_links(self) -> list[str]:
         cut = self._cluster.cut_directions
         both = [
-            f"{one} and {other} cannot hear each other" for one, other in cut if one < other and (other, one) in cut
+            f"{one} and {other} cannot reach each other" for one, other in cut if one < other and (other, one) in cut
         ]
-        single = [f"{other} cannot hear {one}" for one, other in cut if (other, one) not in cut]
+        single = [f"{other} receives nothing from {one}" for one, other in cut if (other, one) not in cut]
         return sorted(both) + sorted(single)
 
     def _status(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from ottla.cli.topics.reassign import begin_moves, plan_moves, show_moves, summa
 
 
 @click.command()
-@click.option("--plan", "only_plan", is_flag=True, help="Only show what would move.")
+@click.option("--plan", "only_plan", is_flag=True, help="Only show the moves.")
 @click.option("--file", "path", type=click.Path(dir_okay=False, path_type=Path), help="Where to write the plan.")
 @yes_option
 @target_options

@@ -28,16 +28,16 @@ _LOOK_SECONDS: Final = 0.5
 
 
 @click.command()
-@click.option("--nodes", type=click.IntRange(1, NODES_MAX), help="How many brokers. [3]")
+@click.option("--nodes", type=click.IntRange(1, NODES_MAX), help="Number of brokers. [3]")
 @click.option(
     "--controllers",
     type=click.IntRange(1, NODES_MAX),
-    help="How many controllers beside the brokers. [each node is both]",
+    help="Number of separate controllers. [each node is both]",
 )
-@click.option("--data", type=click.Path(file_okay=False, path_type=Path), help="Directory that holds the data.")
+@click.option("--data", type=click.Path(file_okay=False, path_type=Path), help="Data directory.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of all nodes; repeatable.")
-@click.option("--console", "has_console", is_flag=True, help="Run the console, too, on --console-port.")
-@click.option("--console-port", type=click.IntRange(0, 65535), help="0 means any that is free. [8080]")
+@click.option("--console", "has_console", is_flag=True, help="Also run the console, on --console-port.")
+@click.option("--console-port", type=click.IntRange(0, 65535), help="0 means any free port. [8080]")
 def up(
     nodes: int | None,
     controllers: int | None,
@@ -48,9 +48,9 @@ def up(
 ) -> int:
     """Run a cluster on this machine until Ctrl-C.
 
-    It formats the directories of the nodes, picks free ports, starts a process for each node, and prints a line about
-    each when all of them serve. A directory that has a cluster in it is started as it is. Without --data, the data are
-    deleted at the end. Each node has a server.properties with which Apache Kafka can take it over.
+    It formats the nodes' directories, picks free ports, starts a process for each node, and prints a line for each when
+    all of them are ready. An existing cluster in the directory is started unchanged. Without --data, data is deleted
+    at the end. Each node has a server.properties that Apache Kafka can start with.
     """
     from ottla.broker.config.node_config import ConfigError, set_option
 
@@ -75,7 +75,7 @@ def _directory(data: Path | None) -> Iterator[Path]:
             yield Path(path)
         return
     if is_running(data):
-        raise Failure(f"the cluster in {data} runs already", "ottla cluster status shows it", code=EXIT_REFUSED)
+        raise Failure(f"the cluster in {data} is already running", "ottla cluster status shows it", code=EXIT_REFUSED)
     data.mkdir(parents=True, exist_ok=True)
     yield data.absolute()
 
@@ -88,7 +88,8 @@ def _layout(directory: Path, nodes: int | None, controllers: int | None, setting
             return ClusterLayout.make(directory, nodes or DEFAULT_NODES, controllers, settings)
         if settings:
             raise Failure(
-                f"{directory} has a cluster in it: its settings stay", "change them in node-*/server.properties"
+                f"{directory} already contains a cluster, with its own settings",
+                "change them in node-*/server.properties",
             )
         layout = ClusterLayout.open(directory)
         if nodes is not None or controllers is not None:
@@ -109,7 +110,7 @@ def _run(layout: ClusterLayout, *, is_durable: bool, console_port: int | None) -
         try:
             cluster = Cluster(layout, program=OTTLA if is_durable else OTTLA_WITHOUT_SYNC)
             stack.callback(cluster.close)
-            click.echo(f"{len(layout.nodes)} nodes start in {layout.directory}", err=True)
+            click.echo(f"{len(layout.nodes)} nodes are starting in {layout.directory}", err=True)
             cluster.start()
             control = Control(layout.directory, Performer(cluster))
             stack.callback(control.close)
@@ -148,7 +149,7 @@ def _watch(cluster: Cluster, control: Control) -> None:
 def _stop(cluster: Cluster) -> int:
     from ottla.testing.clusters.nodes import ClusterError
 
-    click.echo("the nodes stop; Ctrl-C again kills them", err=True)
+    click.echo("stopping the nodes; press Ctrl-C again to kill them", err=True)
     try:
         cluster.stop()
     except ClusterError as error:

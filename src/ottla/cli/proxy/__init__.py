@@ -39,8 +39,8 @@ def proxy(
     """Forward traffic between clients and a Kafka cluster, and show it.
 
     Clients connect to the proxy instead of the broker. Addresses in responses are rewritten, so that clients keep using
-    the proxy: each node gets a port of its own, above the first one. Nothing else is changed. Control-C ends it and
-    shows exchanges, errors and latencies per API.
+    the proxy: each node gets its own port, above the first one. Nothing else is changed. Ctrl-C stops it and
+    prints exchanges, errors and latencies per API.
 
     Without HOST the proxy listens on the loopback address only. Secrets are never shown, but a saved capture contains
     them, so only its owner may read it.

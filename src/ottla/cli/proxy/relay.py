@@ -109,7 +109,7 @@ class Relay:
         try:
             broker = await _connect(front.upstream)
         except OSError as refusal:
-            self._watcher.refused(front, str(refusal.strerror or refusal) or "no answer")
+            self._watcher.refused(front, str(refusal.strerror or refusal) or "no response")
             writer.transport.abort()
             return
         seen_as = writer.get_extra_info("sockname")[0]

@@ -7,7 +7,7 @@ from ottla.cli.proxy.watch import Watch
 from ottla.explain.show_exchange import latency_text
 from ottla.explain.values_text import count_text
 
-HEADINGS = ("API", "EXCHANGES", "NO ANSWER", "P50", "P99", "ERRORS")
+HEADINGS = ("API", "EXCHANGES", "NO RESPONSE", "P50", "P99", "ERRORS")
 
 
 def report_lines(watch: Watch) -> Iterator[str]:

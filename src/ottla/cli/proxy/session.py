@@ -131,5 +131,5 @@ def may_lead_away(exchange: Exchange) -> bool:
 
 def _why_foreign(data: bytes, reason: str) -> str:
     if data.startswith(_TLS_HANDSHAKE):
-        return "it speaks TLS, which only its two ends can read"
+        return "it uses TLS, which the proxy cannot read"
     return f"it does not speak Kafka's protocol ({reason})"

@@ -32,10 +32,10 @@ class Watch:
         if front.node_id is None:
             self._note(f"ottla proxy ready {front.at} -> {front.upstream}")
         else:
-            self._note(f"node {front.node_id} ({front.upstream}) is found at {front.at}")
+            self._note(f"node {front.node_id} ({front.upstream}) is reachable at {front.at}")
 
     def front_missing(self, upstream: Address) -> None:
-        self._note_once("full", f"more than {FRONTS_MAX} addresses: clients will reach {upstream} past the proxy")
+        self._note_once("full", f"more than {FRONTS_MAX} addresses: clients will connect to {upstream} directly")
 
     def connected(self, link: Link, at_ns: int) -> None:
         self.connections += 1
@@ -58,7 +58,7 @@ class Watch:
         self._show.flush()
 
     def turned_foreign(self, link: Link, sender: Side, why: str) -> None:
-        self._note(f"connection #{link.number} from {link.client}: the {sender.value} is not understood: {why}")
+        self._note(f"connection #{link.number} from {link.client}: cannot read the {sender.value}: {why}")
 
     def closed(self, link: Link, at_ns: int) -> None:
         self._save(lambda saved: saved.closed(link, at_ns))
@@ -73,14 +73,14 @@ class Watch:
         try:
             write(self._saved)
         except OSError as refusal:  # a full disk must not stop the traffic
-            self._note(f"the capture cannot be written ({refusal.strerror}) and ends here")
+            self._note(f"the capture cannot be written ({refusal.strerror}) and is incomplete")
             self._saved = None
 
     def _warn_of_unread_addresses(self, exchange: Exchange) -> None:
         response = exchange.response
         if response is not None and may_lead_away(exchange):
             what = f"{response.api} v{response.version}"
-            self._note_once(what, f"{what} could not be read: clients may reach nodes past the proxy")
+            self._note_once(what, f"{what} could not be read: clients may bypass the proxy")
 
     def _note_once(self, key: object, text: str) -> None:
         if key not in self._said:

@@ -13,7 +13,7 @@ from ottla.cli.quorum.replicas import describe, status, voters
 @click.group(cls=ClusterGroup, invoke_without_command=True)
 @click.pass_context
 def quorum(context: click.Context) -> None:
-    """See and change the quorum of controllers of any cluster."""
+    """Describe and change the controller quorum of any cluster."""
     help_alone(context)
 
 

@@ -43,7 +43,7 @@ def features(context: click.Context, target: Target, as_json: bool) -> None:
 
 
 def _row(each: Feature) -> tuple[object, ...]:
-    note = f"could rise to {each.supported_high}" if each.can_rise else None
+    note = f"can be upgraded to {each.supported_high}" if each.can_rise else None
     return each.name, each.finalized, f"{each.supported_low}-{each.supported_high}", note
 
 
@@ -55,14 +55,14 @@ async def _find(client: Client) -> list[Feature]:
 
 @features.command()
 @click.argument("levels", nargs=-1, required=True, metavar="FEATURE=LEVEL...")
-@click.option("--dry-run", is_flag=True, help="Only let the cluster check it.")
+@click.option("--dry-run", is_flag=True, help="Validate only; change nothing.")
 @yes_option
 @target_options
 def upgrade(target: Target, levels: tuple[str, ...], dry_run: bool, yes: bool) -> None:
     """Upgrade features, all of them or none. Most upgrades cannot be undone."""
     wanted = dict(_level(each) for each in levels)
     if not dry_run:
-        confirm((f"{name} would be raised to {level}" for name, level in wanted.items()), yes)
+        confirm((f"would upgrade {name} to {level}" for name, level in wanted.items()), yes)
 
     async def work(client: Client) -> None:
         from ottla.client.features import update_features
@@ -71,11 +71,13 @@ def upgrade(target: Target, levels: tuple[str, ...], dry_run: bool, yes: bool) -
 
     on_cluster(target, work)
     for name, level in wanted.items():
-        click.echo(f"{name} {'could be raised' if dry_run else 'is'} {'to' if dry_run else 'at'} {level}")
+        click.echo(f"{name} {'can be upgraded' if dry_run else 'is'} {'to' if dry_run else 'at'} {level}")
 
 
 def _level(text: str) -> tuple[str, int]:
     name, level = key_and_value(text, "upgrade")
     if not level.isdigit():
-        raise Failure(f"the level {level!r} of {name} is not a number", "ottla quorum features shows those supported")
+        raise Failure(
+            f"the level {level!r} of {name} is not a number", "'ottla quorum features' shows supported levels"
+        )
     return name, int(level)

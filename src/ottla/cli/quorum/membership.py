@@ -29,7 +29,7 @@ directory_option = click.option(
 @directory_option
 @target_options
 def add_voter(target: Target, node_id: int, listeners: tuple[str, ...], directory_id: str) -> None:
-    """Make a controller that follows the metadata log a voter."""
+    """Make a controller that is an observer a voter."""
     places = [_listener(each) for each in listeners]
 
     async def work(client: Client) -> None:
@@ -38,7 +38,7 @@ def add_voter(target: Target, node_id: int, listeners: tuple[str, ...], director
         await add_raft_voter(client, node_id, _directory(directory_id), places)
 
     on_cluster(target, work)
-    click.echo(f"node {node_id} votes")
+    click.echo(f"node {node_id} is a voter")
 
 
 @click.command("remove-voter")
@@ -48,7 +48,7 @@ def add_voter(target: Target, node_id: int, listeners: tuple[str, ...], director
 @target_options
 def remove_voter(target: Target, node_id: int, directory_id: str, yes: bool) -> None:
     """Remove a controller from the voters."""
-    confirm([f"node {node_id} would lose its vote: the quorum could bear one failure less, or none"], yes)
+    confirm([f"would remove voter {node_id}: the quorum would tolerate fewer failures"], yes)
 
     async def work(client: Client) -> None:
         from ottla.client.voters import remove_raft_voter
@@ -56,7 +56,7 @@ def remove_voter(target: Target, node_id: int, directory_id: str, yes: bool) -> 
         await remove_raft_voter(client, node_id, _directory(directory_id))
 
     on_cluster(target, work)
-    click.echo(f"node {node_id} does not vote any more")
+    click.echo(f"node {node_id} is no longer a voter")
 
 
 def _directory(text: str) -> bytes:
@@ -70,5 +70,5 @@ def _listener(text: str) -> tuple[str, str, int]:
     name, mark, place = text.partition("://")
     host, colon, port = place.rpartition(":")
     if not (name and mark and host and colon and port.isdigit()):
-        raise Failure(f"--listener {text!r} is not NAME://HOST:PORT", "for instance CONTROLLER://10.0.0.5:9093")
+        raise Failure(f"--listener {text!r} is not NAME://HOST:PORT", "for example CONTROLLER://10.0.0.5:9093")
     return name, host, int(port)

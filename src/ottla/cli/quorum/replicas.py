@@ -60,7 +60,7 @@ def describe(target: Target, as_json: bool) -> None:
 @watch_options
 @target_options
 def voters(target: Target, watch: Watch, as_json: bool) -> None:
-    """Show only the voters. With --watch, also what `status` shows."""
+    """Show only the voters; with --watch, also the output of `status`."""
     elections = Elections()
 
     def show(found: tuple[str | None, QuorumDescription]) -> None:
@@ -77,9 +77,9 @@ def voters(target: Target, watch: Watch, as_json: bool) -> None:
 @watch_options
 @target_options
 def status(target: Target, watch: Watch, as_json: bool) -> None:
-    """Show in one line the leader, how many voters are healthy, and how many more may fail.
+    """Show the leader, the healthy voters, and how many more may fail, in one line.
 
-    Voters that lag, and those that hold the high watermark back, are named. With --watch, elections are counted.
+    Lists voters that lag, and those that hold back the high watermark. With --watch, elections are counted.
     """
     elections = Elections()
 

@@ -19,7 +19,7 @@ from ottla.cli.share.watch import watch
 @click.group(cls=ClusterGroup, invoke_without_command=True)
 @click.pass_context
 def share(context: click.Context) -> None:
-    """See and reset share groups on any cluster, and see what they have in flight."""
+    """Inspect and reset share groups, on any cluster."""
     help_alone(context)
 
 

@@ -33,7 +33,7 @@ MEMBER_COLUMNS = (
 def describe(target: Target, names: tuple[str, ...], as_json: bool, watch: Watch) -> None:
     """Show share groups with their members and partitions; all of them if none is named.
 
-    Several members may have the same partition: each gets different records of it.
+    Members may share a partition: each of them gets different records.
     """
 
     async def find(client: Client) -> list[Found]:

@@ -60,7 +60,7 @@ async def share_groups(client: Client, names: Iterable[str]) -> list[Found]:
 
 
 def _expect_share(name: str, listed: Mapping[str, ListedGroup]) -> ListedGroup:
-    group = expect_listed(name, listed, "'ottla share list' lists them all")
+    group = expect_listed(name, listed, "'ottla share list' lists all share groups")
     if group.type != "share":
         advice = f"'ottla groups describe {name}' shows it"
         raise Failure(f"group '{name}' is a {group.type} group, not a share group", advice)

@@ -40,11 +40,10 @@ class Found(NamedTuple):
 @watch_options
 @target_options
 def inflight(target: Target, name: str, topics: tuple[str, ...], as_json: bool, watch: Watch) -> None:
-    """Show what a share group has in flight, range by range: state, deliveries, owner and remaining lock time.
+    """Show in-flight records of a share group by ranges: state, delivery count, owner and remaining lock time.
 
-    An ottla broker with --inspect-port has all of it. For other brokers it shows the records of __share_group_state:
-    these do not say which member holds which records, so available records may in fact be acquired. Unknown values are
-    shown as '?'.
+    An ottla broker with --inspect-port reports all of it. For other brokers, __share_group_state is read, which does
+    not contain the owners of records, so available records may in fact be acquired. Unknown values are shown as '?'.
     """
 
     async def find(client: Client) -> Found:
@@ -66,10 +65,10 @@ def _print(found: Found) -> None:
 def summary(window: Window) -> str:
     """One line about a window."""
     if window.start_offset is None:
-        return "not begun"
+        return "not started"
     places = f"start {window.start_offset}"
     if not window.is_live:
-        return f"{places}, as kept in records"
+        return f"{places}, as stored in records"
     size = sum(each.size for each in window.ranges)
     return f"{places}, {size} of {window.locks_max} offsets in flight"
 

@@ -27,10 +27,10 @@ COLUMNS = (
 @watch_options
 @target_options
 def offsets(target: Target, name: str, topics: tuple[str, ...], as_json: bool, watch: Watch) -> None:
-    """Show the start offset of a share group in each partition, and how many records are left.
+    """Show the start offsets and the lag of a share group.
 
-    START is the first offset that may not be finished, as last written. FINISHED counts later offsets that are accepted
-    or archived already, and LAG those that are not.
+    START is the first offset that may not be completed, as last written. FINISHED counts later offsets that are already
+    accepted or archived, and LAG those that are not.
     """
 
     async def find(client: Client) -> Found:

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 @json_option
 @target_options
 def reset(target: Target, name: str, asked: ResetRequest, as_json: bool) -> None:
-    """Set the start offsets of a share group, which must have no members.
+    """Reset the start offsets of a share group. The group must have no members.
 
-    All records from the new start on are delivered again, even finished ones. Without --execute nothing is changed. An
-    offset outside of the log becomes the nearest one in it.
+    All records from the new start offset are delivered again, even completed ones. Without --execute nothing is
+    changed. An offset outside the log is replaced by the nearest one in it.
     """
 
     async def find(client: Client) -> ListedGroup:

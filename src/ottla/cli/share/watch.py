@@ -55,10 +55,10 @@ def _done(each: Standing) -> int | None:
 @json_option
 @target_options
 def watch(target: Target, name: str, watch: Watch, as_json: bool) -> None:
-    """Show a share group repeatedly: its lag, what is in flight, and its progress.
+    """Show the lag, in-flight records and progress of a share group, and keep refreshing.
 
-    ACQUIRED and AVAILABLE need an ottla broker with --inspect-port; else they are shown as '-'. REDELIVERED counts the
-    offsets in flight that were delivered more than once.
+    ACQUIRED and AVAILABLE need an ottla broker with --inspect-port; otherwise they are shown as '-'. REDELIVERED counts
+    in-flight offsets that were delivered more than once.
     """
     rates = Rates()
 

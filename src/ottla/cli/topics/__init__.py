@@ -22,7 +22,7 @@ from ottla.cli.topics.transactions import transactions
 @click.group(cls=ClusterGroup, invoke_without_command=True)
 @click.pass_context
 def topics(context: click.Context) -> None:
-    """Work with the topics of any cluster and the records in them."""
+    """Manage the topics of any cluster and their records."""
     help_alone(context)
 
 

@@ -19,21 +19,23 @@ if TYPE_CHECKING:
     from ottla.client import Client, ResponseError
     from ottla.client.topics import TopicDescription
 
-validate_option = click.option("--validate-only", is_flag=True, help="Only check whether it would work.")
+validate_option = click.option("--validate-only", is_flag=True, help="Validate only; change nothing.")
 
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("--partitions", type=click.IntRange(1), help="How many; by default the cluster's num.partitions.")
+@click.option(
+    "--partitions", type=click.IntRange(1), help="Number of partitions; by default the cluster's num.partitions."
+)
 @click.option(
     "--copies",
     "--replication-factor",
     "copies",
     type=click.IntRange(1, 32767),
-    help="How many replicas; by default the cluster's default.",
+    help="Number of replicas; by default the cluster's default.",
 )
 @click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="A setting of the topic; repeatable.")
-@click.option("--if-not-exists", is_flag=True, help="Ignore topics that exist already.")
+@click.option("--if-not-exists", is_flag=True, help="Ignore topics that already exist.")
 @validate_option
 @target_options
 def create(
@@ -56,7 +58,7 @@ def create(
     ]
     outcomes = on_cluster(target, lambda client: try_create(client, *wanted, validate_only=validate_only))
     fine = ErrorCode.TOPIC_ALREADY_EXISTS if if_not_exists else None
-    _report(outcomes, "could be created" if validate_only else "created", fine, "was there already")
+    _report(outcomes, "could be created" if validate_only else "created", fine, "already exists")
 
 
 @click.command()
@@ -74,7 +76,7 @@ def delete(target: Target, names: tuple[str, ...], if_exists: bool, yes: bool) -
         confirm(on_cluster(target, lambda client: _losses(client, wanted, if_exists=if_exists)), yes)
     outcomes = on_cluster(target, lambda client: try_delete(client, *wanted))
     fine = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if if_exists else None
-    _report(outcomes, "deleted", fine, "was not there")
+    _report(outcomes, "deleted", fine, "does not exist")
 
 
 async def _losses(client: Client, names: tuple[str, ...], *, if_exists: bool) -> list[str]:
@@ -123,7 +125,7 @@ def alter(target: Target, name: str, settings: tuple[str, ...], unsets: tuple[st
 
     changes = [*map(change_of, settings), *(Change(Operation.DELETE, key) for key in unsets)]
     if not changes:
-        raise Failure("there is nothing to change", "give KEY=VALUE or --unset KEY")
+        raise Failure("nothing to change", "give KEY=VALUE or --unset KEY")
 
     async def work(client: Client) -> None:
         await found_topics(client, [name])

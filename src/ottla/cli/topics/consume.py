@@ -35,12 +35,21 @@ Starts = dict["TopicPartition", int]
     help="Where to start: an offset, N records before the end, an ISO date, or how long ago (1h).",
 )
 @click.option("--max", "most", type=click.IntRange(1), help="Stop after this many records.")
-@click.option("--partition", "partitions", type=click.IntRange(0), multiple=True, help="Only this one; repeatable.")
+@click.option(
+    "--partition", "partitions", type=click.IntRange(0), multiple=True, help="Only this partition; repeatable."
+)
 @click.option("--filter", "text", metavar="EXPR", help="Only records that match, such as 'value.amount > 100'.")
-@click.option("--decode", "form", type=click.Choice(FORMS), default="auto", show_default=True, help="How to decode.")
+@click.option(
+    "--decode",
+    "form",
+    type=click.Choice(FORMS),
+    default="auto",
+    show_default=True,
+    help="How to decode keys and values.",
+)
 @click.option("--values", "only_values", is_flag=True, help="Only the values, one per line.")
-@click.option("--committed", is_flag=True, help="Leave out open and aborted transactions.")
-@click.option("--follow", "-f", is_flag=True, help="Keep reading new records; by default, reading ends at the end.")
+@click.option("--committed", is_flag=True, help="Skip records of open and aborted transactions.")
+@click.option("--follow", "-f", is_flag=True, help="Keep reading new records; by default, stop at the end.")
 @json_option
 @target_options
 def consume(
@@ -58,7 +67,7 @@ def consume(
 ) -> None:
     """Read the records of a topic up to its end or, with --follow, continuously.
 
-    Reading starts with the first record, or with --follow at the end, unless --from says otherwise. Records of Kafka's
+    Starts at the first record, or with --follow at the end; --from changes that. Records of Kafka's
     internal topics are decoded.
     """
     matches = _filter(text)
@@ -89,7 +98,7 @@ def _filter(text: str | None) -> Filter | None:
     try:
         return compile_filter(text)
     except FilterError as error:
-        raise Failure(f"--filter: {error}", "for instance 'value.amount > 100 and key ~ \"^eu-\"'") from None
+        raise Failure(f"--filter: {error}", "for example 'value.amount > 100 and key ~ \"^eu-\"'") from None
 
 
 async def _records(client: Client, starts: Starts, *, committed: bool, follow: bool) -> AsyncGenerator[ConsumerRecord]:

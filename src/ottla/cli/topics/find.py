@@ -33,8 +33,8 @@ async def found_topics(client: Client, names: Iterable[str]) -> list[TopicDescri
 
 
 def no_topic(name: str, known: Iterable[str]) -> Failure:
-    advice = nearest(name, known) or "'ottla topics list' lists them all"
-    return Failure(f"there is no topic '{name}'", advice, code=EXIT_REFUSED)
+    advice = nearest(name, known) or "'ottla topics list' lists all topics"
+    return Failure(f"topic '{name}' does not exist", advice, code=EXIT_REFUSED)
 
 
 async def ends_of(client: Client, topics: Iterable[TopicDescription]) -> Ends:

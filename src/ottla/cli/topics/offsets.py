@@ -26,7 +26,9 @@ Found = tuple[Ends, "dict[TopicPartition, ListedOffset]"]
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("--at", "at", metavar="TIME", help="Also the first offset since an ISO date or milliseconds.")
+@click.option(
+    "--at", "at", metavar="TIME", help="Also show the first offset since this time: an ISO date or milliseconds."
+)
 @json_option
 @watch_options
 @target_options
@@ -75,7 +77,9 @@ def _json(found: Found) -> dict[str, Any]:
 @click.command("delete-records")
 @click.argument("name")
 @click.option("--before", required=True, metavar="OFFSET|end", help="Delete the records before this offset.")
-@click.option("--partition", "partitions", type=click.IntRange(0), multiple=True, help="Only this one; repeatable.")
+@click.option(
+    "--partition", "partitions", type=click.IntRange(0), multiple=True, help="Only this partition; repeatable."
+)
 @yes_option
 @target_options
 def delete_records(target: Target, name: str, before: str, partitions: tuple[int, ...], yes: bool) -> None:
@@ -111,4 +115,4 @@ async def _chosen(client: Client, name: str, partitions: tuple[int, ...]) -> End
 
 def _plan(at: TopicPartition, start: int | None, before: int) -> str:
     gone = max(0, before - (start or 0))
-    return f"would delete {number(gone)} records of {at}, those before {number(before)}"
+    return f"would delete {number(gone)} records of {at}, before offset {number(before)}"

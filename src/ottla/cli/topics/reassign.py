@@ -49,7 +49,7 @@ WAIT_SECONDS = 1.0
 def reassign(context: click.Context) -> None:
     """Move partitions to other brokers: plan, run, verify, cancel.
 
-    A plan is a file in the form of kafka-reassign-partitions.
+    A plan is a file in the format of kafka-reassign-partitions.
     """
     help_alone(context)
 
@@ -59,13 +59,13 @@ def reassign(context: click.Context) -> None:
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--to", "brokers", metavar="ID,ID...", help="The brokers that shall have the replicas; by default all.")
+@click.option("--to", "brokers", metavar="ID,ID...", help="The brokers to place replicas on; by default all.")
 @click.option(
     "--copies",
     "--replication-factor",
     "copies",
     type=click.IntRange(1, 32767),
-    help="How many replicas each partition shall have; by default as many as now.",
+    help="Number of replicas of each partition; by default unchanged.",
 )
 @click.option("--file", "path", type=click.Path(dir_okay=False, path_type=Path), help="Where to write the plan.")
 @json_option
@@ -73,7 +73,7 @@ def reassign(context: click.Context) -> None:
 def plan(
     target: Target, names: tuple[str, ...], brokers: str | None, copies: int | None, path: Path | None, as_json: bool
 ) -> None:
-    """Plan how to spread topics over brokers, with few moves. Nothing is changed.
+    """Plan how to spread topics over brokers with few moves. Nothing is changed.
 
     Takes all topics if none is named.
     """
@@ -93,7 +93,7 @@ def _broker_ids(text: str) -> list[int]:
     try:
         return [int(each) for each in text.split(",")]
     except ValueError:
-        raise Failure(f"--to has no list of broker ids: {text!r}", "such as --to 1,2,3") from None
+        raise Failure(f"--to {text} is not a list of broker ids", "for example --to 1,2,3") from None
 
 
 async def plan_moves(
@@ -129,7 +129,7 @@ async def plan_moves(
 
 def show_moves(moves: Sequence[Move]) -> None:
     if not moves:
-        click.echo("nothing has to move")
+        click.echo("nothing to move")
         return
     print_table(
         COLUMNS, ((*each.at, _ids(each.before), _ids(each.after), _copies(each.copied_bytes)) for each in moves)
@@ -214,18 +214,18 @@ _plan_argument = click.argument("path", metavar="PLAN", type=click.Path(exists=T
 @click.command()
 @_plan_argument
 @click.option("--undo", is_flag=True, help="Move everything back to where it was when the plan was made.")
-@click.option("--wait", is_flag=True, help="Wait until everything has moved, and show how far it is.")
+@click.option("--wait", is_flag=True, help="Wait until everything has moved, and show progress.")
 @click.option(
     "--throttle",
     "bytes_per_second",
     type=click.IntRange(1),
     metavar="BYTES",
-    help="No broker sends or fetches more a second for this; ends with --wait, or with verify.",
+    help="Limit replication per broker, in bytes per second; removed by --wait or verify.",
 )
 @yes_option
 @target_options
 def run(target: Target, path: Path, undo: bool, wait: bool, bytes_per_second: int | None, yes: bool) -> None:
-    """Do what a plan says. Brokers copy the records; clients go on meanwhile."""
+    """Run a plan. Brokers copy the records while clients continue."""
     from ottla.client.replication_throttles import end_throttle, throttle
 
     moves = [_undone(each, path) for each in read_plan(path)] if undo else read_plan(path)
@@ -245,7 +245,9 @@ def run(target: Target, path: Path, undo: bool, wait: bool, bytes_per_second: in
 def _check_before(moves: Iterable[Move], path: Path) -> None:
     for move in moves:
         if not move.before:
-            raise Failure(f"{path} does not say where {move.at} is", "plans of 'ottla topics reassign plan' do")
+            raise Failure(
+                f"{path} does not contain the current replicas of {move.at}", "plans of 'ottla topics reassign plan' do"
+            )
 
 
 def _undone(move: Move, path: Path) -> Move:
@@ -311,11 +313,13 @@ def _state(
 
 @click.command()
 @_plan_argument
-@click.option("--keep-throttles", is_flag=True, help="Leave throttles as they are; otherwise they end with the moves.")
+@click.option(
+    "--keep-throttles", is_flag=True, help="Keep throttles; by default, they are removed when all moves are done."
+)
 @json_option
 @target_options
 def verify(target: Target, path: Path, keep_throttles: bool, as_json: bool) -> None:
-    """Show how far a plan is. Exits with 1 unless everything has moved."""
+    """Show the progress of a plan. Exits with 1 unless everything has moved."""
     from ottla.client.replication_throttles import end_throttle
 
     moves = read_plan(path)
@@ -349,7 +353,7 @@ def verify(target: Target, path: Path, keep_throttles: bool, as_json: bool) -> N
 @yes_option
 @target_options
 def cancel(target: Target, path: Path | None, yes: bool) -> None:
-    """Stop what is being moved, all of it or what a plan names. Partitions stay where they were."""
+    """Cancel all moves, or those of a plan. Partitions return to where they were."""
     from ottla.client.reassignments import list_reassignments, try_reassign
 
     named = None if path is None else {each.at for each in read_plan(path)}
@@ -358,7 +362,7 @@ def cancel(target: Target, path: Path | None, yes: bool) -> None:
     if not wanted:
         click.echo("nothing is being moved")
         return
-    confirm([f"would stop the move of {at}" for at in wanted], yes)
+    confirm([f"would cancel the move of {at}" for at in wanted], yes)
     outcomes = on_cluster(target, lambda client: try_reassign(client, dict.fromkeys(wanted)))
     failures = [error for error in outcomes.values() if error is not None]
     click.echo(f"{plural(len(outcomes) - len(failures), 'partition')} stay where they were")

@@ -37,7 +37,7 @@ OPEN_COLUMNS = (
 
 @click.group(cls=ClusterGroup, invoke_without_command=False)
 def transactions() -> None:
-    """See open transactions of topics, and abort hanging ones."""
+    """List open transactions of topics, and abort hanging ones."""
 
 
 @transactions.command("list")
@@ -82,7 +82,7 @@ async def _owners(client: Client) -> dict[int, str]:
 
 def _print(found: list[tuple[TopicPartition, OpenProducer, str | None]]) -> None:
     if not found:
-        click.echo("no transaction is open", err=True)
+        click.echo("no open transactions", err=True)
         return
     print_table(OPEN_COLUMNS, (_row(*each) for each in found))
 
@@ -131,10 +131,10 @@ def abort(
 ) -> None:
     """Abort a hanging transaction in a partition: its producer is gone, and no coordinator will end it.
 
-    Consumers with read_committed wait for it. Never abort a transaction that is still active.
+    It blocks read_committed consumers. Never abort a transaction that is still active.
     """
     if (start_offset is None) is (producer_id is None):
-        raise Failure("it is not clear which transaction is meant", "give --start-offset or --producer-id")
+        raise Failure("no transaction selected", "give --start-offset or --producer-id")
     from ottla.client import TopicPartition
 
     at = TopicPartition(name, partition)
@@ -162,5 +162,5 @@ async def _chosen(
     for each in found:
         if each.first_offset == start_offset or each.producer_id == producer_id:
             return each
-    advice = f"'ottla topics transactions list {at.topic}' lists what is open"
+    advice = f"'ottla topics transactions list {at.topic}' lists open transactions"
     raise Failure(f"{at} has no such open transaction", advice, code=EXIT_REFUSED)

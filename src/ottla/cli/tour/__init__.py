@@ -11,7 +11,7 @@ TOUR: tuple[Step, ...] = (*wire.STEPS, *explain.STEPS, *log.STEPS, *broker.STEPS
 
 @click.command()
 def tour() -> None:
-    """Take a guided tour of what ottla can do. It needs no network and leaves nothing behind."""
+    """Take a guided tour of ottla. It needs no network and leaves no files."""
     take(TOUR, Console(highlight=False))
 
 

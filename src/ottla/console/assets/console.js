@@ -70,7 +70,7 @@
     button.className = "tool pause";
     const show = () => {
       button.textContent = isPaused ? "▶" : "❚❚";
-      button.setAttribute("aria-label", isPaused ? "Go on with live updates" : "Pause live updates");
+      button.setAttribute("aria-label", isPaused ? "Resume live updates" : "Pause live updates");
       button.title = button.getAttribute("aria-label");
     };
     button.addEventListener("click", () => {

@@ -69,9 +69,9 @@ def config_tables(configs: Iterable[Config], whose: str) -> Markup:
     own = [each for each in known if not each.is_default]
     defaults = [each for each in known if each.is_default]
     told = (
-        table(f"Configs of {whose} that are set", COLUMNS, map(_row, own))
+        table(f"Configs set for {whose}", COLUMNS, map(_row, own))
         if own
-        else nothing(f"Nothing is set for {whose}: all configs have their defaults.")
+        else nothing(f"All configs of {whose} have default values.")
     )
     return joined([told, _folded(defaults, whose)])
 

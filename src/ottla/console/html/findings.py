@@ -16,7 +16,7 @@ from ottla.health.phrases import duration, plural
 __all__ = ["finding_cards", "finding_line", "of_subject"]
 
 SHAPES: Final = {Severity.CRITICAL: "▲", Severity.WARNING: "●", Severity.NOTICE: "○"}
-OVER: Final = "✓"
+RESOLVED: Final = "✓"
 
 
 def finding_cards(findings: Iterable[Finding], now_ms: int) -> Markup:
@@ -34,14 +34,14 @@ def _card(alike: Sequence[Finding], now_ms: int) -> Markup:
     tone = first.severity.value if first.is_open else "ok"
     header = element(
         "header",
-        badge(f"{SHAPES[first.severity] if first.is_open else OVER} {first.severity.value}", f"light {tone}"),
+        badge(f"{SHAPES[first.severity] if first.is_open else RESOLVED} {first.severity.value}", f"light {tone}"),
         link(first.rule, "findings", first.rule),
         element("h3", first.sentence),
     )
     return element(
         "article",
         header,
-        element("p", _when(first, now_ms), f" · seen in {TIERS[first.tier]}", class_="when"),
+        element("p", _when(first, now_ms), f" · Source: {TIERS[first.tier]}", class_="when"),
         evidence(first.evidence),
         _next(first),
         _others(others, now_ms),
@@ -56,7 +56,7 @@ def _when(finding: Finding, now_ms: int) -> Markup:
     if finding.is_open:
         return joined(["since ", moment(finding.since_ms), f" ({duration(now_ms - finding.since_ms)}){times}"])
     lasted = f", lasted {duration(until - finding.since_ms)}" if isinstance(until, int) else ""
-    return joined(["over; it began at ", moment(finding.since_ms), f"{lasted}{times}"])
+    return joined(["resolved; began at ", moment(finding.since_ms), f"{lasted}{times}"])
 
 
 def _next(finding: Finding) -> Markup:
@@ -76,7 +76,9 @@ def _others(others: Sequence[Finding], now_ms: int) -> Markup:
     if not others:
         return NOTHING
     items = [element("li", each.sentence, " ", element("small", _when(each, now_ms))) for each in others]
-    return element("details", element("summary", f"and {plural(len(others), 'other')} like it"), element("ul", *items))
+    return element(
+        "details", element("summary", plural(len(others), "more like this", "more like this")), element("ul", *items)
+    )
 
 
 def finding_line(findings: Iterable[Finding]) -> Markup:

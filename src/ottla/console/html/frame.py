@@ -84,7 +84,7 @@ def _document(title: str, body: Markup, assets: Sequence[str] = (), more: Markup
     ]
     theme = joined([element("link", rel="icon", href="/static/icon.svg"), element("script", src="/static/theme.js")])
     scripts = [element("script", src=f"/static/{name}", defer=True) for name in files if not _is_style(name)]
-    return document(title, "What happens in a Kafka cluster.", joined([*styles, theme, *scripts, more], "\n"), body)
+    return document(title, "A Kafka cluster in the browser.", joined([*styles, theme, *scripts, more], "\n"), body)
 
 
 def _is_style(name: str) -> bool:
@@ -109,7 +109,7 @@ def _bad(watcher: ClusterWatcher) -> int:
 
 
 def _switch() -> Markup:
-    return element("button", "◐", type="button", class_="theme", aria_label="Colours: as the system", hidden=True)
+    return element("button", "◐", type="button", class_="theme", aria_label="Colours: system", hidden=True)
 
 
 # --- honest figures ---------------------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ def _status(watcher: ClusterWatcher, sources: Sequence[Source]) -> Markup:
     who = joined([badge(watcher.principal), " ", _log_out()]) if watcher.principal else NOTHING
     if not sources:
         return joined([badge("read only"), " ", who])
-    told = "not seen yet" if oldest is None else f"{duration(oldest)} old"
+    told = "no data yet" if oldest is None else f"{duration(oldest)} old"
     is_stale = any(_is_stale(watcher, each) for each in sources)
     return joined([badge("read only"), " ", who, " ", badge(told, "warning" if is_stale else "")])
 
@@ -143,10 +143,10 @@ def _outage(watcher: ClusterWatcher, now_ms: int) -> Markup:
     wait = max(0, outage.retry_ms - now_ms)
     text = joined(
         [
-            "The cluster does not answer since ",
+            "The cluster has been unreachable since ",
             moment(outage.since_ms),
-            f" ({duration(now_ms - outage.since_ms)}): {outage.why}. Trying again in {duration(wait)}. "
-            "What is shown below was seen before.",
+            f" ({duration(now_ms - outage.since_ms)}): {outage.why}. Retrying in {duration(wait)}. "
+            "The data below is from before.",
         ]
     )
     return element("p", text, class_="outage", role="status")
@@ -158,7 +158,7 @@ def _hidden(degraded: Sequence[Degraded]) -> Markup:
     items = [element("li", element("b", each.what), " ", each.why) for each in degraded]
     return element(
         "details",
-        element("summary", f"What cannot be shown here ({len(items)})"),
+        element("summary", f"Not visible here ({len(items)})"),
         element("ul", *items),
         class_="hidden",
     )
@@ -173,5 +173,5 @@ def _sources(sources: Sequence[Source]) -> Markup:
 
 def _source(source: Source) -> str:
     if source.error is not None:
-        return f"{source.what} cannot be seen ({source.error})"
+        return f"{source.what} not visible ({source.error})"
     return f"{source.what} not yet" if source.age_ms is None else f"{source.what} {duration(source.age_ms)} ago"

@@ -14,8 +14,8 @@ from ottla.draw.markup import Markup, element, joined
 __all__ = ["SHARE_LAG", "epochs", "group_head", "has_epochs", "long_list", "member_names"]
 
 SHARE_LAG: Final = (
-    "Records that are not processed. In share groups these are the ones that were not delivered yet and the ones in "
-    "flight; other groups count from the committed offset. So lags of different kinds are never added."
+    "Records that are not processed yet. Share groups count undelivered and in-flight records; other groups count from "
+    "the committed offset. Lags of different kinds are never added."
 )
 _TABS: Final = {
     "classic": ("", "offsets", "timeline"),
@@ -56,7 +56,9 @@ def epochs(epoch: int | None, assignment_epoch: int | None) -> Markup:
     if epoch is None or assignment_epoch is None:
         return offset(None)
     text = f"{epoch:,} ({assignment_epoch:,})"
-    return element("span", text) if epoch == assignment_epoch else element("b", text, title="a new assignment is due")
+    return (
+        element("span", text) if epoch == assignment_epoch else element("b", text, title="a new assignment is pending")
+    )
 
 
 def member_names(members: Iterable[NamedMember]) -> dict[str, str]:

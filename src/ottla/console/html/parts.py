@@ -166,7 +166,7 @@ def member_id(value: str) -> Markup:
 def sparkline(points: Sequence[Point], what: str) -> Markup:
     """A line of the last hour with its lowest and highest value in words."""
     if len(points) < 2:
-        return element("span", "–", class_="unknown", title="a line needs two points; history begins with this console")
+        return element("span", "–", class_="unknown", title="not enough history yet; it starts with this console")
     shown = _thinned(points)
     low, high = min(each.value for each in shown), max(each.value for each in shown)
     begin, end = shown[0].at_ms, shown[-1].at_ms

@@ -39,7 +39,7 @@ def content(decoded: Decoded) -> Markup:
 def _cut(decoded: Decoded) -> Markup:
     if not decoded.truncated:
         return NOTHING
-    return element("small", f" … cut: {decoded.bytes_len:,} bytes in all", class_="cut")
+    return element("small", f" … truncated: {decoded.bytes_len:,} bytes in all", class_="cut")
 
 
 def _problem(decoded: Decoded) -> Markup:

@@ -32,5 +32,5 @@ def not_shown(what: str, degraded: Sequence[Degraded]) -> Markup | None:
     told = nothing(f"{what} cannot be shown: {why}.")
     if not why.startswith("needs "):
         return told
-    rights = element("p", "The rights that see everything and change nothing: ", command("ottla acls console"), ".")
+    rights = element("p", "ACLs for read-only access: ", command("ottla acls console"), ".")
     return joined([told, rights])

@@ -22,10 +22,10 @@ QUOTAS = "/security/quotas"
 TOKENS = "/security/tokens"
 PAGING = frozenset({"after", "limit"})
 TOKEN_REASONS = {
-    ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED: "this cluster has no delegation tokens; delegation.token.secret.key in "
-    "the settings of its nodes turns them on",
-    ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: "tokens are told only to somebody who has logged in with a "
-    "password or a certificate, and not with a token",
+    ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED: "delegation tokens are disabled; set "
+    "delegation.token.secret.key on the nodes to enable them",
+    ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: "listing tokens needs a login with a "
+    "password or a certificate, not with a token",
 }
 
 
@@ -64,11 +64,11 @@ def render_users(content: Content[Users], _: PageContext) -> Markup:
 
 def _user_table(rows: list[UserRow]) -> Markup:
     if not rows:
-        return nothing("Nobody logs in with SCRAM. Add a user:", "ottla users set ann")
+        return nothing("No SCRAM users. Add one:", "ottla users set ann")
     columns = (Column("user"), Column("mechanism"), *numbers("iterations"), Column("rules"))
     cells = [(each.name, each.mechanism, each.iterations,
               link("ACLs", "security", "acls", principal=f"User:{each.name}")) for each in rows]  # fmt: skip
-    return table("Users that log in with SCRAM", columns, cells)
+    return table("SCRAM users", columns, cells)
 
 
 # --- quotas -----------------------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def render_quotas(content: Content[Quotas], _: PageContext) -> Markup:
 
 def _quota_table(rows: list[QuotaRow]) -> Markup:
     if not rows:
-        return nothing("Nobody has a quota. Set one:", "ottla configs set user ann consumer_byte_rate=1048576")
+        return nothing("No quotas. Set one:", "ottla configs set user ann consumer_byte_rate=1048576")
     columns = (Column("who"), Column("quota"), *numbers("value"))
     return table("Quotas", columns, [(each.who, code(each.key), each.value) for each in rows])
 
@@ -156,10 +156,10 @@ def render_tokens(content: Content[Tokens], context: PageContext) -> Markup:
 
 def _token_table(rows: list[TokenRow], now_ms: int) -> Markup:
     if not rows:
-        return nothing("There is no token that you may see. Make one:", "ottla tokens create --lifetime 12h")
+        return nothing("No tokens are visible to you. Create one:", "ottla tokens create --lifetime 12h")
     columns = tuple(map(Column, ("token", "owner", "renewers", "issued", "expires", "ends")))
     cells = [
-        (code(each.id), each.owner, ", ".join(each.renewers) or "only its owner", since(each.issued_ms, now_ms),
+        (code(each.id), each.owner, ", ".join(each.renewers) or "owner only", since(each.issued_ms, now_ms),
          _until(each.expires_ms, now_ms), _until(each.ends_ms, now_ms))
         for each in rows
     ]  # fmt: skip

@@ -20,8 +20,8 @@ PATH = "/security/acls"
 NEEDS = "DESCRIBE on the cluster"
 RESOURCES = {label(each): each for each in ResourceType if each is not ResourceType.ANY}
 REASONS = {
-    ErrorCode.SECURITY_DISABLED: "this cluster has no authorizer, so that everybody may do everything; "
-    "authorizer.class.name in the settings of its nodes turns one on"
+    ErrorCode.SECURITY_DISABLED: "this cluster has no authorizer, so everything is allowed; "
+    "set authorizer.class.name on its nodes to enable one"
 }
 FIELDS = (Text("principal", "Principal", "User:ann"), Text("resource", "Resource", "topic or topic:orders"))
 
@@ -91,9 +91,9 @@ def render(content: Content[Acls], context: PageContext) -> Markup:
 def _table(rows: list[AclRow], query: dict[str, str]) -> Markup:
     if not rows:
         example = "ottla acls add --topic orders --principal ann --operation read"
-        return nothing("No rule is like that." if query else "There are no rules. Add one:", "" if query else example)
+        return nothing("No ACL matches." if query else "No ACLs. Add one:", "" if query else example)
     columns = tuple(map(Column, ("resource", "pattern", "permission", "operation", "principal", "host")))
-    note = element("p", "A rule that denies beats all that allow. Who may read, write, delete or alter may describe.",
+    note = element("p", "Deny takes precedence over allow. READ, WRITE, DELETE and ALTER imply DESCRIBE.",
                    class_="note")  # fmt: skip
     return joined([table(plural(len(rows), "rule"), columns, map(_cells, rows)), note])
 

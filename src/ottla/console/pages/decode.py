@@ -86,10 +86,12 @@ def decoded(text: str, name: str) -> Decoded:
     )
     if best is None:
         return msgspec.structs.replace(
-            found, error=f"{len(data)} bytes fit no message; name one to see how far they go"
+            found, error=f"{len(data)} bytes match no message; name one to decode as much as possible"
         )
     if not name and _may_be_secret(data, verdict):
-        return msgspec.structs.replace(found, error="one of the messages that fit holds a secret; name yours to see it")
+        return msgspec.structs.replace(
+            found, error="one of the possible messages contains a secret; name the message to decode it"
+        )
     return _dissected(found, data, best)
 
 
@@ -148,7 +150,7 @@ def render(content: Content[Decoded], _: PageContext) -> Markup:
 def _form(data: Decoded) -> Markup:
     how = element(
         "p",
-        "Paste hex, a hex dump (xxd, hexdump, tcpdump) or base64. A message may have its size and header before it; "
+        "Paste hex, a hex dump (xxd, hexdump, tcpdump) or base64. A message may include its size and header; "
         "record batches are decoded, too. Nothing is stored.",
         class_="lead",
     )
@@ -188,12 +190,12 @@ def _guesses(data: Decoded) -> Markup:
     versions = ", ".join(f"v{each}" for each in best.versions)
     told: dict[str, str | int | float | None] = {
         "message": f"{best.name} {versions}".strip(),
-        "how sure": data.phrase,
+        "certainty": data.phrase,
         "bytes": data.size,
-        "not read": data.rest_bytes,
+        "not decoded": data.rest_bytes,
     }
     also = ", ".join(each.name for each in others)
-    return section("What it is", facts(told), element("p", f"It may also be {also}.") if also else NOTHING)
+    return section("Result", facts(told), element("p", f"It could also be {also}.") if also else NOTHING)
 
 
 def _fields(data: Decoded) -> Markup:
@@ -210,7 +212,7 @@ def _fields(data: Decoded) -> Markup:
         for each in data.rows
     ]
     columns = (Column("at"), Column("bytes"), Column("field"), Column("type"), Column("value"))
-    left = f"{data.rows_left_out:,} more are left out" if data.rows_left_out else ""
+    left = f"{data.rows_left_out:,} more are not shown" if data.rows_left_out else ""
     return section("Fields", table("Fields in the order of their bytes", columns, rows), note=left)
 
 

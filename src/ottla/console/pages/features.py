@@ -64,17 +64,17 @@ def feature_rows(fact: Cluster) -> list[FeatureRow]:
 def render(content: Content[Features], _: PageContext) -> Markup:
     rows = content.data.rows
     if not rows:
-        return nothing("No node has told its features yet. They come with ApiVersions 3 (Kafka 2.7).")
+        return nothing("No features reported yet. Nodes report them from Kafka 2.7 on (ApiVersions 3).")
     low = [each for each in rows if each.better is not None]
     lead = "Every feature is at the highest level that all nodes support."
     if low:
-        lead = f"{plural(len(low), 'feature')} could be at a higher level."
-    columns = (Column("feature"), *numbers("level", "usual level"), Column("supported by"), Column("what stays off"))
+        lead = f"{plural(len(low), 'feature')} can be upgraded."
+    columns = (Column("feature"), *numbers("level", "default level"), Column("supported by"), Column("disabled"))
     return joined(
         [
             element("p", lead, class_="lead"),
             section("Levels", table("Features", columns, map(_cells, rows)),
-                    note="Brokers tell what they support; controllers are not asked."),
+                    note="Only brokers are listed; controllers are not queried."),
         ]
     )  # fmt: skip
 

@@ -99,7 +99,7 @@ def _rules(context: PageContext) -> list[RuleRow]:
     return [
         RuleRow(
             name, each.severity, each.condition, counts[name, True], counts[name, False],
-            "it is switched off" if name in state.evaluator.muted else unseen.get(name),
+            "muted" if name in state.evaluator.muted else unseen.get(name),
         )
         for name, each in RULES.items()
     ]  # fmt: skip
@@ -109,7 +109,7 @@ async def load_rule(context: PageContext) -> Content[RuleData]:
     name = context.names["rule"]
     one = RULES.get(name)
     if one is None:
-        raise NotFoundError("rule", name, RULES, f"There are: {', '.join(RULES)}.", section="findings")
+        raise NotFoundError("rule", name, RULES, f"Rules: {', '.join(RULES)}.", section="findings")
     evaluator = context.watcher.state.evaluator
     found = sorted((each for each in context.watcher.state.findings if each.rule == name), key=_place)
     shown, next_name = one_page(found, _place, context)
@@ -142,7 +142,7 @@ def render(content: Content[Findings], context: PageContext) -> Markup:
     found = (
         finding_cards(data.findings, context.now_ms)
         if data.findings
-        else nothing("No finding is like that." if query else "Nothing is wrong that ottla can see.")
+        else nothing("No findings match." if query else "No problems found.")
     )
     counts = ", ".join(f"{count} {name}" for name, count in data.by_severity.items())
     return joined(
@@ -167,7 +167,7 @@ def _rule_tables(rules: list[RuleRow]) -> Markup:
     return section(
         "Rules",
         table(f"{plural(len(checked), 'rule')} that can be checked", columns, rows),
-        table(f"{plural(len(unseen), 'rule')} that cannot", why_columns, why) if why else "",
+        table(f"{plural(len(unseen), 'rule')} that cannot be checked", why_columns, why) if why else "",
     )
 
 
@@ -196,11 +196,11 @@ def _about(data: RuleData) -> Markup:
         "severity": _severity(data.severity),
         "opens when": data.condition,
         "why it matters": data.why,
-        "seen in": TIERS[data.tier],
+        "source": TIERS[data.tier],
         "needs": "; ".join(" or ".join(map(_need, either)) for either in data.needs) or "nothing",
     }
     if data.is_muted:
-        pairs["cannot be checked"] = "it is switched off"
+        pairs["cannot be checked"] = "muted"
     elif data.unseen is not None:
         pairs["cannot be checked"] = data.unseen.why
     return facts(pairs)
@@ -212,18 +212,18 @@ def _need(what: str) -> str:
 
 def _thresholds(data: RuleData) -> Markup:
     if not data.thresholds:
-        return nothing("This rule has none.")
+        return nothing("This rule has no thresholds.")
     rows = [(key, f"{value:g}", f"{data.defaults[key]:g}") for key, value in data.thresholds.items()]
-    columns = (Column("threshold"), Column("in force", is_number=True), Column("default", is_number=True))
+    columns = (Column("threshold"), Column("current", is_number=True), Column("default", is_number=True))
     example = f"--rule {data.name}.{rows[0][0]}={rows[0][1]}"
     return joined(
-        [table("Thresholds of the rule", columns, rows), nothing("Set one when the console starts:", example)]
+        [table("Thresholds of the rule", columns, rows), nothing("To change one, start the console with:", example)]
     )
 
 
 def _instances(data: RuleData, context: PageContext) -> Markup:
     if not data.findings:
-        return nothing("It has found nothing" + (" and cannot." if data.unseen else "."))
+        return nothing("This rule cannot be checked here." if data.unseen else "No findings.")
     return joined(finding_cards([each], context.now_ms) for each in data.findings)
 
 

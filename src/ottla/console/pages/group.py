@@ -219,7 +219,7 @@ def _head(data: GroupPage) -> Markup:
         pairs["epoch of the topology"] = offset(data.topology_epoch)
         pairs["processes"] = len({each.process for each in data.members if each.process})
     due = data.members and data.epoch is not None and data.epoch != data.assignment_epoch
-    told = element("p", f"A new assignment is due: the group has moved to epoch {data.epoch:,}.") if due else NOTHING
+    told = element("p", f"A new assignment is pending for epoch {data.epoch:,}.") if due else NOTHING
     return joined([facts(pairs), told])
 
 
@@ -231,7 +231,7 @@ def _findings(data: GroupPage, context: PageContext) -> Markup:
     folded = element(
         "details", element("summary", f"resolved ({len(over)})"), finding_cards(over, context.now_ms), class_="folded"
     )
-    return section("What is wrong", finding_cards(is_open, context.now_ms), folded if over else NOTHING)
+    return section("Findings", finding_cards(is_open, context.now_ms), folded if over else NOTHING)
 
 
 def _members(data: GroupPage, names: Mapping[str, str]) -> Markup:
@@ -241,7 +241,7 @@ def _members(data: GroupPage, names: Mapping[str, str]) -> Markup:
     columns = [Column("member"), Column("client"), Column("host"), Column("instance"), Column("rack")]
     columns += [Column("epoch", is_number=True), Column("state"), Column(what)]
     has_targets = data.kind in ("consumer", "streams")
-    columns += [Column("target", about=f"the {what} that it is to have")] * has_targets
+    columns += [Column("target", about=f"the {what} of its target assignment")] * has_targets
     columns += [Column("process")] * (data.kind == "streams")
     rows = (list(_member_cells(each, data, names, what)) for each in data.members)
     return section("Members", table("Members", columns, rows))
@@ -272,30 +272,30 @@ def _state(each: Member, names: Mapping[str, str]) -> Markup:
 
 
 def awaited(one: Awaited, names: Mapping[str, str]) -> str:
-    """`for orders-3, which billing-2 still has`."""
+    """`for orders-3, still held by billing-2`."""
     holders = [names.get(each, each) for each in one.holders]
     if one.is_certain:
-        return f"for {one.what}, which {', '.join(holders)} still has"
-    return f"for {one.what}, which {' or '.join(holders)} has not given up yet" if holders else f"for {one.what}"
+        return f"for {one.what}, still held by {', '.join(holders)}"
+    return f"for {one.what}, not yet revoked by {' or '.join(holders)}" if holders else f"for {one.what}"
 
 
 def _tasks(data: GroupPage, names: Mapping[str, str]) -> Markup:
     to_topology = element("p", link("The topology with its topics", "groups", data.id, "topology"), ".")
     if not data.tasks:
-        return section("Tasks by member", nothing("No member has a task."), to_topology)
+        return section("Tasks by member", nothing("No member has tasks."), to_topology)
     members = [(each.id, names[each.id]) for each in data.members]
     return section("Tasks by member", task_matrix(data.tasks, members), to_topology)
 
 
 def _offsets(data: GroupPage, context: PageContext) -> Markup:
     if not data.lag.partitions:
-        return section("Offsets", nothing("The group has committed no offsets."))
+        return section("Offsets", nothing("The group has no committed offsets."))
     lag = data.lag
     told = facts(
         {
             "records behind": number(lag.records),
             "partitions": lag.partitions,
-            "lag not known in": plural(lag.unknown, "partition") if lag.unknown else None,
+            "lag unknown in": plural(lag.unknown, "partition") if lag.unknown else None,
             "trend": sparkline(context.watcher.state.history.points(f"lag:{data.id}"), f"lag of {data.id}"),
         }
     )
@@ -304,7 +304,7 @@ def _offsets(data: GroupPage, context: PageContext) -> Markup:
 
 def _share_partitions(data: GroupPage) -> Markup:
     if not data.partitions:
-        return section("Partitions", nothing("The group has not begun with any partition."))
+        return section("Partitions", nothing("The group has not started reading any partition."))
     columns = (
         Column("topic"),
         *numbers("partition", "start", "end"),
@@ -329,11 +329,11 @@ def _share_partitions(data: GroupPage) -> Markup:
 
 def _history(data: GroupPage, context: PageContext) -> Markup:
     last = data.history[-EPOCHS_SHOWN:]
-    told = joined(["History begins at ", since(data.known_since_ms, context.now_ms), "."])
-    rest = element("p", told, " ", link("The whole timeline", "groups", data.id, "timeline"), ".")
+    told = joined(["History starts at ", since(data.known_since_ms, context.now_ms), "."])
+    rest = element("p", told, " ", link("Full timeline", "groups", data.id, "timeline"), ".")
     if not last:
         return section("Epochs", rest)
-    return section("Epochs", history_table(last, data.kind, "Epochs seen last"), rest)
+    return section("Epochs", history_table(last, data.kind, "Recent epochs"), rest)
 
 
 def history_table(history: list[Seen], kind: str, caption: str) -> Markup:
@@ -355,7 +355,7 @@ def _settings(data: GroupPage) -> Markup:
     if data.configs is None:
         return NOTHING
     if not data.configs:
-        return section("Configs", nothing(f"A {data.kind} group has no configs here."))
+        return section("Configs", nothing(f"No configs of {data.kind} groups are visible here."))
     return section("Configs", config_tables(data.configs, "this group"))
 
 

@@ -135,7 +135,7 @@ def _columns(kind: str) -> list[Column]:
     kept = "start of the group" if kind == "share" else "committed"
     columns = [Column("topic"), *numbers("partition", kept, "log start", "end")]
     columns += [Column("lag", is_number=True, about=SHARE_LAG if kind == "share" else "records up to the end")]
-    columns += [Column("behind", is_number=True, about="how old the first record is that is not processed")]
+    columns += [Column("behind", is_number=True, about="age of the first unprocessed record")]
     return [*columns, Column("member"), *([] if kind == "share" else [Column("metadata")]), Column("note")]
 
 

@@ -57,20 +57,20 @@ def render(content: Content[Timeline], context: PageContext) -> Markup:
     data = content.data
     begin = joined(
         [
-            "History begins at ",
+            "History starts at ",
             since(data.known_since_ms, context.now_ms),
-            f"; of this group it keeps the last {EVENTS_MAX} changes" if data.is_cut else "",
-            ". Brokers tell only how a group is now. What the coordinator has written before is in records of ",
+            f"; only the last {EVENTS_MAX} changes are kept" if data.is_cut else "",
+            ". Brokers report only the current state of a group. Earlier changes are in the records of ",
             element("code", GROUP_TOPIC),
-            ", for those who have READ on it: ",
+            " (needs READ): ",
             command(data.records),
         ]
     )
     parts = [group_head(data.group, data.kind, "timeline"), element("p", begin)]
     if not data.history:
-        return joined([*parts, nothing("Nothing of it has been seen yet.")])
+        return joined([*parts, nothing("No changes observed yet.")])
     plot = epoch_plot(_series(data), context.now_ms) if len(data.history) > 1 else NOTHING
-    return joined([*parts, section("Changes", plot, history_table(data.history, data.kind, "Changes seen"))])
+    return joined([*parts, section("Changes", plot, history_table(data.history, data.kind, "Observed changes"))])
 
 
 def _series(data: Timeline) -> dict[str, list[Point]]:

@@ -83,14 +83,14 @@ async def load(context: PageContext) -> Content[TopologyPage]:
     rows = _rows(described, marks)
     shown = context.choice("subtopology", [each.id for each in rows]) or None
     if shown is not None and described.description is None:
-        raise BadQueryError("one subtopology alone is drawn only if its processors are known")
+        raise BadQueryError("a single subtopology can be drawn only if its processors are known")
     count = sum(len(each.nodes or ()) for each in rows)
     why = described.why_not or (
         f"there are {count:,} of them; choose a subtopology" if count > NODES_MAX and shown is None else None
     )
     members = [(each.member, each.client or each.member) for each in group.members]
     data = TopologyPage(name, group.topology_epoch, rows, shown, why, marks, members)
-    missing = [] if why is None else [Degraded("processors", f"are not known: {why}")]
+    missing = [] if why is None else [Degraded("processors", f"are unknown: {why}")]
     return Content(data, f"Topology of {name}", [context.asked("topology", at_ms)], missing, live=(f"group:{name}",))
 
 
@@ -196,7 +196,7 @@ def render(content: Content[TopologyPage], _: PageContext) -> Markup:
     data = content.data
     head = group_head(data.group, "streams", "topology")
     if not data.subtopologies:
-        return joined([head, nothing("The group has no topology yet: its first member brings it.")])
+        return joined([head, nothing("The group has no topology until its first member joins.")])
     graph = graph_in(data)
     return joined([head, _head(data), _picture(data, graph, content.title), _subtopologies(data), _text(data, graph)])
 

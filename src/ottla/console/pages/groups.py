@@ -28,9 +28,9 @@ COLUMNS: Final = (
     Column("state"),
     Column("coordinator"),
     Column("members", is_number=True),
-    Column("epoch", is_number=True, about="of the group, and of its assignment in brackets; bold if they differ"),
+    Column("epoch", is_number=True, about="group epoch (assignment epoch); bold if they differ"),
     Column("lag", is_number=True, about=SHARE_LAG),
-    Column("trend", about="of the lag, while this console has watched"),
+    Column("trend", about="lag since this console started"),
     Column("findings"),
 )
 HOW_TO: Final = {
@@ -160,14 +160,14 @@ def _cells(row: GroupRow, context: PageContext, findings: Mapping[str, list[Find
 def _lag(row: GroupRow) -> Markup:
     if row.lag is None or not row.lag_unknown:
         return number(row.lag)
-    told = f"without {plural(row.lag_unknown, 'partition')} whose lag is not known"
+    told = f"without {plural(row.lag_unknown, 'partition')} with unknown lag"
     return element("span", "≥ ", number(row.lag), title=told)
 
 
 def _empty(data: Groups, context: PageContext) -> Markup:
     kind = context.query.get("kind", "")
     if context.watcher.probed_ms("group") is None and not data.total:
-        return nothing("No groups have been seen yet.")
+        return nothing("No groups observed yet.")
     if kind and not data.by_kind[kind]:
         return nothing(f"No {kind} groups. {HOW_TO[kind]}")
     if not data.total:

@@ -198,15 +198,15 @@ def render(content: Content[Nodes], context: PageContext) -> Markup:
     rows, query = content.data.rows, dict(context.query)
     columns = (
         Column("node"), Column("roles"), Column("address"), Column("rack"), Column("state"),
-        *numbers("leads", "replicas", "logs", "disk left"), Column("findings"),
+        *numbers("leads", "replicas", "logs", "disk free"), Column("findings"),
     )  # fmt: skip
     open_findings = [each for each in context.watcher.state.findings if each.is_open]
     shown = (
         table("Nodes", columns, [_cells(each, open_findings) for each in rows])
         if rows
-        else nothing("No node is like that." if query else "No node has been seen yet.")
+        else nothing("No nodes match." if query else "No nodes observed yet.")
     )
-    also = element("p", "What the nodes can do together: ", link("features", "features"), ".", class_="note")
+    also = element("p", "Features of the cluster: ", link("features", "features"), ".", class_="note")
     return joined([filter_form("/nodes", FIELDS, query), shown, more(content.next, "/nodes", query), also])
 
 
@@ -240,9 +240,9 @@ def state_words(row: NodeRow) -> str | None:
     if not row.is_listed:
         return "not listed by the cluster" if "broker" in row.roles else None
     if row.fenced:
-        return "▲ fenced" + ("" if row.reachable else f": {row.error or 'it does not answer'}")
+        return "▲ fenced" + ("" if row.reachable else f": {row.error or 'unreachable'}")
     if row.reachable is False:
-        return f"▲ does not answer: {row.error or 'no reason is known'}"
+        return f"▲ unreachable: {row.error or 'reason unknown'}"
     return "serves" if row.reachable else None
 
 
@@ -274,9 +274,9 @@ async def load_node(context: PageContext) -> Content[NodeData]:
 
 async def _configs(context: PageContext, row: NodeRow) -> Part[list[Config]]:
     if not row.is_listed:
-        return Part(None, [], [Degraded("configs", "only a broker that the cluster lists can be asked for them")])
+        return Part(None, [], [Degraded("configs", "only available for brokers that the cluster lists")])
     if row.reachable is False:
-        return Part(None, [], [Degraded("configs", f"node {row.id} does not answer: {row.error}")])
+        return Part(None, [], [Degraded("configs", f"node {row.id} is unreachable: {row.error}")])
     resource = Resource(ResourceType.BROKER, str(row.id))
 
     async def work(client: Client) -> list[Config]:
@@ -325,15 +325,15 @@ def _about(row: NodeRow) -> Markup:
             "address": _address(row),
             "rack": row.rack,
             "partitions led": row.led,
-            "replicas kept": row.replicas,
+            "replicas": row.replicas,
         }
     )
 
 
 def _directories(row: NodeRow) -> Markup:
     if not row.log_dirs:
-        return nothing("Nothing is known of its log directories.")
-    columns = (Column("directory"), *numbers("logs", "left", "disk", "left of the disk"), Column("state"))
+        return nothing("No data on log directories.")
+    columns = (Column("directory"), *numbers("logs", "left", "disk", "free on disk"), Column("state"))
     return table("Log directories", columns, [_directory(each) for each in row.log_dirs])
 
 
@@ -351,9 +351,9 @@ def _directory(each: LogDirectory) -> tuple[Markup | str | None, ...]:
 
 def _listener_table(listeners: list[Listener]) -> Markup:
     if not listeners:
-        return nothing("Its listeners are not known.")
+        return nothing("Listeners unknown.")
     rows = [
-        (code(each.name), each.host or "all addresses", str(each.port) if each.port else "any that is free")
+        (code(each.name), each.host or "all addresses", str(each.port) if each.port else "any free port")
         for each in listeners
     ]
     return table("Listeners", (Column("listener"), Column("host"), Column("port")), rows)
@@ -362,7 +362,7 @@ def _listener_table(listeners: list[Listener]) -> Markup:
 def _config_part(content: Content[NodeData]) -> Markup:
     why = next((each.why for each in content.degraded if each.what == "configs"), None)
     if not content.data.configs:
-        return nothing(f"The configs cannot be shown: {why}." if why else "There are none.")
+        return nothing(f"The configs cannot be shown: {why}." if why else "None.")
     told = element("p", plural(len(content.data.configs), "config"), class_="note")
     return joined([told, config_tables(content.data.configs, f"node {content.data.node.id}")])
 

@@ -110,15 +110,15 @@ def _findings(data: Overview, context: PageContext) -> Markup:
         _folded(f"resolved ({len(over)})", over, context),
     ]
     rules = element("p", link("All findings and rules", "findings"), class_="note")
-    return section("What is wrong", *parts, _unseen(data), rules)
+    return section("Findings", *parts, _unseen(data), rules)
 
 
 def _headline(bad: list[Finding], context: PageContext) -> Markup:
     if bad:
         return NOTHING
     if context.watcher.state.cluster is None:
-        return element("p", "Nothing has been seen yet.", class_="lead")
-    return element("p", "✓ Nothing is wrong that ottla can see.", class_="lead fine-line")
+        return element("p", "No data yet.", class_="lead")
+    return element("p", "✓ No problems found.", class_="lead fine-line")
 
 
 def _folded(title: str, findings: list[Finding], context: PageContext) -> Markup:
@@ -151,9 +151,9 @@ def _cluster(data: Overview) -> Markup:
                 "topics": link(f"{counts.topics:,}", "topics"),
                 "partitions": counts.partitions,
                 "without a leader": counts.offline,
-                "not fully replicated": counts.under_replicated,
-                "leads the quorum": UNKNOWN if quorum is None else node_link(quorum.leader),
-                "epoch of the quorum": None if quorum is None else str(quorum.epoch),
+                "under-replicated": counts.under_replicated,
+                "quorum leader": UNKNOWN if quorum is None else node_link(quorum.leader),
+                "quorum epoch": None if quorum is None else str(quorum.epoch),
                 "voters": None if quorum is None else quorum.voters,
             }
         ),

@@ -82,7 +82,7 @@ def _runs(directories: tuple[Path, ...]) -> tuple[list[Run], list[Degraded]]:
         try:
             run = msgspec.json.decode((path / RUN_FILE).read_bytes(), type=RunFile)
         except FileNotFoundError:
-            problems.append(Degraded(str(path), f"no run has ended here yet: there is no {RUN_FILE}"))
+            problems.append(Degraded(str(path), f"no finished run: {RUN_FILE} does not exist"))
         except (OSError, msgspec.DecodeError) as error:
             problems.append(Degraded(str(path), f"{RUN_FILE} cannot be read: {error}"))
         else:
@@ -118,9 +118,11 @@ def _missing(name: str) -> bytes:
 
 def render(content: Content[Pipeline], context: PageContext) -> Markup:
     if not content.data.runs:
-        told = "No runs to show." if context.watcher.pipelines else "This console was not told where runs are."
+        told = (
+            "No runs to show." if context.watcher.pipelines else "No pipeline directories were given to this console."
+        )
         example = f"ottla console --bootstrap {context.watcher.bootstrap_servers} --pipeline out"
-        return joined([nothing(told), element("p", "Tell it: ", command(example))])
+        return joined([nothing(told), element("p", "To add one: ", command(example))])
     return joined(_run(each) for each in content.data.runs)
 
 
@@ -144,8 +146,8 @@ def _run(each: Run) -> Markup:
         each.name,
         told,
         element("p", command(run.command)) if run.command else NOTHING,
-        table("What was read", (Column("input"), Column("rows", is_number=True), Column("from")), inputs),
-        table("What was written", (Column("table"), Column("rows", is_number=True), Column("format")), tables),
+        table("Inputs", (Column("input"), Column("rows", is_number=True), Column("from")), inputs),
+        table("Outputs", (Column("table"), Column("rows", is_number=True), Column("format")), tables),
         element("ul", *(element("li", note) for note in run.notes), class_="fine") if run.notes else NOTHING,
     )
 

@@ -113,8 +113,8 @@ def _absent(context: PageContext, hidden: Sequence[Degraded]) -> str:
     error = context.watcher.state.errors.get("quorum")
     why = next((each.why for each in hidden if each.what == "quorum"), error and error[1])
     if why:
-        return f"This cluster does not answer DescribeQuorum: {why}"
-    return "The quorum has not been seen yet."
+        return f"DescribeQuorum is not available: {why}"
+    return "No quorum data yet."
 
 
 def quorum_data(fact: Quorum, endpoints: Endpoints, elections: list[ElectionRow]) -> QuorumData:
@@ -175,7 +175,7 @@ def sentence(fact: Quorum) -> str:
     if fact.leader < 0:
         return f"The quorum has no leader: metadata cannot change. It has {plural(count, 'voter')}, majority {needed}."
     if healthy is None:
-        return f"{plural(count, 'voter')}, majority {needed}; this cluster does not tell when they fetched."
+        return f"{plural(count, 'voter')}, majority {needed}; this cluster does not report their fetch times."
     margin = len(healthy) - needed
     be = "is" if count == 1 else "are"
     return f"{len(healthy)} of {plural(count, 'voter')} {be} healthy, majority {needed}: {_margin(margin, count)}."
@@ -183,9 +183,9 @@ def sentence(fact: Quorum) -> str:
 
 def _margin(margin: int, count: int) -> str:
     if margin < 0:
-        return "too few, no metadata can change"
+        return "too few, metadata cannot change"
     if margin == 0:
-        return "no margin" + ("" if count == 1 else ", losing one more stops every metadata change")
+        return "no margin" + ("" if count == 1 else ", one more failure stops metadata changes")
     return f"{margin} more may fail"
 
 
@@ -206,7 +206,7 @@ def render(content: Content[QuorumData], context: PageContext) -> Markup:
             section("Voters", table("Voters", COLUMNS, map(_cells, data.voters)),
                     note="Times are differences on the leader's clock."),
             section("Observers", table("Observers", COLUMNS, map(_cells, data.observers))
-                    if data.observers else nothing("Nobody else follows the metadata log.")),
+                    if data.observers else nothing("No observers.")),
             section("Elections", _elections(data, context)),
         ]
     )  # fmt: skip
@@ -247,12 +247,12 @@ def _cells(row: ReplicaRow) -> tuple[Markup | str | None, ...]:
 
 
 def _of_followers(is_leader: bool, cell: Markup) -> Markup:
-    return element("span", "–", class_="unknown", title="the leader follows nobody") if is_leader else cell
+    return element("span", "–", class_="unknown", title="the leader does not fetch") if is_leader else cell
 
 
 def _when(ago_ms: int | None) -> Markup:
     if ago_ms is None:
-        return element("span", "–", class_="unknown", title="has not fetched from this leader, or it does not tell")
+        return element("span", "–", class_="unknown", title="has not fetched from this leader, or unknown")
     return age(ago_ms) if ago_ms < 1_000 else joined([age(ago_ms), " ago"])
 
 
@@ -266,14 +266,14 @@ def _note(row: ReplicaRow) -> Markup | None:
 
 
 def _elections(data: QuorumData, context: PageContext) -> Markup:
-    watched = joined(["What happened is known since ", moment(context.watcher.history_since_ms), "."])
+    watched = joined(["History starts at ", moment(context.watcher.history_since_ms), "."])
     if not data.elections:
-        return element("p", "No election was seen. ", watched, class_="nothing")
+        return element("p", "No elections observed. ", watched, class_="nothing")
     rows = [
         (moment(each.at_ms), offset(each.epoch), node_link(each.leader), duration(each.gap_ms))
         for each in data.elections
     ]
-    columns = (Column("seen at"), *numbers("epoch"), Column("leader"), *numbers("without leader, at most"))
+    columns = (Column("seen at"), *numbers("epoch"), Column("leader"), *numbers("without a leader, at most"))
     return joined([table("Elections", columns, rows), element("p", watched, class_="note")])
 
 

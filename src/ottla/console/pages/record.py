@@ -201,7 +201,7 @@ class _Reader:
     def found(self) -> Found:
         if self._record is None:
             following = "" if self.after is None else f" The next record has the offset {self.after:,}."
-            why = self._damage or "It was compacted away, or never held a record."
+            why = self._damage or "It was removed by compaction, or never held a record."
             raise _no_record(self._at, self._wanted, f"{why}{following}")
         batch, record, is_aborted = self._record
         seen = seen_record(self._at, batch, record)
@@ -295,7 +295,7 @@ def _neighbours(data: RecordPage) -> Markup:
         for words, place, rel in (("◂ previous record", data.before, "prev"), ("next record ▸", data.after, "next"))
         if place is not None
     ]
-    links.append(link("records from here on", "topics", data.topic, "records", **{"from": f"{row.p}:{row.offset}"}))
+    links.append(link("records from here", "topics", data.topic, "records", **{"from": f"{row.p}:{row.offset}"}))
     return element("p", joined(links, " · "), class_="note")
 
 
@@ -305,7 +305,7 @@ def _fields(data: RecordPage) -> dict[str, Markup | str | int | None]:
         "partition": escaped(str(row.p)),
         "offset": offset(row.offset),
         "time (UTC)": record_time(row.ts_ms),
-        "kind of time": "of the broker" if row.ts_type == "LOG_APPEND_TIME" else "of the producer",
+        "timestamp type": "of the broker" if row.ts_type == "LOG_APPEND_TIME" else "of the producer",
         "headers": len(row.headers),
         "producer id": offset(row.producer_id),
         "sequence": offset(data.sequence),
@@ -342,13 +342,13 @@ def _form(data: RecordPage, context: PageContext) -> Markup:
 def _annotated(data: RecordPage) -> Markup:
     if not data.tree:
         return NOTHING
-    note = " offsets count from the begin of the batch; in brackets, after decompression"
+    note = " offsets are relative to the batch; in brackets, after decompression"
     text = element("pre", "\n".join(data.tree), class_="dump", tabindex="0", role="region", aria_label="Fields")
     return section("Field by field", text, note=note)
 
 
 def _batch_fields(batch: Batch) -> dict[str, Markup | str | int | None]:
-    fits = badge("✓ fits", "light ok") if batch.crc_fits else badge("▲ does not fit the bytes", "light critical")
+    fits = badge("✓ fits", "light ok") if batch.crc_fits else badge("▲ does not match", "light critical")
     return {
         "offsets": f"{batch.base_offset:,} to {batch.last_offset:,}",
         "records": offset(batch.records),

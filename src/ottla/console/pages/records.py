@@ -239,8 +239,8 @@ def _unread(topic: TopicDescription, wanted: Wanted, silent: list[TopicPartition
         each.partition for each in topic.partitions if each.leader < 0 and wanted.partition in (None, each.partition)
     ]
     troubles = (
-        (leaderless, "have no leader, so that nobody can read them"),
-        ([each.partition for each in silent], "have a leader that does not say where they begin and end"),
+        (leaderless, "have no leader and cannot be read"),
+        ([each.partition for each in silent], "have a leader that does not report their offsets"),
     )
     return [Degraded(f"partitions {', '.join(map(str, some))}", why) for some, why in troubles if some]
 
@@ -256,10 +256,10 @@ COLUMNS: Final = (
     Column("headers"),
     Column("size", is_number=True, about="key, value and headers"),
 )
-FORM_WORDS: Final = {"auto": "as it looks", "utf8": "text", "json": "JSON", "int": "integer", "hex": "hex"}
+FORM_WORDS: Final = {"auto": "automatic", "utf8": "text", "json": "JSON", "int": "integer", "hex": "hex"}
 STOPPED: Final = {
     "end": "read to the end",
-    "limit": "stopped because enough records match",
+    "limit": "stopped after enough matches",
     "records": f"stopped after {number(BOUNDS.records)} records",
     "bytes": f"stopped after {size(BOUNDS.bytes)}",
     "time": f"stopped after {BOUNDS.seconds:g} s",
@@ -316,7 +316,7 @@ def _summary(data: Records, context: PageContext) -> Markup:
         stop = element("a", "Stop", href=with_query(_path(data), **{**context.query, "follow": ""}))
         return element(
             "p",
-            f"Following: the last {back} of each partition, the newest first, read anew every {RELOAD_S} s. ",
+            f"Following: the last {back} of each partition, the newest first, refreshed every {RELOAD_S} s. ",
             stop,
             f". {text}",
             class_="lead",
@@ -327,7 +327,7 @@ def _summary(data: Records, context: PageContext) -> Markup:
 def _nothing(data: Records) -> Markup:
     if not data.scanned:
         example = command(f"ottla topics produce {word(data.topic)} hello")
-        return element("p", "There are no records from there on. Write one: ", example, class_="nothing")
+        return element("p", "No records from there on. Write one: ", example, class_="nothing")
     finished = data.partitions - data.unfinished
     where = f"Scanned {finished} of {plural(data.partitions, 'partition')} to their end."
     return nothing(f"0 of {number(data.scanned)} records scanned match. {where}")
@@ -337,7 +337,7 @@ def _go_on(data: Records, context: PageContext) -> Markup:
     if data.cursor is None or context.query.get("follow") == "1":
         return NOTHING
     target = with_query(_path(data), **{**context.query, "from": data.cursor})
-    return element("p", element("a", "Go on from here", href=target, rel="next"), class_="go-on")
+    return element("p", element("a", "Continue", href=target, rel="next"), class_="go-on")
 
 
 def _cells(topic: str, row: RecordRow) -> tuple[Markup | int | None, ...]:

@@ -34,9 +34,9 @@ LOCKS: Final = "share.partition.max.record.locks"
 LIVE, STORED, OFFSETS = "O", "R", "A"
 TIERS: Final = {
     LIVE: "Live, from the leader of the partition.",
-    STORED: "From records of __share_group_state: what a member holds at this moment is not in them, so available "
-    "records may be acquired, and unknown ones are new or in flight.",
-    OFFSETS: "Only the start offset and the lag are known here, as last written.",
+    STORED: "From records of __share_group_state, which do not contain acquired records: available records may be "
+    "acquired, and unknown ones are new or in flight.",
+    OFFSETS: "Only the start offset and the lag are known, as last written.",
 }
 FINISHED: Final = ("acknowledged", "archiving", "archived")
 
@@ -195,7 +195,7 @@ def _head(data: WindowPage) -> Markup:
             "high watermark": offset(data.high_watermark),
             "lag": number(data.lag),
             "window": None if data.tier == OFFSETS else f"{size:,}{limit}",
-            "finished in it": number(data.delivery_complete),
+            "finished": number(data.delivery_complete),
             "delivery limit": number(data.delivery_limit),
             "lock": age(data.lock_ms),
         }
@@ -216,7 +216,7 @@ def _ranges(data: WindowPage, members: Mapping[str, str]) -> Markup:
         Column("state"),
         *numbers("deliveries"),
         Column("member"),
-        Column("lock left", is_number=True),
+        Column("lock remaining", is_number=True),
     )
     shown = data.ranges[:ROWS_MAX]
     note = (
@@ -232,7 +232,7 @@ def _beyond(data: WindowPage) -> Markup:
     if data.end is None or data.high_watermark is None or data.high_watermark <= data.end + 1:
         return NOTHING
     rest = data.high_watermark - data.end - 1
-    return element("p", f"{rest:,} more offsets, up to {data.high_watermark - 1:,}, were not delivered yet.")
+    return element("p", f"{rest:,} more offsets, up to {data.high_watermark - 1:,}, are not delivered yet.")
 
 
 def _counts(data: WindowPage) -> Markup:
@@ -270,7 +270,7 @@ def _metrics(data: WindowPage, context: PageContext) -> Markup:
         return NOTHING
     names = ("delivered", "redelivered", "accepted", "released", "rejected", "lock_expiries")
     sums = {name.replace("_", " "): sum(getattr(each, name) for each in seen) for name in names}
-    note = "of the whole group, since each broker started"
+    note = "for the whole group, since each broker started"
     return section("Counters", facts(dict(sums)), note=note)
 
 

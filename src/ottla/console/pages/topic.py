@@ -141,9 +141,9 @@ COLUMNS: Final = (
     *numbers("leader", "epoch"),
     Column("replicas", about="the preferred leader first"),
     Column("in sync"),
-    Column("eligible", about="may become leader although not in sync (ELR)"),
+    Column("eligible", about="eligible leader replicas, not in sync (ELR)"),
     *numbers("start", "end"),
-    Column("stable", is_number=True, about="last stable offset: an open transaction begins there"),
+    Column("stable", is_number=True, about="last stable offset: the start of an open transaction"),
     Column("size", is_number=True, about="on the disk of the leader"),
 )
 READER_COLUMNS: Final = (Column("group"), Column("kind"), Column("lag", is_number=True))
@@ -155,7 +155,7 @@ def render(content: Content[TopicPage], context: PageContext) -> Markup:
         [
             nav_of_topic(data.name, "topic"),
             _facts(data),
-            section("What is wrong", finding_cards(data.findings, context.now_ms)) if data.findings else NOTHING,
+            section("Findings", finding_cards(data.findings, context.now_ms)) if data.findings else NOTHING,
             _partitions(content, context),
             _readers(data),
             _settings(content),
@@ -217,7 +217,7 @@ def _stable(row: PartitionRow) -> Markup:
 
 def _readers(data: TopicPage) -> Markup:
     if not data.readers:
-        return section("Groups that read it", nothing("No group has committed an offset of it, as far as was seen."))
+        return section("Groups that read it", nothing("No group with committed offsets was observed."))
     rows = [(group_link(each.group), each.kind, offset(each.lag)) for each in data.readers]
     return section("Groups that read it", table("Groups that read it", READER_COLUMNS, rows))
 
@@ -225,7 +225,7 @@ def _readers(data: TopicPage) -> Markup:
 def _settings(content: Content[TopicPage]) -> Markup:
     configs = content.data.configs
     if configs is None:
-        why = next((each.why for each in content.degraded if each.what == "configs"), "not known")
+        why = next((each.why for each in content.degraded if each.what == "configs"), "unknown")
         return section("Settings", nothing(f"They cannot be shown: {why}"))
     return section("Settings", config_tables(configs, "this topic"))
 

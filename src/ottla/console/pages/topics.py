@@ -133,7 +133,7 @@ def _row(topic: Topic, measures: Measures, readers: list[Reader], findings: list
 COLUMNS: Final = (
     Column("topic"),
     *numbers("partitions", "copies"),
-    Column("not well"),
+    Column("unhealthy"),
     Column("records", is_number=True, about="end minus start offset; compaction and transactions leave gaps"),
     Column("size", is_number=True, about="on the disks of the leaders"),
     Column("readers"),
@@ -144,11 +144,11 @@ COLUMNS: Final = (
 FIELDS = (
     Text("q", "Name contains"),
     Choice("internal", "Kafka's own", {"": "without internal topics", "1": "with internal topics"}),
-    Choice("unhealthy", "Health", {"": "all", "1": "only what is not well"}),
+    Choice("unhealthy", "Health", {"": "all", "1": "only unhealthy"}),
     Choice(
         "sort",
         "Order",
-        {"name": "by name", "partitions": "most partitions", "readers": "most readers", "unhealthy": "least well"},
+        {"name": "by name", "partitions": "most partitions", "readers": "most readers", "unhealthy": "least healthy"},
     ),
 )
 
@@ -169,14 +169,16 @@ def _form(context: PageContext) -> Markup:
 
 def _nothing(data: Topics, context: PageContext) -> Markup:
     if context.watcher.probed_ms("topic") is None and not data.known:
-        return nothing("The topics have not been seen yet.")
+        return nothing("No topics observed yet.")
     if not data.matching and any(context.query.get(key) for key in ("q", "unhealthy")):
         everything = element("a", "Show all", href="/topics")
-        return element("p", f"None of {number(data.known)} topics matches. ", everything, ".", class_="nothing")
+        return element("p", f"None of {number(data.known)} topics match. ", everything, ".", class_="nothing")
     if data.matching:
-        return element("p", "There are no more. ", element("a", "To the first", href="/topics"), ".", class_="nothing")
+        return element(
+            "p", "There are no more. ", element("a", "Back to the first", href="/topics"), ".", class_="nothing"
+        )
     own = joined(
-        [f" Kafka has {data.internal} of its own: ", element("a", "show them", href="/topics?internal=1"), "."]
+        [f" There are {data.internal} internal topics: ", element("a", "show them", href="/topics?internal=1"), "."]
     )
     return joined([nothing("No topics yet. Create one:", EXAMPLE), element("p", own) if data.internal else NOTHING])
 
@@ -204,7 +206,7 @@ def _troubles(row: TopicRow) -> Markup:
         )
         if count
     ]
-    return joined(troubles, " ") if troubles else element("span", "✓ all well", class_="fine-line")
+    return joined(troubles, " ") if troubles else element("span", "✓ healthy", class_="fine-line")
 
 
 def _readers(readers: list[Reader]) -> Markup:

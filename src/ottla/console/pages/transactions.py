@@ -52,7 +52,7 @@ class TransactionRow(msgspec.Struct, frozen=True):
     coordinator: int | None
     hanging: bool
     is_old: bool
-    """Open for longer than its time-out."""
+    """Open for longer than its timeout."""
 
 
 class Blocked(msgspec.Struct, frozen=True):
@@ -226,7 +226,7 @@ def render(content: Content[Transactions], context: PageContext) -> Markup:
         [
             element("p", _lead(data), class_="lead"),
             _findings(context),
-            section("Who blocks readers of committed records", _blocked(data, context), anchor="blocked"),
+            section("Transactions that block read_committed consumers", _blocked(data, context), anchor="blocked"),
             section("Transactions", filter_form("/transactions", FIELDS, query), _list_of(content, context),
                     more(content.next, "/transactions", query), anchor="rows"),
         ]
@@ -236,7 +236,7 @@ def render(content: Content[Transactions], context: PageContext) -> Markup:
 def _lead(data: Transactions) -> str:
     hanging = f", {data.hanging} more {'hangs' if data.hanging == 1 else 'hang'}" if data.hanging else ""
     if data.listed is None or data.open is None:
-        return f"How many transactions are open is not known{hanging}."
+        return f"Number of open transactions unknown{hanging}."
     be = "is" if data.open == 1 else "are"
     return f"{data.open:,} of {plural(data.listed, 'transaction')} {be} open{hanging}."
 
@@ -248,7 +248,7 @@ def _findings(context: PageContext) -> Markup:
 
 def _blocked(data: Transactions, context: PageContext) -> Markup:
     if not data.blocked:
-        return nothing("Nobody: no open transaction was seen in a partition.")
+        return nothing("None: no open transaction was found in a partition.")
     columns = (Column("partition"), *numbers("last stable offset"), Column("transaction"), *numbers("open for"))
     rows = [(_partition(each.topic, each.p), offset(each.last_stable), _who(each), _age(each.started_ms, context))
             for each in data.blocked]  # fmt: skip
@@ -277,15 +277,15 @@ def _list_of(content: Content[Transactions], context: PageContext) -> Markup:
     if content.data.listed is None and not content.data.rows:
         return nothing(f"Transactions cannot be listed: {content.degraded[-1].why}.")
     if not content.data.rows:
-        why = "Those whose transactional id you may not DESCRIBE are left out by the cluster."
-        return nothing(f"No transaction is like that. {why}" if context.query else f"No transaction is listed. {why}")
+        why = "The cluster omits transactional ids that you may not DESCRIBE."
+        return nothing(f"No transactions match. {why}" if context.query else f"No transactions. {why}")
     columns = (Column("transactional id"), Column("state"), *numbers("producer", "epoch", "open for", "time-out"),
                Column("partitions"))  # fmt: skip
     return table("Transactions", columns, [_cells(each, context) for each in content.data.rows])
 
 
 def _cells(row: TransactionRow, context: PageContext) -> tuple[Markup | str | None, ...]:
-    old = joined([" ", badge("● longer than its time-out", "light warning")]) if row.is_old else NOTHING
+    old = joined([" ", badge("● longer than its timeout", "light warning")]) if row.is_old else NOTHING
     return (
         code(row.id) if row.id is not None else _nobodys(row.producer_id),
         joined([row.state, old]),

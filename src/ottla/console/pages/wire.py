@@ -48,7 +48,7 @@ async def load_list(_: PageContext) -> Content[Catalogue]:
 
 
 def render_list(content: Content[Catalogue], _: PageContext) -> Markup:
-    decoder = element("p", "Have bytes and want to know what they are? ", link("Decode them", "wire", "decode"), ".")
+    decoder = element("p", "To find out what some bytes are: ", link("Decode them", "wire", "decode"), ".")
     return joined([decoder, list_page(content.data.sections, LINKS)])
 
 

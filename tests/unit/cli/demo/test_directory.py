@@ -28,7 +28,7 @@ def test_a_demo_from_before_is_replaced(tmp_path: Path):
 
 def test_what_no_demo_made_is_left_alone(tmp_path: Path):
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(Failure, match="was not made by a demo"):
+    with pytest.raises(Failure, match="was not made by the demo"):
         DemoDirectory(tmp_path).prepare()
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
@@ -37,7 +37,7 @@ def test_what_is_in_the_way_of_the_old_one_is_left_alone(tmp_path: Path):
     directory = DemoDirectory(tmp_path / "demo")
     directory.prepare()
     (tmp_path / "demo.old").mkdir()
-    with pytest.raises(Failure, match="in the way"):
+    with pytest.raises(Failure, match="exists and was not made by the demo"):
         directory.prepare()
     assert directory.path.is_dir()
 
@@ -50,5 +50,5 @@ def test_a_file_is_no_directory(tmp_path: Path):
 
 def test_a_place_where_nothing_can_be_made(tmp_path: Path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(Failure, match=r"nothing can be written to .*: Not a directory"):
+    with pytest.raises(Failure, match=r"cannot write to .*: Not a directory"):
         DemoDirectory(tmp_path / "file" / "demo").prepare()

@@ -36,7 +36,7 @@ def test_accounts():
         Account("billing", "orders", 5, 4, ("1 not committed",)),
     )
     assert show_accounts(shown, [good])
-    assert "all 1,200 records of payments accounted for, 12 given up as poison" in text(shown)
+    assert "all 1,200 records of payments accounted for, 12 archived as poison" in text(shown)
     assert not show_accounts(shown, [good, bad])
     assert "billing, orders: 1 not committed" in text(shown)
 
@@ -44,6 +44,6 @@ def test_accounts():
 def test_expectations():
     shown = console()
     assert show_expectations(shown, [Expectation("one", True, "")])
-    assert "expected of this story: 1 of 1" in text(shown)
+    assert "expectations met: 1 of 1" in text(shown)
     assert not show_expectations(shown, [Expectation("one", True, ""), Expectation("two", False, "three")])
-    assert "expected of this story: 1 of 2\n  not so: two; seen: three" in text(shown)
+    assert "expectations met: 1 of 2\n  not met: two; found: three" in text(shown)

@@ -149,5 +149,5 @@ async def passing(work: Awaitable[None]) -> None:
     except ClientError as error:
         if not (isinstance(error, ResponseError) or error.retriable):
             raise
-        log.info("tried again later: %s", error)
+        log.info("retrying later: %s", error)
         await asyncio.sleep(POLL_MS / 1000)
