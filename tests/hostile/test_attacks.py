@@ -118,6 +118,6 @@ def test_a_node_that_has_no_file_left_serves_who_is_there(tmp_path: Path) -> Non
             assert client.produce(client.topic(), batch(b"v")).error_code == 0, "logs can still be opened"
         client.close()
         assert client.fetch(topic).error_code == 0, "there is room again"
-        assert node.log.count("no files are left") == 1
+        assert node.log.count("no file descriptors are left") == 1
         assert "offline" not in node.log
         client.close_all()

@@ -143,7 +143,7 @@ def test_what_recovery_has_cut(apache: ApacheKafka, ottla: OttlaServe):
         each.offset for each in ledger.placed if each[:2] == ("orders", 0)
     )
     ottla.stop()
-    assert f"note: {kept} keeps {len(content)} bytes that recovery has cut off orders-0" in run_cli(
+    assert f"note: {kept} keeps {len(content)} bytes that recovery has truncated from orders-0" in run_cli(
         "storage", "check", ottla.data_dir
     )
     ledger.placed = [each for each in ledger.placed if each[:2] != ("orders", 0) or each.offset < end]

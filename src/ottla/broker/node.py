@@ -553,7 +553,7 @@ class Node:
             return False
         if accepts_password(self.security.by_listener[listener].mechanisms, user, password):
             return True
-        self.logins.failed(peer, "HTTP", "a wrong user or password for a page", user)
+        self.logins.failed(peer, "HTTP", "wrong user or password for a web page", user)
         return False
 
     def _plan_chores(self) -> None:
@@ -732,7 +732,7 @@ class Node:
     def _went_offline(self, directory: LogDirectory) -> None:
         """A log directory has failed. The others go on, if the metadata is in one of them."""
         if self.storage.metadata.is_offline or all(each.is_offline for each in self.storage.directories):
-            self.fail(f"{directory.path} has failed, and without it the node cannot go on: {directory.storage.failure}")
+            self.fail(f"{directory.path} has failed, and the node cannot run without it: {directory.storage.failure}")
         elif self.config.is_broker:
             self.loop.call_soon(self.broker_lifecycle.stay)
 

@@ -35,7 +35,7 @@ def parse_bootstrap_servers(servers: str | Iterable[str]) -> tuple[Address, ...]
     texts = [servers] if isinstance(servers, str) else list(servers)
     words = [word.strip() for text in texts for word in text.split(",") if word.strip()]
     if not words:
-        raise ConfigurationError("no bootstrap server is given; write HOST:PORT, for instance localhost:9092")
+        raise ConfigurationError("no bootstrap server given; write HOST:PORT, for example localhost:9092")
     return tuple(dict.fromkeys(map(parse_address, words)))
 
 
@@ -44,7 +44,7 @@ def parse_address(text: str) -> Address:
     host, colon, port = text.rpartition("://")[2].rpartition(":")
     bare = host.removeprefix("[").removesuffix("]")
     if not colon or not bare or (":" in bare and not host.startswith("[")):
-        raise ConfigurationError(f"{text!r} is not an address; write HOST:PORT, for instance localhost:9092")
+        raise ConfigurationError(f"{text!r} is not an address; write HOST:PORT, for example localhost:9092")
     if not (port.isascii() and port.isdigit() and 1 <= int(port) <= PORT_MAX):
         raise ConfigurationError(f"{text!r}: {port!r} is not a port; ports are numbers from 1 to {PORT_MAX}")
     return Address(bare, int(port))

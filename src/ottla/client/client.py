@@ -491,7 +491,7 @@ def _route(options: SendOptions) -> _Route:
     coordinator = options.get("coordinator")
     if sum(each is not None for each in (broker, partition, coordinator)) > 1:
         raise ConfigurationError(
-            "a request goes to a broker, a partition's leader or a coordinator, not to two of them"
+            "a request goes to a broker, to a partition's leader or to a coordinator: give only one of them"
         )
     if partition is not None:
         return _Route(Routing.LEADER, partition=TopicPartition(*partition))

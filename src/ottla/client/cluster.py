@@ -126,7 +126,7 @@ def read_quorum(peer: Peer, body: DescribeQuorumResponse) -> QuorumDescription:
     check(peer, "DescribeQuorum", body.error_code, message=body.error_message)
     found = [partition for topic in body.topics for partition in topic.partitions]
     if not found:
-        raise ProtocolError(peer, f"a DescribeQuorumResponse says nothing of {METADATA_TOPIC}")
+        raise ProtocolError(peer, f"a DescribeQuorumResponse does not contain {METADATA_TOPIC}")
     state = found[0]
     check(peer, "DescribeQuorum", state.error_code, message=state.error_message)
     endpoints = {

@@ -194,7 +194,7 @@ class Connection(asyncio.Protocol):
 
     def _take(self, frame: bytes) -> None:
         if not self._waiting:
-            raise ProtocolError(self.peer, f"{len(frame)} bytes that answer nothing")
+            raise ProtocolError(self.peer, f"{len(frame)} bytes that match no request")
         waiting = self._waiting.popleft()
         self._room.release()
         try:

@@ -90,7 +90,7 @@ class UnknownBrokerError(ClientError):
     """The cluster has no broker with this node id, or not at this moment."""
 
     def __init__(self, node_id: int, known: Sequence[int]) -> None:
-        names = ", ".join(map(str, sorted(known))) or "not known"
+        names = ", ".join(map(str, sorted(known))) or "unknown"
         super().__init__(f"the cluster has no broker {node_id}; its brokers are {names}")
         self.node_id = node_id
 
@@ -143,7 +143,7 @@ class RequestTimeoutError(ClientError):
         return True
 
     def __init__(self, peer: Peer, api: str, waited_ms: int) -> None:
-        super().__init__(f"{peer} did not answer {api} within {waited_ms} ms")
+        super().__init__(f"{peer} did not respond to {api} within {waited_ms} ms")
         self.peer = peer
         self.api = api
         self.waited_ms = waited_ms
@@ -164,7 +164,7 @@ class UnsupportedVersionError(ClientError):
 
     def __init__(self, peer: Peer | None, api: str, reason: str) -> None:
         where = "the cluster" if peer is None else str(peer)
-        super().__init__(f"{where} cannot be asked {api}: {reason}")
+        super().__init__(f"{api} cannot be sent to {where}: {reason}")
         self.peer = peer
         self.api = api
         self.reason = reason
@@ -177,7 +177,7 @@ class ProtocolError(ClientError):
     """
 
     def __init__(self, peer: Peer, reason: str, *, is_out_of_step: bool = False) -> None:
-        super().__init__(f"{peer} sent what is no answer: {reason}")
+        super().__init__(f"{peer} sent an invalid response: {reason}")
         self.peer = peer
         self.reason = reason
         self.is_out_of_step = is_out_of_step
@@ -209,7 +209,7 @@ class ResponseError(ClientError):
 
     @property
     def meaning(self) -> str:
-        return "a code that this version of ottla does not know" if self.error is None else self.error.meaning
+        return "a code unknown to this version of ottla" if self.error is None else self.error.meaning
 
     @property
     def remedy(self) -> str:

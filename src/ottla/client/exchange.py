@@ -50,7 +50,7 @@ class Requests:
             frame = frames.write_request(message, version, correlation_id=number, client_id=self._client_id)
         except WireError as error:
             raise UnsupportedVersionError(
-                self._peer, f"{api} v{version}", f"the request does not fit: {error}"
+                self._peer, f"{api} v{version}", f"the request cannot be encoded: {error}"
             ) from None
         self._next_correlation_id = 0 if number == _CORRELATION_ID_MAX else number + 1
         return SentRequest(number, api, key, version), frame
@@ -60,7 +60,7 @@ def read_answer(peer: Peer, request: SentRequest, frame: bytes | bytearray) -> o
     """The message in a frame, or ProtocolError; after one that `is_out_of_step` nothing that follows makes sense."""
     (correlation_id,) = SIZE.unpack_from(frame)
     if correlation_id != request.correlation_id:
-        reason = f"correlation id {correlation_id} where {request.api} waits for {request.correlation_id}"
+        reason = f"correlation id {correlation_id} instead of {request.correlation_id} for {request.api}"
         raise ProtocolError(peer, reason, is_out_of_step=True)
     version = request.version
     if request.api_key == frames.API_VERSIONS_KEY and _is_stepping_down(frame):
@@ -85,19 +85,19 @@ def loss(error: Exception | None, waiting: Sequence[SentRequest], answered: int)
     reason = "the broker closed it" if error is None else str(error) or type(error).__name__
     if not waiting:
         return reason
-    reason += f" before it answered {waiting[0].api} v{waiting[0].version}"
+    reason += f" before it responded to {waiting[0].api} v{waiting[0].version}"
     if answered == 0:
-        return f"{reason}; does it speak TLS?"
+        return f"{reason}; does it use TLS?"
     if all(answered <= 1 and each.api != "SaslAuthenticate" for each in waiting):
-        return f"{reason}; a listener that wants SASL does so to clients that do not log in"
+        return f"{reason}; a SASL listener does that to clients without SASL"
     return reason
 
 
 def bad_size(peer: Peer, size: int, size_max: int) -> ProtocolError:
     if size & 0xFFFF0000 == TLS_ALERT_SIZE:
-        reason = "this is TLS, and we were told to speak without"
+        reason = "it uses TLS, but this client is configured without TLS"
     else:
-        reason = f"an answer of {size} bytes; at most {size_max} are taken"
+        reason = f"a response of {size} bytes; the maximum is {size_max}"
     return ProtocolError(peer, reason, is_out_of_step=True)
 
 

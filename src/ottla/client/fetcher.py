@@ -147,7 +147,7 @@ class Fetcher:
     def seek(self, at: tuple[str, int], offset: int) -> None:
         """Go on at another offset, or in another partition."""
         if offset < 0 and offset not in (EARLIEST, LATEST):
-            raise ConfigurationError(f"{TopicPartition(*at)} cannot be read from offset {offset} on")
+            raise ConfigurationError(f"{TopicPartition(*at)} cannot be read from offset {offset}")
         self._positions.pop(TopicPartition(*at), None)
         self._start[TopicPartition(*at)] = offset
 
@@ -298,7 +298,7 @@ class Fetcher:
             raise ProtocolError(answer.peer, f"records of {at} from offset {position} on: {error}") from None
         if next_position == position:
             reason = (
-                f"no whole batch of {at} from offset {position} on in {len(records)} bytes; raise partition_max_bytes"
+                f"no complete batch of {at} at offset {position} in {len(records)} bytes; raise partition_max_bytes"
             )
             raise ProtocolError(answer.peer, reason)
         self._positions[at] = next_position

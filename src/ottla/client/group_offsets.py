@@ -84,7 +84,7 @@ async def try_committed(
 
     def build(version: int) -> OffsetFetchRequest:
         if version < _MANY_GROUPS_VERSION:
-            raise UnsupportedVersionError(None, f"OffsetFetch v{version}", "it takes one group at a time")
+            raise UnsupportedVersionError(None, f"OffsetFetch v{version}", "it supports only one group per request")
         kind = OffsetFetchRequest.OffsetFetchRequestGroup
         return OffsetFetchRequest(groups=tuple(kind(group_id=each, topics=None) for each in group_ids))
 
@@ -222,7 +222,7 @@ def _outcomes(
     outcomes: PartitionOutcomes = {}
     for at in wanted:
         if at not in said:
-            raise ProtocolError(answer.peer, f"{api}Response v{answer.version} leaves out {at}")
+            raise ProtocolError(answer.peer, f"{api}Response v{answer.version} does not contain {at}")
         code, message = said[at]
         outcomes[at] = ResponseError(answer.peer, api, code, f"group {group_id}, {at}", message) if code else None
     return outcomes

@@ -128,7 +128,7 @@ async def described_by(client: Client, group_id: str, *, type: str | None = None
     """The same as `describe`, and which broker says it."""
     kind = await _type_of(client, group_id) if type is None else type.lower()
     if kind not in _DESCRIBE:
-        raise ConfigurationError(f"groups of type {kind!r} cannot be described; there are {', '.join(_DESCRIBE)}")
+        raise ConfigurationError(f"groups of type {kind!r} cannot be described; known types: {', '.join(_DESCRIBE)}")
     api, request = _DESCRIBE[kind]
     answer = await client.ask(api, always(request((group_id,))), coordinator=("group", group_id))
     group = _groups_in(answer.body)[0]

@@ -86,13 +86,13 @@ def _is_number(host: str) -> bool:
 def reason(error: OSError, *, has_tls: bool) -> str:
     """Why there is no connection."""
     if isinstance(error, socket.gaierror):
-        return "the host name is not known"
+        return "unknown host"
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is refused: {error.verify_message}"
+        return f"its certificate was rejected: {error.verify_message}"
     if isinstance(error, ssl.SSLError):
-        return f"no TLS connection: {(error.reason or str(error)).replace('_', ' ').lower()}; does it speak TLS?"
+        return f"no TLS connection: {(error.reason or str(error)).replace('_', ' ').lower()}; does it use TLS?"
     if has_tls and isinstance(error, ConnectionResetError | ConnectionAbortedError):
-        return "it was closed during the TLS handshake; does it speak TLS?"
+        return "it was closed during the TLS handshake; does it use TLS?"
     numbers = [error.errno] if error.errno else [int(each) for each in re.findall(r"\[Errno (\d+)\]", str(error))]
     # A name with several addresses fails once for each, mostly in the same way.
     reasons = dict.fromkeys(os.strerror(number).lower() for number in numbers)

@@ -65,7 +65,7 @@ async def read_json(client: Client, url: str) -> Mapping[str, Any]:
     try:
         found: Mapping[str, Any] = json.loads(await read_page(client, url))
     except ValueError as error:
-        raise OSError(f"it is no JSON: {error}") from None
+        raise OSError(f"the response is not JSON: {error}") from None
     return found
 
 
@@ -90,7 +90,7 @@ def _read(settings: ClientSettings, url: str, timeout_s: float) -> str:
     except HTTPError as error:
         with error:
             if error.code == HTTPStatus.UNAUTHORIZED:
-                raise OSError("it wants a user and a password, which a login with PLAIN or SCRAM has") from None
+                raise OSError("it requires a user and a password, as with PLAIN or SCRAM") from None
             raise OSError(f"{error.code} {error.reason}") from None
     except URLError as error:
         raise OSError(str(error.reason)) from None

@@ -81,7 +81,7 @@ async def lags(
 def _absence(known: Mapping[str, TopicDescription | ResponseError], at: TopicPartition) -> str:
     topic = known.get(at.topic)
     if not isinstance(topic, TopicDescription):
-        return _reason(topic) if isinstance(topic, ResponseError) else "the topic is not known"
+        return _reason(topic) if isinstance(topic, ResponseError) else "the topic is unknown"
     leader = next((each.leader for each in topic.partitions if each.partition == at.partition), None)
     if leader is None:
         return "the topic has no such partition"
@@ -91,7 +91,7 @@ def _absence(known: Mapping[str, TopicDescription | ResponseError], at: TopicPar
 def _reason(error: object) -> str:
     if isinstance(error, ResponseError):
         gone = error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return "the topic is not there" if gone else f"{error_name(error.code)} ({error.code})"
+        return "the topic does not exist" if gone else f"{error_name(error.code)} ({error.code})"
     return str(error)
 
 

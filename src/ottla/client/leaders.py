@@ -77,7 +77,7 @@ class LeaderCall(NamedTuple, Generic[V]):
 
     def _outcome(self, answer: Answer, at: TopicPartition, reply: Reply[V] | None) -> V | ClientError:
         if reply is None:
-            return ProtocolError(answer.peer, f"{self.api}Response v{answer.version} leaves out {at}")
+            return ProtocolError(answer.peer, f"{self.api}Response v{answer.version} does not contain {at}")
         if reply.error_code:
             return ResponseError(answer.peer, self.api, reply.error_code, str(at), reply.error_message)
         return reply.value

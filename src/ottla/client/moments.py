@@ -48,4 +48,4 @@ def duration_ms(text: str) -> int:
     pieces = _SHORT.findall(text)
     if pieces and "".join(number + unit for number, unit in pieces) == text:
         return round(sum(float(number) * UNITS_MS[unit] for number, unit in pieces))
-    raise MomentError(f"{text!r} is not a duration", "write for instance 90s, 2h, 1d12h or PT2H")
+    raise MomentError(f"{text!r} is not a duration", "write for example 90s, 2h, 1d12h or PT2H")

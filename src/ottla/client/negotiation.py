@@ -84,7 +84,7 @@ def _step_down(peer: Peer, answer: ApiVersionsResponse) -> int:
         return 0
     version = min(offered.high, API_VERSIONS_HIGHEST)
     if version < offered.low or version == API_VERSIONS_FIRST:
-        raise UnsupportedVersionError(peer, "ApiVersions", f"it has {offered}")
+        raise UnsupportedVersionError(peer, "ApiVersions", f"it supports {offered}")
     return version
 
 
@@ -124,6 +124,6 @@ def _choose_mechanism(peer: Peer, mechanism: str, versions: ApiRanges) -> Genera
         offered = ", ".join(sorted(answer.mechanisms)) or "none"
         raise AuthenticationError(peer, f"it does not offer {mechanism}; it offers {offered}")
     if answer.error_code == ErrorCode.ILLEGAL_SASL_STATE:
-        raise AuthenticationError(peer, "this listener does not ask for SASL")
+        raise AuthenticationError(peer, "this listener does not use SASL")
     if answer.error_code:
         raise ResponseError(peer, "SaslHandshake", answer.error_code)

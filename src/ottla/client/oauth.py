@@ -46,7 +46,7 @@ class OAuthBearer:
         said = yield f"n,,{SEPARATOR}auth=Bearer {self._token()}{SEPARATOR}{SEPARATOR}".encode()
         if said:
             yield REFUSED
-            raise LoginRefused(f"the broker does not take the token: {said.decode(errors='replace')}")
+            raise LoginRefused(f"the broker rejected the token: {said.decode(errors='replace')}")
 
 
 def token_function(name: str) -> Callable[[], str]:
@@ -57,7 +57,7 @@ def token_function(name: str) -> Callable[[], str]:
     except (ImportError, AttributeError) as error:
         raise ConfigurationError(f"ottla.oauth.callback: {name!r} cannot be loaded: {error}") from None
     if not callable(found):
-        raise ConfigurationError(f"ottla.oauth.callback: {name!r} is no function; write module:function")
+        raise ConfigurationError(f"ottla.oauth.callback: {name!r} is not a function; write module:function")
     return found  # type: ignore[no-any-return]
 
 
@@ -75,7 +75,7 @@ class ClientCredentials:
     ) -> None:
         if not url.startswith(SCHEMES):
             raise ConfigurationError(
-                f"sasl.oauthbearer.token.endpoint.url is {url!r}; it begins with https:// or http://"
+                f"sasl.oauthbearer.token.endpoint.url is {url!r}; it must start with https:// or http://"
             )
         self._url = url
         self._client_id = client_id
@@ -92,7 +92,7 @@ class ClientCredentials:
         if self._now_s() >= self._until_s:
             answer = self._ask()
             if not isinstance(answer.get("access_token"), str):
-                raise AuthenticationError(None, f"the answer of {self._url} holds no access_token")
+                raise AuthenticationError(None, f"the response of {self._url} contains no access_token")
             self._token = answer["access_token"]
             self._until_s = self._now_s() + LIFETIME_SHARE * float(answer.get("expires_in", 0))
         return self._token

@@ -70,7 +70,7 @@ class ListedOffset(NamedTuple):
 def isolation_level(isolation: Isolation) -> int:
     levels = {"read_uncommitted": 0, "read_committed": 1}
     if isolation not in levels:
-        raise ConfigurationError(f"there is no isolation {isolation!r}; there are {', '.join(levels)}")
+        raise ConfigurationError(f"unknown isolation level {isolation!r}; known: {', '.join(levels)}")
     return levels[isolation]
 
 

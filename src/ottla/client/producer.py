@@ -387,4 +387,4 @@ def _compression(codec: str | Compression) -> Compression:
         return codec if isinstance(codec, Compression) else Compression[codec.upper()]
     except KeyError:
         names = ", ".join(each.name.lower() for each in Compression)
-        raise ConfigurationError(f"there is no compression {codec!r}; there are {names}") from None
+        raise ConfigurationError(f"unknown compression {codec!r}; known: {names}") from None

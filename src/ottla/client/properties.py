@@ -69,7 +69,7 @@ def _number(key: str, text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ConfigurationError(f"{key} is {text!r}, which is no number") from None
+        raise ConfigurationError(f"{key} is {text!r}, which is not a number") from None
 
 
 def _protocol(properties: Mapping[str, str]) -> tuple[bool, bool]:
@@ -85,7 +85,7 @@ def _protocol(properties: Mapping[str, str]) -> tuple[bool, bool]:
 def _sasl(properties: Mapping[str, str]) -> Sasl:
     mechanism = properties.get("sasl.mechanism")
     if mechanism is None:
-        raise ConfigurationError("sasl.mechanism is not set; security.protocol asks for SASL")
+        raise ConfigurationError("sasl.mechanism is not set, but security.protocol uses SASL")
     line = properties.get("sasl.jaas.config")
     options = {} if line is None else read_jaas("sasl.jaas.config", line).options
     if mechanism == "OAUTHBEARER":
@@ -93,7 +93,7 @@ def _sasl(properties: Mapping[str, str]) -> Sasl:
     username = properties.get("sasl.username", options.get("username"))
     password = properties.get("sasl.password", options.get("password"))
     if username is None or password is None:
-        raise ConfigurationError("sasl.jaas.config names no username and password")
+        raise ConfigurationError("sasl.jaas.config has no username and password")
     is_token = options.get("tokenauth", "").lower() == "true"
     return mechanism_named(mechanism, username, password, is_token=is_token)
 
@@ -107,14 +107,12 @@ def _oauth(properties: Mapping[str, str], options: Mapping[str, str]) -> Sasl:
         return OAuthBearer(token_function(callback))
     url = properties.get("sasl.oauthbearer.token.endpoint.url")
     if url is None:
-        raise ConfigurationError(
-            "sasl.oauthbearer.token.endpoint.url is not set; or name a function in ottla.oauth.callback"
-        )
+        raise ConfigurationError("set sasl.oauthbearer.token.endpoint.url, or a function in ottla.oauth.callback")
     given = "sasl.oauthbearer.client.credentials.client"
     client_id = properties.get(f"{given}.id", options.get("clientId"))
     secret = properties.get(f"{given}.secret", options.get("clientSecret"))
     if client_id is None or secret is None:
-        raise ConfigurationError(f"{given}.id and {given}.secret are not set, and sasl.jaas.config does not have them")
+        raise ConfigurationError(f"{given}.id and {given}.secret are not set, and are not in sasl.jaas.config either")
     return OAuthBearer(
         ClientCredentials(url, client_id, secret, properties.get("sasl.oauthbearer.scope", options.get("scope")))
     )

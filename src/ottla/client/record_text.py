@@ -80,7 +80,7 @@ def _read(data: bytes, form: str) -> tuple[str, str, str | None]:
     if form == "int":
         if len(data) in _INT_BYTES:
             return "int", str(int.from_bytes(data, "big", signed=True)), None
-        return "hex", data.hex(), f"is no integer: it has {len(data)} bytes"
+        return "hex", data.hex(), f"is not an integer: it has {len(data)} bytes"
     try:
         text = data.decode()
     except UnicodeDecodeError as error:

@@ -59,7 +59,7 @@ def spread(
     planner = _Planner(placed, racks)
     factors = [replication_factor or len(each.replicas) for each in placed]
     if factors and max(factors) > len(racks):
-        raise PlanError(f"{max(factors)} replicas need as many brokers, and there are {len(racks)}")
+        raise PlanError(f"{max(factors)} replicas need as many brokers, but there are {len(racks)}")
     for each, factor in sorted(zip(placed, factors, strict=True), key=lambda pair: -pair[0].size_bytes):
         planner.resize(each.at, factor)
     planner.even_counts()

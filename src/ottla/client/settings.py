@@ -73,7 +73,7 @@ class ClientSettings:
             value = getattr(self, field.name)
             lowest = 0 if field.name.startswith(("retry", "reconnect")) else 1
             if field.type == "int" and not (type(value) is int and value >= lowest):
-                raise ConfigurationError(f"{field.name} is {value!r}; it has to be a number of at least {lowest}")
+                raise ConfigurationError(f"{field.name} is {value!r}; it must be a number of at least {lowest}")
 
     @classmethod
     def of(cls, **changes: Unpack[Changes]) -> ClientSettings:
@@ -82,5 +82,5 @@ class ClientSettings:
         for name in changes:
             if name not in known:
                 nearest = get_close_matches(name, known, n=1, cutoff=0.0)[0]
-                raise ConfigurationError(f"there is no setting {name!r}; the nearest is {nearest}")
+                raise ConfigurationError(f"unknown setting {name!r}; the nearest is {nearest}")
         return replace(cls(), **changes)

@@ -37,8 +37,8 @@ Task = tuple[str, int]
 ROLES: Final = ("active", "standby", "warmup")
 _DESCRIPTION_VERSION: Final = 1
 _WHY_NO_DESCRIPTION: Final = {
-    1: "the cluster holds no description of its topology: no member has sent one, or its brokers have no plugin for it",
-    2: "the cluster's plugin failed to give the description of its topology",
+    1: "the cluster has no topology description: no member has sent one, or its brokers have no plugin",
+    2: "the cluster's plugin failed to return the topology description",
 }
 """By status of the description."""
 
@@ -94,7 +94,7 @@ async def topology_description(client: Client, group_id: str) -> Described:
     (group,) = answer.of(StreamsGroupDescribeResponse).groups
     check(answer.peer, "StreamsGroupDescribe", group.error_code, f"group {group_id}", group.error_message)
     if answer.version < _DESCRIPTION_VERSION:
-        return Described(None, "the cluster's brokers do not keep descriptions of topologies", group)
+        return Described(None, "the cluster's brokers do not store topology descriptions", group)
     why_not = _WHY_NO_DESCRIPTION.get(group.topology_description_status, _WHY_NO_DESCRIPTION[1])
     return Described(group.topology_description, "" if group.topology_description is not None else why_not, group)
 
@@ -189,13 +189,13 @@ def blockers(group: Group) -> list[Blocker]:
         }
         if keeps:
             names = tuple(sorted(map(_name, keeps)))
-            found.append(Blocker(member, "has not heard yet that it is to give up", names))
+            found.append(Blocker(member, "has not yet learned that it must revoke", names))
         elif member.member_epoch == -2:
-            found.append(Blocker(member, "has left for a while, and keeps its tasks until its session ends", ()))
+            found.append(Blocker(member, "has left temporarily, and keeps its tasks until its session expires", ()))
         elif hidden:
-            found.append(Blocker(member, "has not said yet that it gave up tasks; awaited are", hidden))
+            found.append(Blocker(member, "has not confirmed that it revoked tasks; awaited:", hidden))
         else:
-            found.append(Blocker(member, "has not been heard of since the last assignment", ()))
+            found.append(Blocker(member, "has not sent a heartbeat since the last assignment", ()))
     return found
 
 
@@ -218,4 +218,4 @@ class EpochWatch:
         self._climbs += group.group_epoch > before[0]
         if self._climbs < self._climbs_max:
             return None
-        return f"the group epoch has climbed to {group.group_epoch} though the {len(members)} members are the same"
+        return f"the group epoch rose to {group.group_epoch} although the {len(members)} members are the same"

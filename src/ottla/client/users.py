@@ -65,7 +65,7 @@ async def set_users(client: Client, users: Iterable[ScramUser]) -> None:
     upsertions = []
     for user in users:
         if user.mechanism not in MECHANISMS:
-            raise SecuritySettingError(f"{user.mechanism!r} is none of {', '.join(MECHANISMS)}")
+            raise SecuritySettingError(f"{user.mechanism!r} is not one of {', '.join(MECHANISMS)}")
         salt = secrets.token_bytes(_SALT_BYTES)
         salted = hashlib.pbkdf2_hmac(HASHES[user.mechanism], user.password.encode(), salt, user.iterations)
         upsertions.append(

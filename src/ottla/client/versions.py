@@ -52,15 +52,15 @@ def choose_version(
     assert entry.key is not None, f"{api} has no API key"
     offered = ranges.get(entry.key)
     if offered is None:
-        raise UnsupportedVersionError(peer, api, "it does not have this API")
+        raise UnsupportedVersionError(peer, api, "it does not support this API")
     if wanted is not None:
         if wanted not in range(offered.low, offered.high + 1):
-            raise UnsupportedVersionError(peer, f"{api} v{wanted}", f"it has {offered}")
+            raise UnsupportedVersionError(peer, f"{api} v{wanted}", f"it supports {offered}")
         return wanted
     ours = ApiRange(entry.low, entry.high - 1 if entry.unstable and entry.high > entry.low else entry.high)
     if at_most is not None:
         ours = ours._replace(high=min(ours.high, at_most))
     version = min(offered.high, ours.high)
     if version < max(offered.low, ours.low):
-        raise UnsupportedVersionError(peer, api, f"it has {offered} and we speak {ours}")
+        raise UnsupportedVersionError(peer, api, f"it supports {offered}, this client {ours}")
     return version

@@ -32,7 +32,7 @@ def read_jaas(setting: str, text: str) -> JaasEntry:
     module = _WORD.match(text)
     flag = module and _WORD.match(text, module.end())
     if module is None or flag is None or flag[1].lower() not in _FLAGS:
-        raise SecuritySettingError(f'{setting} has the wrong form; write module.Class required name="value";')
+        raise SecuritySettingError(f'{setting} is malformed; write module.Class required name="value";')
     options: dict[str, str] = {}
     at = flag.end()
     while option := _OPTION.match(text, at):

@@ -69,12 +69,12 @@ class JwtValidator:
         header, claims, signed, signature = _read_token(token)
         algorithm, key_id = header.get("alg"), header.get("kid")
         if not isinstance(algorithm, str) or algorithm.lower() == "none":
-            raise LoginRefused("a token that nobody has signed")
+            raise LoginRefused("an unsigned token")
         if "crit" in header:
-            raise LoginRefused("a token with an extension that is not known")
+            raise LoginRefused("a token with an unknown extension")
         verify = self._find_key(key_id if isinstance(key_id, str) else None)
         if verify is None:
-            raise LoginRefused("a token signed with a key that is not among the issuer's")
+            raise LoginRefused("a token signed with a key that is not the issuer's")
         if not verify(algorithm, signed, signature):
             raise LoginRefused("a token with a wrong signature")
         user = _text_claim(claims, self._sub_claim)
@@ -98,13 +98,13 @@ class UnsecuredValidator:
         self._required = frozenset(options.get("unsecuredValidatorRequiredScope", "").split())
         skew = options.get("unsecuredValidatorAllowableClockSkewMs", "0")
         if not (skew.isascii() and skew.isdecimal()):
-            raise SecuritySettingError("unsecuredValidatorAllowableClockSkewMs in sasl.jaas.config is no number")
+            raise SecuritySettingError("unsecuredValidatorAllowableClockSkewMs in sasl.jaas.config is not a number")
         self._skew_s = int(skew) // _SECOND_MS
 
     def __call__(self, token: str) -> Login:
         header, claims, _, signature = _read_token(token)
         if header.get("alg") != "none" or signature:
-            raise LoginRefused("a signed token, where only unsigned ones are taken")
+            raise LoginRefused("a signed token, where only unsigned ones are accepted")
         user = _text_claim(claims, self._sub_claim)
         expires_s = check_times(claims, self._now_ms() // _SECOND_MS, self._skew_s, is_issue_time_needed=False)
         missing = self._required - set(_texts(claims, self._scope_claim))
@@ -122,9 +122,9 @@ def check_times(claims: Mapping[str, Any], now_s: int, skew_s: int, *, is_issue_
     issued_s = _time_claim(claims, "iat") if is_issue_time_needed or "iat" in claims else now_s
     valid_from_s = _time_claim(claims, "nbf") if "nbf" in claims else now_s
     if expires_s + skew_s <= now_s:
-        raise LoginRefused("a token that has expired")
+        raise LoginRefused("an expired token")
     if max(issued_s, valid_from_s) - skew_s > now_s:
-        raise LoginRefused("a token that is not good yet")
+        raise LoginRefused("a token that is not valid yet")
     return expires_s
 
 

@@ -150,7 +150,7 @@ def mapping_rules(text: str) -> Callable[[str], str]:
             if found is not None:
                 made = found.expand(replacement)
                 return made.lower() if case == "L" else made.upper() if case == "U" else made
-        raise LoginRefused(f"no rule of ssl.principal.mapping.rules fits the certificate of {name}")
+        raise LoginRefused(f"no rule of ssl.principal.mapping.rules matches the certificate of {name}")
 
     return user
 

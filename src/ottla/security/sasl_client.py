@@ -75,7 +75,7 @@ class Scram:
         nonce: Callable[[], str] = lambda: secrets.token_urlsafe(24),
     ) -> None:
         if mechanism not in HASHES:
-            raise SecuritySettingError(f"{mechanism!r} is none of {', '.join(HASHES)}")
+            raise SecuritySettingError(f"{mechanism!r} is not one of {', '.join(HASHES)}")
         self.mechanism = mechanism
         self.username = username
         self._password = password.encode()
@@ -128,7 +128,7 @@ def mechanism_named(mechanism: str, username: str, password: str, *, is_token: b
     if mechanism in HASHES:
         return Scram(mechanism, username, password, is_token=is_token)
     known = ", ".join((Plain.mechanism, *HASHES, "OAUTHBEARER"))
-    raise SecuritySettingError(f"the SASL mechanism {mechanism!r} is not known; there are {known}")
+    raise SecuritySettingError(f"unknown SASL mechanism {mechanism!r}; known: {known}")
 
 
 def _read_server_first(text: str, nonce: str) -> tuple[str, bytes, int]:
@@ -143,22 +143,22 @@ def _read_server_first(text: str, nonce: str) -> tuple[str, bytes, int]:
         raise LoginRefused("the broker's first message cannot be read") from None
     if not ITERATIONS_MIN <= iterations <= ITERATIONS_MAX:
         raise LoginRefused(
-            f"the broker asks for {iterations} iterations; {ITERATIONS_MIN} to {ITERATIONS_MAX} are taken"
+            f"the broker requires {iterations} iterations; {ITERATIONS_MIN} to {ITERATIONS_MAX} are accepted"
         )
     if not salt:
-        raise LoginRefused("the broker sends no salt")
+        raise LoginRefused("the broker sent no salt")
     return server_nonce, salt, iterations
 
 
 def _check_server_final(found: dict[str, str], expected: bytes) -> None:
     if "e" in found:
-        raise LoginRefused(f"the broker says {found['e']}")
+        raise LoginRefused(f"the broker responded with {found['e']}")
     if not hmac.compare_digest(found.get("v", "").encode(), encoded(expected).encode()):
-        raise LoginRefused("the broker does not prove that it knows the password")
+        raise LoginRefused("the broker did not prove that it knows the password")
 
 
 def _text(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise LoginRefused("the broker's message is no text") from None
+        raise LoginRefused("the broker's message is not valid text") from None

@@ -89,7 +89,7 @@ class PlainServer:
         try:
             authorization, user, password = (part.decode() for part in parts)
         except UnicodeDecodeError:
-            raise LoginRefused("PLAIN with a name that is no text", _PLAIN_REFUSED) from None
+            raise LoginRefused("PLAIN with a name that is not valid text", _PLAIN_REFUSED) from None
         if not user:
             raise LoginRefused("PLAIN without a name", "Authentication failed: username not specified")
         if not password:
@@ -197,7 +197,7 @@ class ScramServer:
         except (ValueError, KeyError):
             raise self._refused("the first message of SCRAM cannot be read") from None
         if binding not in ("n", "y") or not user or not nonce or "m" in found:
-            raise self._refused("the first message of SCRAM asks for what is not offered", user or None)
+            raise self._refused("the first message of SCRAM requests something that is not supported", user or None)
         if authorized not in ("", user):
             raise self._refused("SCRAM for another user", user)
         return user, nonce, "tokenauth=true" in bare.split(",")[2:], bare
@@ -211,7 +211,7 @@ class ScramServer:
         except (ValueError, KeyError):
             raise self._refused("the last message of SCRAM cannot be read", user) from None
         if found.get("r") != nonce or header[:1] not in (b"n", b"y"):
-            raise self._refused("the last message of SCRAM answers another one", user)
+            raise self._refused("the last message of SCRAM belongs to another exchange", user)
         if len(proof) != hashlib.new(self._algorithm).digest_size:
             raise self._refused("a proof of the wrong length", user)
         return without_proof, proof
@@ -256,7 +256,7 @@ def _read_bearer(first: bytes) -> tuple[str, str]:
     except (ValueError, KeyError):
         raise LoginRefused("the first message of OAUTHBEARER cannot be read", told) from None
     if binding != "n" or rest or last or end or scheme.lower() != "bearer" or not token:
-        raise LoginRefused("the first message of OAUTHBEARER has the wrong form", told)
+        raise LoginRefused("the first message of OAUTHBEARER is malformed", told)
     if len(token) > TOKEN_MAX_CHARS:
         raise LoginRefused(f"a token of {len(token)} characters", told)
     return authorization.removeprefix("a="), token

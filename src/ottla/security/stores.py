@@ -85,11 +85,11 @@ def _is_pkcs12(store: str, path: str, properties: Properties) -> bool:
     kind = properties.get(f"{store}.type") or _kind_by_name(path)
     if kind.upper() not in (PEM, PKCS12):
         raise SecuritySettingError(
-            f"{store}.location is a {kind} store, which only Java reads; convert it by `keytool -importkeystore "
+            f"{store}.location is a {kind} store, which only Java can read; convert it with `keytool -importkeystore "
             f"-srckeystore {path} -destkeystore store.p12 -deststoretype PKCS12` and set {store}.type=PKCS12"
         )
     if not Path(path).is_file():
-        raise SecuritySettingError(f"{store}.location: there is no file {path}")
+        raise SecuritySettingError(f"{store}.location: {path} does not exist")
     return kind.upper() == PKCS12
 
 
@@ -114,7 +114,7 @@ def _opened(store: str, path: str, properties: Properties) -> _Opened:
     except ImportError:
         raise SecuritySettingError(
             f"{store}.location: PKCS#12 needs the package cryptography (`pip install ottla[security]`); "
-            f"or convert it by `openssl pkcs12 -in {path} -out store.pem -nodes` and set {store}.type=PEM"
+            f"or convert it with `openssl pkcs12 -in {path} -out store.pem -nodes` and set {store}.type=PEM"
         ) from None
     try:
         found = pkcs12.load_pkcs12(Path(path).read_bytes(), password.encode())

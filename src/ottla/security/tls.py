@@ -55,7 +55,7 @@ def _set_versions(context: ssl.SSLContext, properties: Mapping[str, str]) -> Non
     names = [each.strip() for each in properties.get("ssl.enabled.protocols", "").split(",") if each.strip()]
     for name in names:
         if name not in _VERSIONS:
-            raise SecuritySettingError(f"ssl.enabled.protocols has {name}; there are {', '.join(_VERSIONS)}")
+            raise SecuritySettingError(f"ssl.enabled.protocols has {name}; known: {', '.join(_VERSIONS)}")
     if names:
         wanted = sorted({_VERSIONS[name] for name in names})
         known = sorted(_VERSIONS.values())
@@ -73,14 +73,16 @@ def _set_suites(context: ssl.SSLContext, properties: Mapping[str, str]) -> list[
         return []
     for_1_3 = {name for name in names if "_WITH_" not in name}
     if for_1_3 - _TLS_1_3_SUITES:
-        raise SecuritySettingError(f"ssl.cipher.suites has {min(for_1_3 - _TLS_1_3_SUITES)}, which OpenSSL has not")
+        raise SecuritySettingError(
+            f"ssl.cipher.suites has {min(for_1_3 - _TLS_1_3_SUITES)}, which OpenSSL does not support"
+        )
     before = names - for_1_3
     if before:
         try:
             context.set_ciphers(":".join(sorted(map(_openssl_name, before))))
         except ssl.SSLError:
             raise SecuritySettingError(
-                f"ssl.cipher.suites has none that OpenSSL has: {', '.join(sorted(before))}"
+                f"ssl.cipher.suites has none that OpenSSL supports: {', '.join(sorted(before))}"
             ) from None
     else:
         context.minimum_version = ssl.TLSVersion.TLSv1_3

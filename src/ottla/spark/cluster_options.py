@@ -95,7 +95,7 @@ class ClusterOptions(CommonOptions):
             if name not in known and not name.startswith(FAMILIES):
                 nearest = get_close_matches(name, known, n=1, cutoff=0.8)
                 advice = f"; did you mean kafka.{nearest[0]}?" if nearest else ""
-                warn_once(f"option kafka.{name} is not known here and passed over{advice}")
+                warn_once(f"option kafka.{name} is unknown and ignored{advice}")
 
     def client_settings(self) -> Changes:
         """The settings of a client for this cluster. Raises OttlaSparkError, which names the wrong option."""

@@ -114,7 +114,7 @@ positive: Final[Check[int]] = at_least(1)
 def one_of(*choices: str) -> Check[str]:
     def check(value: str) -> str:
         if value.strip().lower() not in choices:
-            raise ValueError(f"{value!r} is none of {', '.join(choices)}")
+            raise ValueError(f"{value!r} is not one of {', '.join(choices)}")
         return value.strip().lower()
 
     return check
@@ -124,7 +124,7 @@ def names(value: str) -> tuple[str, ...]:
     """A list separated by commas."""
     found = tuple(word.strip() for word in value.split(",") if word.strip())
     if not found:
-        raise ValueError("it names nothing")
+        raise ValueError("it is empty")
     return found
 
 
@@ -136,7 +136,7 @@ def duration_ms(value: str) -> int:
     parts = _DURATION.findall(plain)
     units = [unit if unit in _UNITS_MS else unit.removesuffix("s") for _, unit in parts]
     if not parts or _DURATION.sub("", plain).strip() or any(unit not in _UNITS_MS for unit in units):
-        raise ValueError(f"{value!r} is no duration; write 15m or 30s")
+        raise ValueError(f"{value!r} is not a duration; write 15m or 30s")
     return sum(int(number) * _UNITS_MS[unit] for (number, _), unit in zip(parts, units, strict=True))
 
 
@@ -144,9 +144,9 @@ def json_object(value: str) -> dict[str, Any]:
     try:
         found = json.loads(value)
     except ValueError as error:
-        raise ValueError(f"it is no JSON: {error}") from None
+        raise ValueError(f"it is not JSON: {error}") from None
     if not isinstance(found, dict):
-        raise ValueError("it is no JSON object")  # noqa: TRY004  (the text is wrong, not a type of ours)
+        raise ValueError("it is not a JSON object")  # noqa: TRY004  (the text is wrong, not a type of ours)
     return found
 
 
@@ -213,7 +213,7 @@ def _checked(line: Option, value: str) -> object:
 def _unknown(name: str, known: list[str]) -> OttlaSparkError:
     by_lower = {each.lower(): each for each in known}
     nearest = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
-    advice = f"did you mean {by_lower[nearest[0]]}?" if nearest else f"there are {', '.join(sorted(known))}"
+    advice = f"did you mean {by_lower[nearest[0]]}?" if nearest else f"known: {', '.join(sorted(known))}"
     return OttlaSparkError(f"unknown option {name}: {advice}")
 
 

@@ -61,7 +61,7 @@ def _where(value: str) -> Where:
     if word in ("earliest", "latest"):
         return cast(Literal["earliest", "latest"], word)
     if not word.startswith("{"):
-        raise ValueError(f'{value!r} is none of earliest, latest and JSON such as {{"orders":{{"0":23,"1":-2}}}}')
+        raise ValueError(f'{value!r} is not earliest, latest or JSON such as {{"orders":{{"0":23,"1":-2}}}}')
     return _numbers_by_partition(value, lowest=EARLIEST)
 
 
@@ -77,7 +77,7 @@ def pattern(value: str) -> str:
     except re2.error as error:
         why = error.args[0]
         reason = why.decode(errors="replace") if isinstance(why, bytes) else why
-        raise ValueError(f"{value!r} is no pattern of RE2: {reason}") from None
+        raise ValueError(f"{value!r} is not an RE2 pattern: {reason}") from None
     return text(value)
 
 
@@ -116,7 +116,7 @@ class RangeOptions(CommonOptions):
             raise bad_option(end.option, "a batch query cannot end at the earliest offset")
         for name in ("maxOffsetsPerTrigger", "minOffsetsPerTrigger"):
             if getattr(self, _FIELDS[name]) is not None:
-                warn_once(f"option {name} has no meaning in a batch query")
+                warn_once(f"option {name} does not apply to batch queries")
         return self
 
     def for_stream(self) -> Self:

@@ -55,7 +55,7 @@ def broker(
     """
     settings = FOR_TESTS | settings_of(config)
     if ours := [name for name in _OURS if name in settings]:
-        raise ValueError(f"{ours[0]} cannot be set here: broker() chooses it; `directory` says where data are kept")
+        raise ValueError(f"{ours[0]} cannot be set: broker() chooses it; use `directory` to choose where data is kept")
     with contextlib.ExitStack() as stack:
         path = Path(directory) if directory is not None else Path(stack.enter_context(_ephemeral_directory()))
         settings["log.dirs"] = str(path)
@@ -119,7 +119,7 @@ class Broker:
     def security(self) -> BrokerSecurity:
         """Certificates and users of a broker that was asked for with `security`."""
         if self._security is None:
-            raise BrokerError('the broker has no security; ask for one with broker(security="sasl_ssl")')
+            raise BrokerError('the broker has no security; start it with broker(security="sasl_ssl")')
         return self._security
 
     @property
@@ -146,7 +146,7 @@ class Broker:
     def start(self) -> None:
         """Start again, on the same port and data, after `stop` or `kill`."""
         if self.is_running:
-            raise BrokerError("the broker runs already")
+            raise BrokerError("the broker is already running")
         self._release_ports()
         self._facts = self._runner.start(self._listeners(), self._shift_ms)
         self._ports = self._facts["ports"]
@@ -172,7 +172,7 @@ class Broker:
     def advance(self, ms: int) -> None:
         """Move the broker's clocks ahead, so that timeouts and retention take effect without waiting."""
         if ms < 0:
-            raise ValueError(f"ms={ms}: time does not go back")
+            raise ValueError(f"ms={ms}: time cannot go backwards")
         self._perform("advance", ms=ms)
         self._shift_ms += ms
 

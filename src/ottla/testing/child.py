@@ -17,7 +17,7 @@ async def serve() -> None:
     try:
         answer(value=await host.start(first["listeners"], first["shift_ms"]))
     except Exception as error:  # noqa: BLE001  # whatever it is, our parent wants to know it
-        answer(error=f"the broker does not start: {error}")
+        answer(error=f"the broker cannot start: {error}")
         return
     this_task = asyncio.current_task()
     assert this_task is not None

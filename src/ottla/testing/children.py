@@ -60,9 +60,9 @@ class ChildProcess:
         try:
             line = self._answers.get(timeout=seconds)
         except queue.Empty:
-            raise ChildError(f"{self._what} said nothing for {seconds:g} s\n{self._tail()}") from None
+            raise ChildError(f"{self._what} printed nothing for {seconds:g} s\n{self._tail()}") from None
         if not line:
-            raise ChildError(f"{self._what}'s process ended\n{self._tail()}")
+            raise ChildError(f"{self._what}'s process exited\n{self._tail()}")
         found = json.loads(line)
         if "error" in found:
             raise ChildError(found["error"])

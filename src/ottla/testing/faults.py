@@ -81,7 +81,7 @@ class Faults:
     def delay(self, api: str, ms: int, *, times: int | None = 1) -> Fault:
         """Send the response `ms` milliseconds of real time later. Later responses on the connection wait, too."""
         if ms < 0:
-            raise ValueError(f"ms={ms}: an answer cannot be sent before it is there")
+            raise ValueError(f"ms={ms}: a delay cannot be negative")
         return self._add(FaultSpec("delay", _api(api), _times(times), ms=ms, after=True))
 
     def drop(self, api: str, *, times: int | None = 1, after: bool = False) -> Fault:
@@ -103,23 +103,23 @@ class Faults:
 def _api(name: str) -> str:
     known = frames.api_names().values()
     if name != ANY_API and name not in known:
-        raise ValueError(f"there is no API {name!r}{_nearest(name, known)}")
+        raise ValueError(f"unknown API {name!r}{_nearest(name, known)}")
     return name
 
 
 def _times(times: int | None) -> int | None:
     if times is not None and times < 1:
-        raise ValueError(f"times={times}: a fault strikes at least once; None means for ever")
+        raise ValueError(f"times={times}: a fault occurs at least once; None means always")
     return times
 
 
 def _error_code(error: str | int) -> int:
     if isinstance(error, str):
         if error not in ErrorCode.__members__:
-            raise ValueError(f"there is no error {error!r}{_nearest(error, ErrorCode.__members__)}")
+            raise ValueError(f"unknown error {error!r}{_nearest(error, ErrorCode.__members__)}")
         return int(ErrorCode[error])
     if error not in ErrorCode.__members__.values():
-        raise ValueError(f"there is no error code {error}")
+        raise ValueError(f"unknown error code {error}")
     return int(error)
 
 

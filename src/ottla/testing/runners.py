@@ -62,7 +62,7 @@ class ThreadRunner:
         try:
             return self._wait(self._host.start(listeners, shift_ms), START_MAX_SECONDS)
         except Exception as error:
-            raise BrokerError(f"the broker does not start: {error}") from error
+            raise BrokerError(f"the broker cannot start: {error}") from error
 
     def end(self, *, clean: bool) -> None:
         self._wait(self._host.end(clean=clean))

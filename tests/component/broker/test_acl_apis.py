@@ -116,7 +116,7 @@ def test_a_class_of_ones_own_decides(caplog: pytest.LogCaptureFixture):
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"authorizer.class.name": "org.apache.kafka.Other"}, "a class in Python"),
+        ({"authorizer.class.name": "org.apache.kafka.Other"}, "a Python class"),
         ({"authorizer.class.name": "com.example.Mine"}, "com.example cannot be imported"),
         ({"authorizer.class.name": f"{__name__}.allow"}, "is not derived from Authorizer"),
         ({"super.users": "admin"}, "User:name"),

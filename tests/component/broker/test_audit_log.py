@@ -74,7 +74,7 @@ def test_it_says_who_did_what(tmp_path: Path):
         "corr": 0,
         "op": "DELETE",
         "resource": "Topic:orders",
-        "rule": "no rule allows it",
+        "rule": "no ACL allows it",
     }
     told = "ALLOW READ on Topic:LITERAL:orders to User:bob from *"
     changes = events(path, "acl.added", "acl.removed", "config.changed", "scram.changed", "topic.deleted")

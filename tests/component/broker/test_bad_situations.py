@@ -301,5 +301,5 @@ def test_a_corrupt_metadata_log(served: OttlaServe):
     before = {path: path.read_bytes() for path in served.data_dir.rglob("*.log")}
     said = refusal("--port", "0", "--data", str(served.data_dir))
     assert "__cluster_metadata-0" in said
-    assert "damaged at byte" in said
+    assert "corrupt at byte" in said
     assert {path: path.read_bytes() for path in served.data_dir.rglob("*.log")} == before

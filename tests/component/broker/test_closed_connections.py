@@ -61,16 +61,16 @@ def bench() -> Iterator[Bench]:
         ),
         (
             frames.frame(b"\x7f\xff\x00\x00" + HEADER),
-            f"{UNKNOWN} was closed: there is no API with key 32767 [api-not-offered]",
+            f"{UNKNOWN} was closed: unknown API key 32767 [api-not-offered]",
         ),
         (frames.frame(b"\x00\x0c"), f"{UNKNOWN} was closed: RequestHeader"),
         (
             frames.frame(b"\x00\x0c\x00\x63" + HEADER + bytes(2)),
-            f"{WHO} was closed: Heartbeat v99 is not served (0 to 4 are) [version-not-served]",
+            f"{WHO} was closed: Heartbeat v99 is not supported (0 to 4 are) [version-not-served]",
         ),
         (
             frames.frame(b"\x00\x03\x00\x09" + HEADER + bytes(2)),
-            f"{WHO} was closed: API key 3 is not offered here [api-not-offered]",
+            f"{WHO} was closed: API key 3 is not available on this listener [api-not-offered]",
         ),
         (frames.frame(b"\x00\x0c\x00\x04" + HEADER + b"\x00\x05"), f"{WHO} was closed: HeartbeatRequest.GroupId"),
     ],
@@ -135,14 +135,14 @@ def test_who_does_not_finish_its_request_is_named(bench: Bench, caplog: pytest.L
     bench.client.sendall(heartbeat(1)[:7])
     bench.turn()
     bench.connection.close_idle()
-    assert caplog.messages == [f"{UNKNOWN} was closed: its request was not whole in time [unfinished-request]"]
+    assert caplog.messages == [f"{UNKNOWN} was closed: its request was incomplete for too long [unfinished-request]"]
 
 
 def test_who_does_not_read_its_answers_is_named(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
     while bench.fd not in bench.loop.writers:  # until its socket is full
         bench.send(*range(200))
     bench.connection.close_idle()
-    assert caplog.messages == [f"{WHO} was closed: it does not take its answers [unread-answers]"]
+    assert caplog.messages == [f"{WHO} was closed: it does not read its responses [unread-answers]"]
 
 
 def test_who_waits_for_memory_is_not_idle() -> None:
@@ -227,7 +227,7 @@ def test_an_address_that_opens_connections_too_fast_is_named(tmp_path: Path, cap
         set_quota(running.client, "connection_creation_rate", 1.0, ip="127.0.0.1")
         assert is_closed([running.client.connect() for _ in range(15)][-1])
         message = told(running, caplog.messages, CloseCause.CONNECTION_RATE)
-    reason = "its address opens connections faster than its quota allows"
+    reason = "its address exceeds the connection rate quota"
     assert message == f"{UNKNOWN} was closed: {reason} [connection-rate]"
 
 

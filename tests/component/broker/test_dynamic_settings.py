@@ -241,7 +241,7 @@ def test_what_changes_nothing_is_said_once(scene: Scene, caplog: pytest.LogCaptu
     for value in ("2", "3"):
         scene.set("num.io.threads", value)
     said = [record.getMessage() for record in caplog.records if record.name == "ottla.broker.config.settings"]
-    assert said == ["accepted, but ottla does not act on: num.io.threads"]
+    assert said == ["accepted, but without effect in ottla: num.io.threads"]
 
 
 # --- loggers

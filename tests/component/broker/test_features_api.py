@@ -67,7 +67,7 @@ def test_whoever_asks_for_them_gets_dead_letters(tmp_path: Path, capsys: pytest.
     with pytest.raises(StartError, match=r"share.version is at level 2; this node runs with 0 to 1, unless unstable"):
         try_to_start(tmp_path)
     assert run(["storage", "check", str(tmp_path)]) == 1
-    assert "problem: share.version is at 2; Apache Kafka 4.3.1 knows 1 at most" in capsys.readouterr().out
+    assert "problem: share.version is at 2; Apache Kafka 4.3.1 supports at most 1" in capsys.readouterr().out
     with running_node(tmp_path, unstable_feature_versions_enable="true") as running:
         assert update(running.client, "share.version", 1, SAFE_DOWNGRADE).error_code == 0
     assert run(["storage", "check", str(tmp_path)]) == 0

@@ -322,7 +322,7 @@ def test_damage_with_changes_behind_it(tmp_path: Path):
     data = bytearray(path.read_bytes())
     data[400] ^= 1
     path.write_bytes(data)
-    with pytest.raises(MetadataLogError, match=r"is damaged at byte 174 .* changes to the cluster follow behind"):
+    with pytest.raises(MetadataLogError, match=r"is corrupt at byte 174 .* valid changes follow"):
         try_to_start(tmp_path)
     assert path.read_bytes() == data, "nothing was cut"
 
@@ -341,7 +341,7 @@ def test_a_log_that_begins_late_needs_its_snapshot(tmp_path: Path):
     path = tmp_path / LOG
     path.unlink()
     path.with_name(f"{100:020}.log").touch()
-    with pytest.raises(MetadataLogError, match="begins at offset 100, and no snapshot holds what came before"):
+    with pytest.raises(MetadataLogError, match="starts at offset 100, and no snapshot covers what came before"):
         try_to_start(tmp_path)
 
 

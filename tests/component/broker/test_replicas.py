@@ -304,5 +304,5 @@ def test_a_partition_in_two_directories_is_nobodys_guess(tmp_path: Path):
     source = next(path for path in (one, two) if (path / f"{topic.name}-0").exists())
     shutil.copytree(source / f"{topic.name}-0", (two if source is one else one) / f"{topic.name}-0")
     local = {"listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0", "log.dirs": f"{one},{two}"}
-    with pytest.raises(StorageProblem, match=f"{topic.name}-0 lies in .* and in .*; move the one"):
+    with pytest.raises(StorageProblem, match=f"{topic.name}-0 lies in .* and in .*; remove one"):
         asyncio.run(Node.start(NodeConfig(local)))

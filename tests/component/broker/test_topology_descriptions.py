@@ -168,7 +168,7 @@ def test_refused_pushes_do_not_delay_anybody(running: RunningNode) -> None:
 
 
 @pytest.mark.parametrize(
-    ("group_id", "message"), [("failing", "no space"), ("crashing", "'x'"), ("hanging", "not answered within 30 s")]
+    ("group_id", "message"), [("failing", "no space"), ("crashing", "'x'"), ("hanging", "not responded within 30 s")]
 )
 def test_failures_for_now_are_asked_again_after_twice_the_time(
     running: RunningNode, group_id: str, message: str
@@ -261,7 +261,7 @@ def test_delete_does_not_wait_for_a_push_longer_than_the_push_may_take(tmp_path:
     with node(tmp_path, f"{PLACE}.Unreliable") as running:
         removal = Removal(running, "hanging")
         running.advance(20_000)
-        assert removal.answers() == [(UPDATE_FAILED, "the plugin has not answered within 30 s"), (0, None)]
+        assert removal.answers() == [(UPDATE_FAILED, "the plugin has not responded within 30 s"), (0, None)]
 
 
 def test_delete_does_not_wait_for_ever_for_a_push_that_cannot_be_cancelled(tmp_path: Path) -> None:

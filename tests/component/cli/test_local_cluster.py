@@ -79,7 +79,7 @@ def test_a_cluster_is_broken_from_another_terminal_and_stopped(tmp_path: Path, c
         )
         assert order("heal") == "all links are up\n"
         assert order("kill", "3") == "node 3 is killed\n"
-        assert "there is no node 7; there are 1, 2, 3" in refused(capsys, "kill", "7", "--data", str(tmp_path))
+        assert "unknown node 7; known: 1, 2, 3" in refused(capsys, "kill", "7", "--data", str(tmp_path))
         assert order("start", "3") == "node 3 is running\n"
         assert inspection.unfenced(first) is not None
 

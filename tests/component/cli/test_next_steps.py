@@ -420,7 +420,7 @@ CASES: Final[dict[str, list[Case]]] = {
     "topology-description-missing": [
         Case(
             during(150, 5, WITH_PLUGIN, totals(GroupMember(member="m"), topology_description="not_stored")),
-            ((f"group {TOTALS}: the cluster holds no description",),),
+            ((f"group {TOTALS}: the cluster has no topology description",),),
             code=2,
         ),
     ],

@@ -28,7 +28,7 @@ def test_places_without_data(capsys: pytest.CaptureFixture[str], tmp_path: Path)
     assert text == f"ottla: {tmp_path / 'x'} does not exist\n"
     new_directory(tmp_path / "empty")
     text = refusal(capsys, "run", "--from-log", str(tmp_path / "empty"), "--out", str(tmp_path / "out"))
-    assert text.startswith(f"ottla: {tmp_path / 'empty'} holds no partition of a topic")
+    assert text.startswith(f"ottla: {tmp_path / 'empty'} contains no partitions")
     text = refusal(capsys, "report", "--out", str(tmp_path / "none"))
     assert "run.json does not exist" in text
 

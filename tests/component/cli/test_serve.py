@@ -101,7 +101,7 @@ def test_settings_come_from_file_environment_and_options(tmp_path: Path):
         assert answer.num_partitions == 4
         assert {each.name: each.value for each in answer.configs}["min.insync.replicas"] == "2"
         errors = stop(process)
-    assert "accepted, but ottla does not act on: num.io.threads" in errors
+    assert "accepted, but without effect in ottla: num.io.threads" in errors
 
 
 def test_requests_are_shown_to_who_asks_for_it():

@@ -220,12 +220,15 @@ def _recover_damage(used: Path) -> None:
 
 PROBLEMS: list[tuple[Callable[[Path], object], str]] = [
     (lambda used: (used / "meta.properties").unlink(), "has no meta.properties: it is not formatted"),
-    (lambda used: (used / "notes").mkdir(), "the directory notes is no partition's"),
+    (lambda used: (used / "notes").mkdir(), "notes is not a partition directory"),
     (lambda used: (partition_of(used) / "partition.metadata").unlink(), "has no partition.metadata"),
-    (lambda used: _tear(partition_of(used, 1)), "though the stop was clean; remove .kafka_cleanshutdown"),
-    (lambda used: _flip(used / LOG, 300), "changes to the cluster follow behind"),
+    (lambda used: _tear(partition_of(used, 1)), "although the shutdown was clean; remove .kafka_cleanshutdown"),
+    (lambda used: _flip(used / LOG, 300), "valid changes follow"),
     (lambda used: _flip(used / "bootstrap.checkpoint", 200), "bootstrap.checkpoint cannot be read"),
-    (lambda used: (used / "__cluster_metadata-0/old.checkpoint").touch(), "old.checkpoint is no snapshot's name"),
+    (
+        lambda used: (used / "__cluster_metadata-0/old.checkpoint").touch(),
+        "old.checkpoint is not a valid snapshot name",
+    ),
     (lambda used: (used / "__cluster_metadata-0/quorum-state").write_text("{"), "quorum-state is not JSON"),
     (
         lambda used: (used / "meta.properties").write_text(f"version=1\nnode.id=1\ncluster.id={CLUSTER}\n"),
@@ -251,22 +254,25 @@ def test_problems_are_found(used: Path, harm: Callable[[Path], object], text: st
 
 NOTES: list[tuple[Callable[[Path], object], str]] = [
     (lambda used: (used / ".kafka_cleanshutdown").unlink(), "the last stop was not clean"),
-    (_not_clean, "it is cut there at the next start"),
+    (_not_clean, "it is truncated there at the next start"),
     (
         _damage_first,
-        "at the next start, and 1 sound batches (2 records, offsets 2 to 3, 77 bytes) behind it are kept aside",
+        "and 1 sound batches (2 records, offsets 2 to 3, 77 bytes) after it are kept in another file",
     ),
     (
         _recover_damage,
-        "/00000000000000000000.log.cut keeps 154 bytes that recovery has cut off ",
+        "/00000000000000000000.log.cut keeps 154 bytes that recovery has truncated from ",
     ),
-    (lambda used: partition_of(used).rename(used / "nobodys-0"), "nobodys-0 is not known to the cluster"),
+    (lambda used: partition_of(used).rename(used / "nobodys-0"), "nobodys-0 is unknown to the cluster"),
     (lambda used: partition_of(used).rename(used / "nobodys-0"), "has no directory: it is empty, or it was lost"),
     (
         lambda used: (used / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":99}'),
-        "the marker of the clean stop has broker epoch 99",
+        "the clean-shutdown file has broker epoch 99",
     ),
-    (lambda used: (used / LOG).write_bytes((used / LOG).read_bytes()[:-5]), "which was never acknowledged and is cut"),
+    (
+        lambda used: (used / LOG).write_bytes((used / LOG).read_bytes()[:-5]),
+        "which was never acknowledged and will be truncated",
+    ),
 ]
 
 
@@ -289,7 +295,7 @@ def test_damage_in_older_segments_is_found_by_a_deep_look(tmp_path: Path, capsys
     _flip(logs[0], 5_000)
     assert check(tmp_path) == 0
     assert check(tmp_path, "--deep") == 1
-    assert "is not sound from byte 0 on" in capsys.readouterr().out
+    assert "is corrupt from byte 0 on" in capsys.readouterr().out
 
 
 def test_a_directory_in_use_is_not_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

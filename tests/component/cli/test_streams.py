@@ -73,7 +73,7 @@ def test_describe_names_who_holds_up_the_rebalance(capsys: Capture):
         assert run(to(cluster, "describe", "app")) == 0
         shown = capsys.readouterr().out
         assert "app is Reconciling: group epoch 4, assignment epoch 4, topology epoch 0" in shown
-        assert "waiting: client-a has not heard yet that it is to give up 0_1" in shown
+        assert "waiting: client-a has not yet learned that it must revoke 0_1" in shown
         assert run(to(cluster, "describe", "app", "--json")) == 0
         assert json.loads(capsys.readouterr().out)["blockers"][0]["tasks"] == ["0_1"]
 
@@ -98,10 +98,13 @@ def test_watch(capsys: Capture):
         ((member("a", 4, (0,), (0,)), member("b", 4, (1,), (1,))), []),
         (
             (member("a", 3, (0,), (0,)), member("b", 4, (), (1,))),
-            ["has not said yet that it gave up tasks; awaited are"],
+            ["has not confirmed that it revoked tasks; awaited:"],
         ),
-        ((member("a", 3, (0,), (0,)), member("b", 4, (1,), (1,))), ["has not been heard of since the last assignment"]),
-        ((member("a", -2, (0,), (0,)),), ["has left for a while, and keeps its tasks until its session ends"]),
+        (
+            (member("a", 3, (0,), (0,)), member("b", 4, (1,), (1,))),
+            ["has not sent a heartbeat since the last assignment"],
+        ),
+        ((member("a", -2, (0,), (0,)),), ["has left temporarily, and keeps its tasks until its session expires"]),
     ],
 )
 def test_blockers(members: tuple[Any, ...], reasons: list[str]):
@@ -125,5 +128,5 @@ def test_an_epoch_that_climbs_while_members_stay_is_worth_a_warning():
     watch = EpochWatch()
     one = member("a", 4, (), ())
     assert [watch.take(group(one, epoch=epoch)) for epoch in (4, 5, 5, 6)] == [None] * 4
-    assert watch.take(group(one, epoch=7)) == "the group epoch has climbed to 7 though the 1 members are the same"
+    assert watch.take(group(one, epoch=7)) == "the group epoch rose to 7 although the 1 members are the same"
     assert watch.take(group(one, member("b", 4, (), ()), epoch=8)) is None

@@ -92,8 +92,8 @@ def test_a_group_is_drawn_if_the_cluster_has_its_description(capsys: Capture):
 @pytest.mark.parametrize(
     ("status", "reason"),
     [
-        (1, "the cluster holds no description of its topology"),
-        (2, "the cluster's plugin failed to give the description of its topology"),
+        (1, "the cluster has no topology description"),
+        (2, "the cluster's plugin failed to return the topology description"),
     ],
 )
 def test_without_a_description_the_way_out_is_named(status: int, reason: str, capsys: Capture):
@@ -108,7 +108,7 @@ def test_brokers_without_descriptions_are_not_asked_for_one(capsys: Capture):
     with fake_cluster(StreamsGroupDescribe=answer(0)) as cluster:
         cluster.brokers[1].versions["StreamsGroupDescribe"] = (0, 0)
         assert run([*WORDS, "app", "--bootstrap-server", cluster.bootstrap_servers]) == 2
-    assert "do not keep descriptions of topologies" in capsys.readouterr().err
+    assert "do not store topology descriptions" in capsys.readouterr().err
 
 
 def test_an_unknown_group_is_refused_in_the_broker_s_words(capsys: Capture):

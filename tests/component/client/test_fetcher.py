@@ -309,7 +309,7 @@ def test_damaged_records_are_found():
 
 @pytest.mark.parametrize(
     ("records", "reason"),
-    [(batch(0)[:40], "no whole batch"), (bytes(8) + bytes(60), "records of orders-0 from offset 0 on")],
+    [(batch(0)[:40], "no complete batch"), (bytes(8) + bytes(60), "records of orders-0 from offset 0 on")],
 )
 def test_bytes_that_are_no_batches_are_reported(records: bytes, reason: str):
     async def body() -> None:
@@ -375,7 +375,7 @@ def test_closing_leaves_nothing_behind():
     ("start", "options", "reason"),
     [
         (-3, {}, "cannot be read from offset -3"),
-        (0, {"isolation": "serializable"}, "no isolation 'serializable'"),
+        (0, {"isolation": "serializable"}, "unknown isolation level 'serializable'"),
         (0, {"on_out_of_range": 5}, "neither EARLIEST nor LATEST"),
     ],
 )

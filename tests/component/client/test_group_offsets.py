@@ -81,7 +81,7 @@ def test_offsets_are_committed_by_somebody_who_is_no_member():
             assert (first.committed_offset, first.committed_leader_epoch) == (5, -1)
             assert (second.committed_offset, second.committed_leader_epoch, second.committed_metadata) == (6, 2, "m")
             cluster.broker().on("OffsetCommit", kind())
-            with pytest.raises(ProtocolError, match="leaves out orders-0"):
+            with pytest.raises(ProtocolError, match="does not contain orders-0"):
                 await commit(client, "g", {ORDERS_0: 5})
 
     run(body)

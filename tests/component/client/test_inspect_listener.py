@@ -33,7 +33,7 @@ def test_a_page_with_tls_and_a_login() -> None:
     with broker(security="sasl_ssl", **settings) as made:
         own = settings_of(made.security.client_properties("alice"))
         assert asyncio.run(nodes_by_address(Client(made.bootstrap_servers, **own))) == {address: made.node_id}
-        with pytest.raises(OSError, match="it wants a user and a password"):
+        with pytest.raises(OSError, match="it requires a user and a password"):
             asyncio.run(read_json(Client(NOBODY, tls=own["tls"]), access_url(address)))
         with pytest.raises(OSError, match="certificate verify failed"):
             asyncio.run(read_json(Client(NOBODY), access_url(address)))

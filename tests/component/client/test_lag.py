@@ -136,7 +136,7 @@ def test_who_may_not_read_learns_no_age():
 def test_what_is_not_there():
     gone, dead, beyond = TopicPartition("gone", 0), TopicPartition("dead", 0), TopicPartition("t", 7)
     lag, asked = found({gone: 3, dead: 3, beyond: 3, T1: None})
-    assert lag[gone] == Lag(3, note="the topic is not there")
+    assert lag[gone] == Lag(3, note="the topic does not exist")
     assert lag[dead] == Lag(3, note="no leader")
     assert lag[beyond] == Lag(3, note="the topic has no such partition")
     assert lag[T1] == Lag(None, 5, 20)

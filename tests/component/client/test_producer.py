@@ -450,7 +450,7 @@ def test_a_connection_that_stays_broken_is_reported_as_such():
     [
         ({"acks": 2}, "acks is 2"),
         ({"acks": 1, "idempotent": True}, "needs acks=all"),
-        ({"compression": "brotli"}, "'brotli'; there are none, gzip"),
+        ({"compression": "brotli"}, "'brotli'; known: none, gzip"),
     ],
 )
 def test_options_that_cannot_be_are_refused(options: Any, reason: str):

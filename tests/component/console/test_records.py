@@ -158,7 +158,7 @@ def test_decoders_say_when_they_do_not_fit(browser: Browser):
     assert rows[5]["value"]["error"].startswith("is not JSON: at byte 7")
     assert (rows[7]["value"]["as"], rows[7]["value"]["text"]) == ("hex", "fffe")
     assert (rows[8]["key"]["as"], rows[8]["key"]["text"], rows[8]["value"]["as"]) == ("int", "7", "null")
-    assert rows[9]["key"]["error"] == "is no integer: it has 0 bytes"
+    assert rows[9]["key"]["error"] == "is not an integer: it has 0 bytes"
 
 
 def test_following_reloads_the_page_and_shows_new_records_first(broker: Broker, browser: Browser):

@@ -71,27 +71,27 @@ def test_several_queries_on_one_group_have_different_rows(listen: Listen) -> Non
     _, others = listen(first=100, last=109)
     reject(ROWS)
     assert (decisions.take(4), others.take(4)) == ({HERE: {3: AcknowledgeType.REJECT, 5: AcknowledgeType.REJECT}}, {})
-    with pytest.raises(OttlaSparkError, match="refuses a decision: the batch under way does not have these rows"):
+    with pytest.raises(OttlaSparkError, match="rejected a decision: the current batch does not have these rows"):
         reject([{**ROWS[0], "offset": 50}])
 
 
 def test_with_several_groups_one_has_to_be_named(listen: Listen) -> None:
     listen("g")
     _, decisions = listen("h")
-    with pytest.raises(OttlaSparkError, match="say which share group it is with group=…; queries run on: g, h"):
+    with pytest.raises(OttlaSparkError, match="choose the share group with group=…; running queries: g, h"):
         reject(ROWS)
     reject(ROWS, group="h")
     assert decisions.take(4)
 
 
 def test_no_query_runs(listen: Listen) -> None:
-    with pytest.raises(OttlaSparkError, match="queries run on: none"):
+    with pytest.raises(OttlaSparkError, match="running queries: none"):
         reject(ROWS)
 
 
 def test_only_who_has_the_token_is_heard(listen: Listen) -> None:
     listener, decisions = listen()
-    with pytest.raises(OttlaSparkError, match="refuses a decision: wrong token"):
+    with pytest.raises(OttlaSparkError, match="rejected a decision: wrong token"):
         send(listener.address._replace(token="guessed"), AcknowledgeType.REJECT, {(4, "jobs", 0): [3]})
     assert decisions.take(4) == {}
 
@@ -99,19 +99,19 @@ def test_only_who_has_the_token_is_heard(listen: Listen) -> None:
 @pytest.mark.parametrize("line", [b"", b"[]\n", b"{}\n", b'{"token": 1}\n', b"\xff\n"])
 def test_what_is_not_understood_is_answered(listen: Listen, line: bytes) -> None:
     listener, _ = listen()
-    assert listener.take(line).startswith(("not understood", "wrong token"))
+    assert listener.take(line).startswith(("malformed request", "wrong token"))
 
 
 def test_only_rejecting_and_releasing_are_decisions(listen: Listen) -> None:
     listener, _ = listen()
-    with pytest.raises(OttlaSparkError, match="1 is no decision"):
+    with pytest.raises(OttlaSparkError, match="1 is not a decision"):
         send(listener.address, 1, {(4, "jobs", 0): [3]})
 
 
 def test_a_query_that_has_ended_cannot_be_told(listen: Listen) -> None:
     listener, _ = listen()
     listener.close()
-    with pytest.raises(OttlaSparkError, match="the query on share group g cannot be told: "):
+    with pytest.raises(OttlaSparkError, match="cannot reach the query on share group g: "):
         send(listener.address, AcknowledgeType.REJECT, {(4, "jobs", 0): [3]})
 
 
@@ -122,7 +122,7 @@ def test_where_queries_listen_is_for_their_user_alone(listen: Listen, tmp_path: 
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert Address(**json.loads(path.read_text())) == listener.address
     path.parent.chmod(0o777)
-    with pytest.raises(OttlaSparkError, match="others can write there"):
+    with pytest.raises(OttlaSparkError, match="it is writable by others"):
         reject(ROWS)
     path.parent.chmod(0o700)
 

@@ -187,7 +187,7 @@ def test_starts_of_what_is_owed(broker: Any, join: Join) -> None:
 
 
 def test_a_topic_that_is_not_there(broker: Any, join: Join) -> None:
-    with pytest.raises(OttlaSparkError, match="option subscribe: there is no topic nowhere"):
+    with pytest.raises(OttlaSparkError, match="option subscribe: topic nowhere does not exist"):
         join(subscribe="nowhere").acquire(1)
     fill(broker, 3)
     member = join(subscribe=f"{TOPIC},nowhere", failOnDataLoss="false")
@@ -208,7 +208,7 @@ def test_a_broker_that_does_not_answer(broker: Any, join: Join, monkeypatch: pyt
     member = join()
     member.acquire(1)
     monkeypatch.setattr("ottla.spark.share.group_member.CALL_TIMEOUT_S", 0.01)
-    with pytest.raises(OttlaSparkError, match=f"share group g: no answer from {broker.bootstrap_servers} in 0 s"):
+    with pytest.raises(OttlaSparkError, match=f"share group g: no response from {broker.bootstrap_servers} in 0 s"):
         member.acquire(1)
     monkeypatch.undo()
 

@@ -40,10 +40,10 @@ from tests.unit.spark.sinks import VALUE_ONLY, Sink
     ("types", "sentence"),
     [
         ({"key": "string"}, "column value: it is required"),
-        ({"value": "int"}, "column value: its type is int, and has to be string or binary"),
+        ({"value": "int"}, "column value: its type is int, but must be string or binary"),
         ({"value": "string", "offset": "bigint"}, "column offset: a record has none"),
-        ({"value": "string", "partition": "bigint"}, "column partition: its type is bigint, and has to be int"),
-        ({"value": "string", "headers": HEADERS}, "column headers: it is written with includeHeaders=true only"),
+        ({"value": "string", "partition": "bigint"}, "column partition: its type is bigint, but must be int"),
+        ({"value": "string", "headers": HEADERS}, "column headers: it needs includeHeaders=true"),
     ],
 )
 def test_columns_that_cannot_be_written(types: dict[str, str], sentence: str) -> None:
@@ -53,7 +53,7 @@ def test_columns_that_cannot_be_written(types: dict[str, str], sentence: str) ->
 
 
 def test_a_topic_has_to_come_from_somewhere() -> None:
-    with pytest.raises(OttlaSparkError, match="option topic: give it, or let the query have a column topic"):
+    with pytest.raises(OttlaSparkError, match="option topic: set it, or add a column topic to the query"):
         Columns.of({"value": "string"}, has_topic_option=False, include_headers=False)
     assert Columns.of({"value": "string", "topic": "string"}, has_topic_option=False, include_headers=False).topic
 
@@ -97,7 +97,7 @@ def test_rows_of_large_types() -> None:
 
 
 def test_a_row_without_a_topic() -> None:
-    with pytest.raises(OttlaSparkError, match="column topic: a row has none"):
+    with pytest.raises(OttlaSparkError, match="column topic: it is null in a row"):
         piece_of(table(topic=pa.array(["a", None], pa.string())), ALL, "")
 
 
@@ -110,10 +110,10 @@ def test_a_header_without_a_key(header: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"kafka.acks": "2"}, "option kafka.acks: '2' is none of all, -1, 1, 0"),
+        ({"kafka.acks": "2"}, "option kafka.acks: '2' is not one of all, -1, 1, 0"),
         ({"kafka.acks": "1", "exactlyOnce": "true"}, "option kafka.acks: exactlyOnce needs all"),
-        ({"kafka.compression.type": "rar"}, "option kafka.compression.type: 'rar' is none of"),
-        ({"writeId": "w"}, "option writeId: it is for exactlyOnce=true"),
+        ({"kafka.compression.type": "rar"}, "option kafka.compression.type: 'rar' is not one of"),
+        ({"writeId": "w"}, "option writeId: it needs exactlyOnce=true"),
         ({"kafka.key.serializer": "x"}, "option kafka.key.serializer: cast the key"),
         ({"exactlyonce.onahed": "skip"}, "unknown option exactlyonce.onahed: did you mean exactlyOnce.onAhead?"),
     ],
@@ -459,7 +459,7 @@ def test_a_task_knows_its_query_and_batch(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_task_without_a_query_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(OttlaSparkError, match="Spark does not tell its tasks which query and batch they are in"):
+    with pytest.raises(OttlaSparkError, match="Spark does not provide the query and batch of a task"):
         exact_task(monkeypatch, FakeContext(sql_streaming_queryId="q"))
 
 

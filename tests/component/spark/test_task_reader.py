@@ -77,7 +77,7 @@ def test_damage_on_the_way_is_mended_by_asking_again(caplog: pytest.LogCaptureFi
     cluster.broker().on("Fetch", flipped(logs, 1))
     with threaded(cluster) as there:
         assert read(there, 0, 4) == [0, 1, 2, 3]
-    assert caplog.text.count("it is fetched again") == 1
+    assert caplog.text.count("fetching it again") == 1
 
 
 def test_damage_that_stays_is_named():

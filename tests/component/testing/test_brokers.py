@@ -66,7 +66,7 @@ def test_its_ports_are_kept_while_it_is_down():
 
 def test_orders_out_of_turn_are_refused():
     with ottla.testing.broker() as made:
-        with pytest.raises(BrokerError, match="runs already"):
+        with pytest.raises(BrokerError, match="is already running"):
             made.start()
         made.stop()
         for order in (made.stop, made.kill, made.close_connections, lambda: made.faults.drop("Fetch")):

@@ -133,7 +133,7 @@ def test_a_plugin_that_hangs_holds_up_nothing_and_counts_as_failed_after_30_seco
         assert talk.say("describe hanging").startswith("NOT_STORED - ")
         wait_until(lambda: has_hung(broker))
         broker.advance(30_000)
-        assert other.end() == ("STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED the plugin has not answered within 30 s")
+        assert other.end() == ("STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED the plugin has not responded within 30 s")
     finally:
         other.close()
 
@@ -162,7 +162,7 @@ def test_groups_whose_description_cannot_be_deleted_stay(talk: Talk, topic: str)
     assert said.startswith("kept=GroupDeletionFailedException: ")
     assert said.endswith("goes=deleted; ")
     assert talk.say("delete-now kept gone") == (
-        "kept=GROUP_DELETION_FAILED: the description of the group's topology could not be deleted; the group is kept; "
+        "kept=GROUP_DELETION_FAILED: the group's topology description could not be deleted; the group was not deleted; "
         "gone=GROUP_ID_NOT_FOUND: null"
     )
     assert talk.say("describe kept").startswith("NOT_STORED - ")

@@ -90,18 +90,18 @@ def test_a_mechanism_that_is_not_offered_is_told(guarded: Guarded):
 
 
 def test_the_wrong_door_is_told(guarded: Guarded):
-    assert "this listener does not ask for SASL" in str(refusal(guarded.plain, sasl=LOGINS["PLAIN"]))
-    assert "does so to clients that do not log in" in str(refusal(guarded.sasl))
+    assert "this listener does not use SASL" in str(refusal(guarded.plain, sasl=LOGINS["PLAIN"]))
+    assert "a SASL listener does that to clients without SASL" in str(refusal(guarded.sasl))
     assert "TLS" in str(refusal(guarded.tls))
-    assert "does it speak TLS?" in str(refusal(guarded.plain, tls=guarded.trust, connect_timeout_ms=5_000))
+    assert "does it use TLS?" in str(refusal(guarded.plain, tls=guarded.trust, connect_timeout_ms=5_000))
 
 
 def test_a_broker_that_is_not_trusted_is_left(guarded: Guarded):
     error = refusal(guarded.tls, tls=ssl.create_default_context())
     assert isinstance(error, BootstrapError)
-    assert "its certificate is refused" in str(error)
+    assert "its certificate was rejected" in str(error)
     other_name = f"localhost:{guarded.tls.rpartition(':')[2]}"
-    assert "its certificate is refused: Hostname mismatch" in str(refusal(other_name, tls=guarded.trust))
+    assert "its certificate was rejected: Hostname mismatch" in str(refusal(other_name, tls=guarded.trust))
 
 
 def test_a_session_is_renewed_before_it_ends(guarded: Guarded):

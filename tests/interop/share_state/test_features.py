@@ -47,7 +47,7 @@ def test_apache_kafka_refuses_what_storage_check_says(apache_jars: Path, tmp_pat
         client.close()
         ottla.stop()
     said = process.run([sys.executable, "-m", "ottla", "storage", "check", str(data_dir)], check=False)
-    assert "share.version is at 2; Apache Kafka 4.3.1 knows 1 at most and refuses to start" in said
+    assert "share.version is at 2; Apache Kafka 4.3.1 supports at most 1 and refuses to start" in said
     apache = new_node(APACHE, tmp_path / "apache", data_dir=data_dir)
     try:
         with pytest.raises(ProgramFailed):

@@ -322,7 +322,7 @@ def test_errors_name_the_option(tables: Tables):
     )
     assert tables.refusal("OffsetCommit", views="latest") == "unknown option views: did you mean view?"
     assert tables.refusal("PartitionChange", view="latest").startswith(
-        "option view: PartitionChangeRecord has no newest rows"
+        "option view: PartitionChangeRecord has no latest rows"
     )
     assert tables.refusal("OffsetCommit", topic="__transaction_state").startswith("option topic: OffsetCommit lies in")
     tables.where = {}

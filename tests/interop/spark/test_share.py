@@ -148,7 +148,7 @@ def test_the_topic_is_deleted(new_query: Any, topics: Topics, fails: bool):
     again = query.start()
     if fails:
         until(lambda: not again.isActive, "the end of the query")
-        assert "there is no topic" in explain_error(again.exception())
+        assert "does not exist" in explain_error(again.exception())
     else:
         until(lambda: again.lastProgress is not None, "progress")
         stop(again)

@@ -90,9 +90,9 @@ def test_starting_and_ending_offsets(queries: Queries, topics: Topics):
         (1, 2),
     ]
     missing = queries.refusal(name, startingOffsets=f'{{"{name}":{{"0":4}}}}')
-    assert missing == f"option startingOffsets: topic {name} partition 1 is left out; name every partition that is read"
+    assert missing == f"option startingOffsets: topic {name} partition 1 is missing; name every partition to read"
     surplus = queries.refusal(name, startingOffsets=f'{{"{name}":{{"0":4,"1":4,"2":4}}}}')
-    assert surplus == f"option startingOffsets: topic {name} partition 2 is not among those that are read"
+    assert surplus == f"option startingOffsets: topic {name} partition 2 is not among the partitions to read"
 
 
 @pytest.mark.parametrize(("option", "value"), [("startingOffsets", "latest"), ("endingOffsets", "earliest")])

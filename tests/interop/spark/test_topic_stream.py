@@ -73,7 +73,7 @@ def gone_while_read(queries: Queries, topics: Topics, prefix: str, is_fatal: boo
 
 def test_a_topic_is_deleted(queries: Queries, topics: Topics):
     lost, stream, query = gone_while_read(queries, topics, new_name("gone"), is_fatal=True)
-    assert stream.failure(query).startswith(f"data lost: topic {lost} partition 0: it is not there any more")
+    assert stream.failure(query).startswith(f"data lost: topic {lost} partition 0: it no longer exists")
 
 
 def test_a_topic_is_deleted_and_that_is_allowed(queries: Queries, topics: Topics):

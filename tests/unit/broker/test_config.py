@@ -61,13 +61,16 @@ def test_a_later_place_counts_more_than_an_earlier_one():
         ({"compression.type": "brotli"}, "compression.type cannot be 'brotli': it is one of uncompressed, zstd"),
         ({"listeners": "9092"}, "listeners has '9092'; a listener is NAME://host:port"),
         ({"listeners": "PLAINTEXT://:9092,PLAINTEXT://:9094,CONTROLLER://:1"}, "listener PLAINTEXT is given twice"),
-        ({"listeners": "PLAINTEXT://:9092"}, "controller.listener.names has CONTROLLER, which listeners does not"),
-        ({"listeners": "CONTROLLER://:9092"}, "listeners has none for clients"),
+        ({"listeners": "PLAINTEXT://:9092"}, "controller.listener.names has CONTROLLER, which is not in listeners"),
+        ({"listeners": "CONTROLLER://:9092"}, "listeners has no listener for clients"),
         ({"listeners": "LAN://:9092,CONTROLLER://:1"}, "listener LAN has no security protocol"),
         ({"advertised.listeners": "LAN://here:9092"}, "listener LAN has no security protocol"),
-        ({"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"}, "an address that nobody can connect to"),
-        ({"advertised.listeners": "SSL://here:9092"}, "advertised.listeners has SSL, which listeners does not"),
-        ({"process.roles": "broker"}, "listeners has CONTROLLER, but a node that is only a broker has none"),
+        ({"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"}, "an address that clients cannot connect to"),
+        ({"advertised.listeners": "SSL://here:9092"}, "advertised.listeners has SSL, which is not in listeners"),
+        (
+            {"process.roles": "broker"},
+            "listeners has the controller listener CONTROLLER, but this node is only a broker",
+        ),
         (
             {"process.roles": "controller"},
             "listeners has PLAINTEXT, but a node that is only a controller has no clients",
@@ -182,7 +185,7 @@ def test_a_properties_file_is_read_as_java_reads_it(tmp_path: Path):
     path.write_text("# the node\nnode.id=3\nlog.dirs = /a,\\\n   /b\nnum.partitions:4\n")
     config = NodeConfig(file_settings(str(path)))
     assert (config.node_id, config.log_dirs, config["num.partitions"]) == (3, ("/a", "/b"), 4)
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="cannot read the configuration"):
         file_settings(str(tmp_path / "missing"))
 
 

@@ -50,5 +50,5 @@ def test_the_assignor_of_share_groups(value: str):
 
 @pytest.mark.parametrize("value", ["simple,other", "other"])
 def test_another_assignor_for_share_groups(value: str):
-    with pytest.raises(ConfigError, match="there is no other"):
+    with pytest.raises(ConfigError, match="the only one supported"):
         NodeConfig({"group.share.assignors": value})

@@ -55,7 +55,7 @@ def test_names_of_settings_are_no_topics():
 
 def test_answers_name_their_errors():
     assert outcome(MetadataResponse()) == "ok"
-    assert outcome(None) == "no answer due"
+    assert outcome(None) == "no response expected"
     kind = CreateTopicsResponse.CreatableTopicResult
     failed = CreateTopicsResponse(topics=(kind("a", error_code=36), kind("b", error_code=0), kind("c", error_code=999)))
     assert outcome(failed) == "TOPIC_ALREADY_EXISTS,999"

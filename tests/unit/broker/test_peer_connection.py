@@ -54,7 +54,7 @@ def test_requests_go_in_the_highest_version_that_both_know() -> None:
             assert answers[0].nodes, "version 2 has them"
             refused = await peer.ask(DescribeClusterRequest(), (50, 60))
             assert isinstance(refused, PeerError)
-            assert "does not serve DescribeCluster (50, 60)" in str(refused)
+            assert "does not support DescribeCluster (50, 60)" in str(refused)
             assert peer.events == []
             peer.connection.close()
 
@@ -233,7 +233,7 @@ def test_requests_wait_until_the_login_is_over() -> None:
     ("versions", "reason"),
     [
         pytest.param((0, 1), "the login is refused: ILLEGAL_SASL_STATE", id="refused"),
-        pytest.param((7, 8), r"it does not serve SaslHandshake \(7, 8\)", id="not known there"),
+        pytest.param((7, 8), r"it does not support SaslHandshake \(7, 8\)", id="not known there"),
     ],
 )
 def test_a_login_that_fails_ends_the_connection(versions: tuple[int, int], reason: str) -> None:

@@ -65,7 +65,7 @@ def test_a_request_that_names_a_second_leader_is_refused(caplog: pytest.LogCaptu
 
     run(scenario)
     (told,) = [each for each in caplog.records if each.levelname == "ERROR"]
-    assert told.getMessage() == "a request was refused: epoch 1 has two leaders, 1 and 2"
+    assert told.getMessage() == "a request was rejected: epoch 1 has two leaders, 1 and 2"
 
 
 def test_a_quorum_that_is_broken_ends_the_node(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,7 @@ def test_a_voter_with_an_empty_disk_follows_and_has_no_vote(caplog: pytest.LogCa
             add(it, "broker,controller", node_id=lost)
             with caplog.at_level(logging.WARNING, "ottla.broker.controller.raft_log"):
                 await it.start(lost)
-            assert f"node {lost} has no vote: the voter with this id has directory" in caplog.text
+            assert f"node {lost} is not a voter: the voter with this id has directory" in caplog.text
             assert it.nodes[lost].image.topic("orders") is not None
             kind = DescribeQuorumRequest
             request = kind((kind.TopicData("__cluster_metadata", (kind.PartitionData(0),)),))

@@ -54,7 +54,7 @@ def test_each_cause_has_its_exit_code(error: ClientError, code: int):
     ("reason", "advice"),
     [
         ("connection refused", "ottla serve"),
-        ("no TLS connection: wrong version number; does it speak TLS?", "security.protocol=PLAINTEXT"),
+        ("no TLS connection: wrong version number; does it use TLS?", "security.protocol=PLAINTEXT"),
         ("name or service not known", "--bootstrap"),
     ],
 )

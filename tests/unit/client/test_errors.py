@@ -52,10 +52,10 @@ def test_only_an_error_code_is_an_error():
 
 def test_one_bootstrap_server_speaks_for_itself_and_several_are_listed():
     first = (Address("a", 1), ConnectError(Peer(Address("a", 1)), "connection refused"))
-    second = (Address("b", 2), ConnectError(Peer(Address("b", 2)), "the host name is not known"))
+    second = (Address("b", 2), ConnectError(Peer(Address("b", 2)), "unknown host"))
     assert str(BootstrapError([first])) == "cannot connect to a:1: connection refused"
     assert "a:1" in str(BootstrapError([first, second]))
-    assert "b:2: the host name is not known" in str(BootstrapError([first, second]))
+    assert "b:2: unknown host" in str(BootstrapError([first, second]))
 
 
 @pytest.mark.parametrize(

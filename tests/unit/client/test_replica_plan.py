@@ -57,7 +57,7 @@ def test_more_and_fewer_replicas() -> None:
 
 
 def test_more_replicas_than_brokers() -> None:
-    with pytest.raises(PlanError, match="4 replicas need as many brokers, and there are 3"):
+    with pytest.raises(PlanError, match="4 replicas need as many brokers, but there are 3"):
         spread(placed((1,)), NO_RACKS, replication_factor=4)
 
 

@@ -79,7 +79,7 @@ def test_a_time_may_be_any_number(ms: int):
         (b"\xff", "auto", Decoded("hex", "ff", 1, False)),
         (b"a\xff", "utf8", Decoded("hex", "61ff", 2, False, error="is not UTF-8: at byte 1")),
         (b"\x00\x07", "int", Decoded("int", "7", 2, False)),
-        (b"abc", "int", Decoded("hex", "616263", 3, False, error="is no integer: it has 3 bytes")),
+        (b"abc", "int", Decoded("hex", "616263", 3, False, error="is not an integer: it has 3 bytes")),
         ("ü{".encode(), "json", Decoded("utf8", "ü{", 3, False, error="is not JSON: at byte 0: Expecting value")),
         (b"\x1b[31m", "auto", Decoded("hex", "1b5b33316d", 5, False)),
     ],

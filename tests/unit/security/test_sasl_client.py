@@ -77,7 +77,7 @@ def test_another_salt_is_not_answered_with_the_old_password():
         (b"r=rOprNGfwEbeRWgbNEkqOx,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=many", "cannot be read"),
         (b"r=rOprNGfwEbeRWgbNEkqOx,s=!!,i=4096", "cannot be read"),
         (b"r=rOprNGfwEbeRWgbNEkqOx,i=4096", "no salt"),
-        (b"\xff\xfe", "no text"),
+        (b"\xff\xfe", "not valid text"),
         (b"", "nonce"),
     ],
 )
@@ -90,7 +90,7 @@ def test_a_broker_that_cheats_in_its_first_message_is_found_out(answer: bytes, r
 
 @pytest.mark.parametrize(
     ("answer", "reason"),
-    [(b"v=AAAA", "does not prove"), (b"", "does not prove"), (b"e=other-error", "says other-error")],
+    [(b"v=AAAA", "did not prove"), (b"", "did not prove"), (b"e=other-error", "responded with other-error")],
 )
 def test_a_broker_that_does_not_know_the_password_is_found_out(answer: bytes, reason: str):
     exchange = scram().exchange()

@@ -127,7 +127,7 @@ def test_a_high_watermark_that_nobody_noted_is_an_error_only_if_asked_for(tmp_pa
     (tmp_path / HIGH_WATERMARK_CHECKPOINT).unlink()
     assert view_of(tmp_path).end_offset == 9
     with pytest.raises(
-        OttlaSparkError, match=r"^option upTo: hw needs a high watermark, and .* notes none for orders-0$"
+        OttlaSparkError, match=r"^option upTo: hw needs a high watermark, but .* has none for orders-0$"
     ):
         _ = view_of(tmp_path, up_to="hw").end_offset
 

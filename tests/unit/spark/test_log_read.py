@@ -206,7 +206,7 @@ def test_a_directory_that_is_gone_is_data_loss(tmp_path: Path):
     filled(tmp_path, batches=3)
     found = tasks(view_of(tmp_path))
     (tmp_path / "orders-0").rename(tmp_path / "elsewhere")
-    with pytest.raises(OttlaSparkError, match="the directory is gone"):
+    with pytest.raises(OttlaSparkError, match="the directory was deleted"):
         read_offsets(found)
     assert read_offsets(found, fail_on_data_loss=False) == []
 

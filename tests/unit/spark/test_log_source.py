@@ -41,15 +41,15 @@ def offsets(reader: Any, partitions: list[Any] | None = None) -> list[int]:
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ({"path": ""}, "option path: it names nothing"),
+        ({"path": ""}, "option path: it is empty"),
         ({"topic": "a", "topicId": "AAECAwQFBgcICQoLDA0ODw"}, "options topic, topicPattern, topicId: give at most one"),
-        ({"topicId": "short"}, "option topicId: 'short' is no topic id; those have 22 characters such as"),
-        ({"topicPattern": "("}, "option topicPattern: '(' is no pattern of RE2: "),
-        ({"partitions": "1,x"}, "option partitions: 'x' is no number of a partition; write 0,3,5-8"),
-        ({"maxBytesPerPartition": "0"}, "option maxBytesPerPartition: '0' is no size; write 134217728 or 128m"),
-        ({"onCorrupt": "ignore"}, "option onCorrupt: 'ignore' is none of fail, skipSegment, stopPartition"),
-        ({"upTo": "lso"}, "option upTo: 'lso' is none of end, hw"),
-        ({"isolation": "committed"}, "option isolation: 'committed' is none of read_uncommitted, read_committed"),
+        ({"topicId": "short"}, "option topicId: 'short' is not a topic id; topic ids have 22 characters, such as"),
+        ({"topicPattern": "("}, "option topicPattern: '(' is not an RE2 pattern: "),
+        ({"partitions": "1,x"}, "option partitions: 'x' is not a partition number; write 0,3,5-8"),
+        ({"maxBytesPerPartition": "0"}, "option maxBytesPerPartition: '0' is not a size; write 134217728 or 128m"),
+        ({"onCorrupt": "ignore"}, "option onCorrupt: 'ignore' is not one of fail, skipSegment, stopPartition"),
+        ({"upTo": "lso"}, "option upTo: 'lso' is not one of end, hw"),
+        ({"isolation": "committed"}, "option isolation: 'committed' is not one of read_uncommitted, read_committed"),
         ({"isolationLevel": "read_committed"}, "unknown option isolationLevel: did you mean isolation?"),
     ],
 )
@@ -166,7 +166,9 @@ def test_two_topics_of_one_name_have_to_be_chosen_from(tmp_path: Path):
     other = bytes(15) + b"\x01"
     (tmp_path / "two" / "orders-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {uuid_text(other)}")
     paths = f"{tmp_path}/one,{tmp_path}/two"
-    with pytest.raises(OttlaSparkError, match="hold different topics of one name: choose one by the option topicId"):
+    with pytest.raises(
+        OttlaSparkError, match="contain different topics of the same name: choose one with the option topicId"
+    ):
         LogReader(options(paths)).partitions()
     assert offsets(LogReader(options(paths, topicId=uuid_text(TOPIC_ID)))) == list(range(5))
 

@@ -67,9 +67,9 @@ def test_offsets_and_parts(given: dict[str, str], expected: Any):
 
 def test_offsets_have_to_name_every_partition_and_no_other():
     text = refusal(FakeLogs(TWO), startingOffsets='{"t":{"0":1}}')
-    assert text == "option startingOffsets: topic t partition 1 is left out; name every partition that is read"
+    assert text == "option startingOffsets: topic t partition 1 is missing; name every partition to read"
     text = refusal(FakeLogs(TWO), startingOffsets='{"t":{"0":1,"1":1,"2":1}}')
-    assert text == "option startingOffsets: topic t partition 2 is not among those that are read"
+    assert text == "option startingOffsets: topic t partition 2 is not among the partitions to read"
 
 
 def test_a_topic_that_is_not_there():
@@ -139,6 +139,6 @@ LOST = FakeLogs({at(0): (10, 100)})
     ],
 )
 def test_lost_data_is_an_error_or_left_out(given: dict[str, str], text: str, expected: Any):
-    advice = "set failOnDataLoss=false to go on without them"
+    advice = "set failOnDataLoss=false to continue without them"
     assert refusal(LOST, **given) == f"data lost: topic t partition 0: {text}; {advice}"
     assert planned(LOST, failOnDataLoss="false", **given) == expected

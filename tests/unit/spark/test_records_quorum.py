@@ -93,18 +93,18 @@ def test_the_log_as_planning_sees_it():
     assert assigned.leaders == {METADATA: 1}
     assert cluster.earliest(assigned.leaders) == {METADATA: 33}
     assert cluster.latest(assigned.leaders) == {METADATA: END}
-    with pytest.raises(OttlaSparkError, match=r"^controllers do not look for times"):
+    with pytest.raises(OttlaSparkError, match=r"^controllers do not support timestamps"):
         cluster.at_time({METADATA: 5})
 
 
 def test_a_refusal_says_what_else_to_do():
     controller = Controller(error=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    with pytest.raises(OttlaSparkError, match=r"CLUSTER_AUTHORIZATION_FAILED .*read its files by path$"):
+    with pytest.raises(OttlaSparkError, match=r"CLUSTER_AUTHORIZATION_FAILED .*read its files with the option path$"):
         offsets(controller, 0, END)
 
 
 def test_a_controller_that_sends_nothing_is_not_waited_for_for_ever():
     controller = Controller(sends_snapshots=False)
     controller._stall_timeout_s = 0.0
-    with pytest.raises(OttlaSparkError, match=r"^no answer from broker 1 \(controller:9093\) for "):
+    with pytest.raises(OttlaSparkError, match=r"^no response from broker 1 \(controller:9093\) for "):
         offsets(controller, 95, END + 10)

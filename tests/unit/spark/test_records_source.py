@@ -54,16 +54,16 @@ def test_a_record_and_a_place_are_required():
 
 def test_options_that_do_not_fit_the_record():
     change = refusal(path="/x", record="PartitionChange", view="latest")
-    assert change.startswith("option view: PartitionChangeRecord has no newest rows")
+    assert change.startswith("option view: PartitionChangeRecord has no latest rows")
     assert refusal(path="/x", record="*", view="latest") == "option view: latest needs one record type"
     late = refusal(path="/x", record="Topic", view="latest", startingOffsets="latest")
-    assert late == "option startingOffsets: the newest rows of the metadata log need all of it"
+    assert late == "option startingOffsets: the latest rows of the metadata log need the whole log"
     column = refusal(path="/x", record="FeatureLevel", columns="Name,Level")
-    assert column.startswith("option columns: there is no column Level; there are _topic, _partition, _offset")
+    assert column.startswith("option columns: unknown column Level; known: _topic, _partition, _offset")
     wrong = refusal(path="/x", record="Topic", topic="__consumer_offsets")
-    assert wrong == "option topic: TopicRecord lies in __cluster_metadata, not in __consumer_offsets"
+    assert wrong == "option topic: TopicRecord is in __cluster_metadata, not in __consumer_offsets"
     network = {"kafka.bootstrap.servers": "localhost:1"}
-    assert refusal(record="*", subscribe="t", **network) == "option subscribe: the record type says which topic is read"
+    assert refusal(record="*", subscribe="t", **network) == "option subscribe: the record type determines the topic"
 
 
 def test_where_records_are_read_from():
@@ -242,9 +242,11 @@ def test_snapshots_can_be_read_by_themselves(tmp_path: Path):
     assert rows(path=snapshot, record="FeatureLevel")
     damaged = tmp_path / snapshot.name
     damaged.write_bytes(snapshot.read_bytes()[:-3])
-    with pytest.raises(OttlaSparkError, match=rf"^corrupt snapshot {damaged}: it is cut off"):
+    with pytest.raises(OttlaSparkError, match=rf"^corrupt snapshot {damaged}: it is truncated"):
         rows(path=damaged, record="*")
-    with pytest.raises(OttlaSparkError, match=r"^option path: /x/y.checkpoint is no snapshot; those are named such as"):
+    with pytest.raises(
+        OttlaSparkError, match=r"^option path: /x/y.checkpoint is not a snapshot; snapshots have names such as"
+    ):
         rows(path="/x/y.checkpoint", record="*")
 
 

@@ -70,7 +70,7 @@ def test_an_offset_comes_back_from_its_text() -> None:
 
 @pytest.mark.parametrize("found", [{"jobs": {"0": 23}}, {"v": 2, "seq": 1}, {}])
 def test_checkpoints_of_others_are_refused(found: dict[str, Any]) -> None:
-    with pytest.raises(OttlaSparkError, match="the checkpoint is not one of the format ottla-share"):
+    with pytest.raises(OttlaSparkError, match="the checkpoint was not written by the format ottla-share"):
         ShareOffset.from_json(found, "g")
 
 

@@ -35,7 +35,7 @@ def test_a_batch_query_is_refused() -> None:
     [
         ({}, "option group: it is required"),
         ({"group": "g"}, "option subscribe: it is required"),
-        ({"group": "g", "subscribe": "t", "rejectWhen": "judge"}, "option rejectWhen: 'judge' names no function"),
+        ({"group": "g", "subscribe": "t", "rejectWhen": "judge"}, "option rejectWhen: 'judge' is not a function"),
         ({"group": "g", "subscribe": "t", "startingOffsets": "latest"}, "unknown option startingOffsets"),
     ],
 )

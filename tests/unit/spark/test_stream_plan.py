@@ -119,7 +119,7 @@ def loses(logs: FakeLogs, start: SourceOffset, text: str) -> StreamPlan:
 def test_a_partition_that_is_gone():
     logs = FakeLogs({at(0): (0, 10)})
     start = place({at(0): 5, at(0, "u"): 5}, {"t": "id-t", "u": "id-u"})
-    plan = loses(logs, start, "data lost: topic u partition 0: it is not there any more")
+    plan = loses(logs, start, "data lost: topic u partition 0: it no longer exists")
     end = plan.next_end(start, None)
     assert end == place({at(0): 10})
     assert read(plan, start, end) == [(0, 5, 10)]
@@ -174,7 +174,7 @@ def test_retention_passes_the_start():
 def test_a_new_partition_that_lost_its_beginning():
     logs = FakeLogs({at(0): (0, 5), at(1): (3, 9)})
     start, end = place({at(0): 5}), place({at(0): 5, at(1): 9})
-    with pytest.raises(OttlaSparkError, match="it is new and begins at offset 3 instead of 0"):
+    with pytest.raises(OttlaSparkError, match="it is new and starts at offset 3 instead of 0"):
         read(plan_of(logs), start, end)
     assert read(plan_of(logs, failOnDataLoss="false"), start, end) == [(1, 3, 9)]
 

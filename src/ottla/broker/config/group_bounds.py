@@ -48,4 +48,4 @@ def _check_share(value: Callable[[str], Any]) -> None:
         raise ConfigError(f"group.share.max.share.sessions ({sessions}) must not be less than {least}")
     assignors = value("group.share.assignors")
     if len(assignors) != 1 or assignors[0] not in _SIMPLE:
-        raise ConfigError(f"group.share.assignors must be simple, not {', '.join(assignors)}: there is no other")
+        raise ConfigError(f"group.share.assignors must be simple, the only one supported, not {', '.join(assignors)}")

@@ -101,7 +101,7 @@ def file_settings(path: str) -> dict[str, str]:
         with open(path, encoding="utf-8") as file:
             return read_properties(file.read())
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the configuration {path} cannot be read: {error}") from None
+        raise ConfigError(f"cannot read the configuration {path}: {error}") from None
 
 
 def environment_settings(environment: Mapping[str, str]) -> dict[str, str]:
@@ -184,20 +184,20 @@ class NodeConfig:
         for_controllers = self["controller.listener.names"]
         for name in for_controllers:
             if self.is_controller and name not in names:
-                raise ConfigError(f"controller.listener.names has {name}, which listeners does not")
+                raise ConfigError(f"controller.listener.names has {name}, which is not in listeners")
             if not self.is_controller and name in names:
-                raise ConfigError(f"listeners has {name}, but a node that is only a broker has none for controllers")
+                raise ConfigError(f"listeners has the controller listener {name}, but this node is only a broker")
         for name in set(self["early.start.listeners"] or ()) - names:
-            raise ConfigError(f"early.start.listeners has {name}, which listeners does not")
+            raise ConfigError(f"early.start.listeners has {name}, which is not in listeners")
         for_clients = names - set(for_controllers)
         if self.is_broker and not for_clients:
-            raise ConfigError("listeners has none for clients: all of them are in controller.listener.names")
+            raise ConfigError("listeners has no listener for clients: all are in controller.listener.names")
         if not self.is_broker and for_clients:
             raise ConfigError(f"listeners has {min(for_clients)}, but a node that is only a controller has no clients")
         self._check_voters()
         if not self.is_controller and not (self.voters or self.bootstrap_servers):
             raise ConfigError(
-                "a node that is only a broker must know its controllers: set controller.quorum.bootstrap.servers"
+                "a node that is only a broker needs its controllers: set controller.quorum.bootstrap.servers"
             )
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401
@@ -213,8 +213,8 @@ class NodeConfig:
             raise ConfigError(f"controller.quorum.voters has node {twice} twice")
         if ids and self.is_controller and self.node_id not in self.voters:
             raise ConfigError(
-                f"this is controller {self.node_id}, which controller.quorum.voters does not have: "
-                f"set node.id or controller.quorum.voters right"
+                f"this is controller {self.node_id}, which is not in controller.quorum.voters: "
+                f"correct node.id or controller.quorum.voters"
             )
 
     # --- identity and directories
@@ -266,9 +266,9 @@ class NodeConfig:
         names = {listener.name for listener in self.listeners}
         for each in given:
             if each.name not in names:
-                raise ConfigError(f"advertised.listeners has {each.name}, which listeners does not")
+                raise ConfigError(f"advertised.listeners has {each.name}, which is not in listeners")
             if each.host in _WILDCARDS:
-                raise ConfigError(f"advertised.listeners has {each}, an address that nobody can connect to")
+                raise ConfigError(f"advertised.listeners has {each}, an address that clients cannot connect to")
         return given
 
     @property

@@ -94,15 +94,15 @@ class Providers:
             return lambda path, key: self._variable(path, key, pattern)
         known = ", ".join(_CLASSES.values())
         what = f"{PROVIDERS}.{provider}.class is {chosen}" if chosen else f"{PROVIDERS}.{provider}.class is not set"
-        raise ConfigError(f"{what}; known are {known}")
+        raise ConfigError(f"{what}; known: {known}")
 
     def _variable(self, path: str, key: str, pattern: str) -> str:
         if path:
-            raise ConfigError("variables of the environment have no path")
+            raise ConfigError("environment variables have no path")
         if not re.fullmatch(pattern, key):
-            raise ConfigError(f"allowlist.pattern does not allow the variable {key}")
+            raise ConfigError(f"allowlist.pattern does not allow {key}")
         if key not in self._environment:
-            raise ConfigError(f"the environment has no variable {key}")
+            raise ConfigError(f"the environment variable {key} is not set")
         return self._environment[key]
 
 
@@ -115,7 +115,7 @@ def _merged(settings: tuple[Mapping[str, str], ...]) -> dict[str, str]:
 
 def _allowed(path: str, allowed: tuple[str, ...]) -> str:
     if not path:
-        raise ConfigError("no path is named")
+        raise ConfigError("no path is given")
     real = os.path.realpath(path)
     roots = [os.path.realpath(each) for each in allowed]
     if roots and not any(real == root or real.startswith(root.rstrip(os.sep) + os.sep) for root in roots):
@@ -132,7 +132,7 @@ def _of_file(path: str, key: str) -> str:
 
 def _of_directory(path: str, key: str) -> str:
     if os.path.basename(key) != key:
-        raise ConfigError(f"{key} is not the name of a file in {path}")
+        raise ConfigError(f"{key} is not a file name in {path}")
     return _read(os.path.join(path, key))
 
 

@@ -266,4 +266,4 @@ SUPPORTED_SETTINGS: Final = frozenset(
 
 def unsupported_text(names: Iterable[str]) -> str:
     """The warning about settings that Kafka knows and ottla ignores."""
-    return f"accepted, but ottla does not act on: {', '.join(sorted(names))}"
+    return f"accepted, but without effect in ottla: {', '.join(sorted(names))}"

@@ -115,7 +115,7 @@ class BrokerLifecycle:
         if code == ErrorCode.UNSUPPORTED_VERSION:
             ranges = dict(self._features())
             misfits = [
-                f"{name} is at level {level}, and this node supports {low} to {high}"
+                f"{name} is at level {level}, but this node supports {low} to {high}"
                 for name, level in self._image.features.items()
                 for low, high in [ranges.get(name, (0, 0))]
                 if not low <= level <= high
@@ -163,7 +163,7 @@ class BrokerLifecycle:
             patience_ms = self._config["broker.session.timeout.ms"] // 2
             self._channel.send(self._heartbeat(), _HEARTBEAT_VERSION, self._replied, timeout_ms=patience_ms)
         else:
-            log.warning("broker %d was unregistered while it lives, and registers again", self.broker_id)
+            log.warning("broker %d was unregistered while it is running; registering again", self.broker_id)
             self._channel.send(self._broker_registration(), _REGISTRATION_VERSION, self._registered_again)
 
     def _replied(self, reply: BrokerHeartbeatResponse) -> None:

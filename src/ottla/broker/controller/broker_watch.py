@@ -59,9 +59,9 @@ class Connect(Protocol):
 
 
 class _Outcome(Enum):
-    REFUSED = "nobody listens"
-    SILENT = "somebody listens and does not answer"
-    OTHER = "somebody answers, or it cannot be told"
+    REFUSED = "connection refused"
+    SILENT = "no response"
+    OTHER = "other"
 
 
 class _Suspect:
@@ -172,7 +172,7 @@ class BrokerWatch:
         if outcomes == {_Outcome.REFUSED}:
             suspect.refusals += 1
             if suspect.refusals >= REFUSALS:
-                log.warning("broker %d is dead: nobody listens where it did", suspect.broker_id)
+                log.warning("broker %d is dead: its port refuses connections", suspect.broker_id)
                 del self._suspects[suspect.broker_id]
                 self._controller.broker_ended(suspect.broker_id, suspect.epoch)
                 return

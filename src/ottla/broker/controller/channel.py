@@ -178,7 +178,7 @@ class ControllerChannel:
         client = attempt.client
         if isinstance(reply, ErrorCode):
             if reply == ErrorCode.UNSUPPORTED_VERSION and client is not None:
-                client.connection.close("the controller does not know this version of the request")
+                client.connection.close("the controller does not support this version of the request")
                 return
             reply = refuse(attempt.request, Reject(ErrorCode.UNKNOWN_SERVER_ERROR))
         elif client is not None and (pause_ms := getattr(reply, "throttle_time_ms", None)):

@@ -141,10 +141,10 @@ class MetadataChores:
             identity = yield from steps
             self.snapshot_written_at_ms = node.clock.wall_ms()
             self.snapshot_bytes = raft.snapshots.size_of(identity) or 0
-            log.info("snapshot of the metadata end=%d epoch=%d", identity.end_offset, identity.epoch)
+            log.info("metadata snapshot end=%d epoch=%d", identity.end_offset, identity.epoch)
             self._clean()
         except (OSError, StorageError) as error:
-            node.fail(f"the metadata cannot be written: {error}")
+            node.fail(f"cannot write the metadata: {error}")
 
     def _clean(self) -> None:
         """Delete the oldest snapshots, and the log below the first that stays, as far as retention allows."""

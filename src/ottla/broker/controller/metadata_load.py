@@ -93,7 +93,7 @@ class LoadedMetadata:
         newest = self.snapshots.newest
         if start > 0 and (newest is None or newest.end_offset < start):
             raise MetadataLogError(
-                f"{self._path} begins at offset {start}, and no snapshot holds what came before; restore the snapshot"
+                f"{self._path} starts at offset {start}, and no snapshot covers what came before; restore the snapshot"
             )
         if newest is not None:
             self.replay.take_snapshot(self.snapshots.read(newest), newest)

@@ -94,6 +94,6 @@ def refuse_loss(disk: Disk, path: str, position: int, reason: str) -> None:
     ]
     if later or sound_behind(disk, path, position + 1).is_worth_keeping:
         raise MetadataLogError(
-            f"{path} is damaged at byte {position} ({reason}), and changes to the cluster follow behind; to start "
-            f"would drop them. Restore the file, or cut it at that byte by hand to go on without what follows"
+            f"{path} is corrupt at byte {position} ({reason}), and valid changes follow, which starting would drop. "
+            f"Restore the file, or truncate it at that byte to continue without them"
         )

@@ -199,7 +199,7 @@ class RaftLog:
     def append(self, batches: Sequence[bytes]) -> int:
         """Append batches of the leader; returns the new end. They are synced soon. StorageError if the disk fails."""
         if not self.quorum.is_leader:
-            raise RuntimeError(f"node {self.quorum.node.voter_id} does not lead epoch {self.quorum.epoch}")
+            raise RuntimeError(f"node {self.quorum.node.voter_id} is not the leader of epoch {self.quorum.epoch}")
         try:
             for batch in batches:
                 self._append(batch, Origin.RAFT_LEADER)
@@ -278,7 +278,7 @@ class RaftLog:
         if isinstance(event, Start):
             raise error
         if isinstance(event, Received):
-            log.error("a request was refused: %s", error)
+            log.error("a request was rejected: %s", error)
             event.token(Reject(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)))
         else:
             self._fail(f"the quorum of the metadata log is broken: {error}")
@@ -318,7 +318,7 @@ class RaftLog:
             return
         self._has_told_directory = True
         log.warning(
-            "node %d has no vote: the voter with this id has directory %s, and this disk is %s. If the disk was "
+            "node %d is not a voter: the voter with this id has directory %s, but this disk is %s. If the disk was "
             "replaced, use ottla quorum remove-voter with the former directory, and then add-voter with the new one",
             quorum.node.voter_id,
             uuid_text(voter.directory_id),
@@ -346,13 +346,13 @@ class RaftLog:
             return
         if address not in self._strangers:
             self._strangers.add(address)
-            log.error("%s:%d does not belong to the cluster of this node, %s", *address, self.quorum.cluster_id)
+            log.error("%s:%d is not in the cluster of this node, %s", *address, self.quorum.cluster_id)
         others = {(each.host, each.port) for each in self.quorum.servers}
         if others <= self._strangers:
             self._fail(
-                f"this node belongs to cluster {self.quorum.cluster_id}, and the controllers that it knows do not "
-                f"({', '.join(f'{host}:{port}' for host, port in sorted(others))}); set log.dirs or "
-                f"controller.quorum.bootstrap.servers right"
+                f"this node belongs to cluster {self.quorum.cluster_id}, but its controllers do not "
+                f"({', '.join(f'{host}:{port}' for host, port in sorted(others))}); correct log.dirs or "
+                f"controller.quorum.bootstrap.servers"
             )
 
     def _wake_at(self, deadline_ms: int | None) -> None:
@@ -414,7 +414,7 @@ class RaftLog:
         def then() -> None:
             for error in failures:
                 self._step(StateNotStored())
-                self._fail(f"{path} cannot be written: {error}")
+                self._fail(f"cannot write {path}: {error}")
                 return
             self._step(StateStored())
 
@@ -449,7 +449,7 @@ class RaftLog:
         def then() -> None:
             if failures:
                 self._step(AppendFailed())
-                self._fail(f"a snapshot of the metadata cannot be used: {failures[0]}")
+                self._fail(f"a metadata snapshot cannot be used: {failures[0]}")
                 return
             ((image, control, timestamp_ms),) = found
             try:
@@ -490,7 +490,7 @@ class RaftLog:
         end_offset = flush.end_offset
         if not self.partition.finish_flush(flush, self._clock.wall_ms()):
             self._step(AppendFailed())
-            self._fail(f"the metadata log cannot be synced: {flush.error}")
+            self._fail(f"cannot sync the metadata log: {flush.error}")
             return
         self._step(Synced(end_offset))
         if self._is_sync_due and self._sync is None:

@@ -91,5 +91,5 @@ def _opened(request: object, api_version: int, done: Done, reply: EnvelopeRespon
             log.warning("the controller's answer to a forwarded request cannot be read: %s", error)
             code = ErrorCode.UNKNOWN_SERVER_ERROR
     if code:
-        log.warning("the controller does not take a forwarded %s: %s", type(request).__name__, code.name)
+        log.warning("the controller rejected a forwarded %s: %s", type(request).__name__, code.name)
         done(code)

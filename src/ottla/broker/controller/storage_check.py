@@ -119,10 +119,10 @@ def check_storage(
 
 def _look_at_identity(found: StorageCheck, directory: LogDirectory) -> None:
     if directory.properties.directory_id is None:
-        found.problem(f"{META_PROPERTIES_FILE} has no directory.id; with a new one the node is no voter any more")
+        found.problem(f"{META_PROPERTIES_FILE} has no directory.id; with a new one the node is no longer a voter")
     is_new = set(directory.found) <= {METADATA_PARTITION}
     if not directory.is_clean and not is_new:
-        found.note("the last stop was not clean: logs are recovered at the next start, which takes its time")
+        found.note("the last stop was not clean: logs are recovered at the next start, which takes longer")
 
 
 def _look_at_names(found: StorageCheck, directory: LogDirectory) -> None:
@@ -131,11 +131,11 @@ def _look_at_names(found: StorageCheck, directory: LogDirectory) -> None:
             continue
         parsed = parse_directory_name(entry.name)
         if parsed is None:
-            found.problem(f"the directory {entry.name} is no partition's; Apache Kafka refuses to start with it there")
+            found.problem(f"{entry.name} is not a partition directory; Apache Kafka refuses to start with it")
         elif parsed[1] == FUTURE_SUFFIX:
-            found.note(f"{entry.name} is on its way in from another log directory; the next start goes on with it")
+            found.note(f"{entry.name} is being moved from another log directory; the next start continues the move")
         elif parsed[1]:
-            found.note(f"{entry.name} is on its way out, or aside")
+            found.note(f"{entry.name} is being deleted, or was set aside")
 
 
 def _look_at_bootstrap(found: StorageCheck, directory: LogDirectory) -> None:
@@ -164,7 +164,7 @@ def _look_at_metadata(found: StorageCheck, directory: LogDirectory) -> None:
             replay.take_bootstrap(first)
         start = min(_segments(directory.disk, path), default=0)
         if start > replay.image.last_offset + 1:
-            found.problem(f"the metadata log begins at offset {start}, and no snapshot holds what came before")
+            found.problem(f"the metadata log starts at offset {start}, and no snapshot contains the records before it")
             return
         replay.take_batches(_metadata_batches(found, directory.disk, path, replay.image.last_offset + 1))
         read_quorum_state(directory.disk, path)
@@ -172,14 +172,16 @@ def _look_at_metadata(found: StorageCheck, directory: LogDirectory) -> None:
         found.problem(f"the metadata cannot be read: {error}")
         return
     for fault in replay.faults:
-        found.note(f"the metadata log has a record that does not fit: {fault}")
+        found.note(f"the metadata log has an invalid record: {fault}")
     found.metadata = replay
 
 
 def _check_checkpoint_names(found: StorageCheck, disk: Disk, path: str) -> None:
     for entry in disk.list_directory(path):
         if entry.name.endswith(".checkpoint") and len(entry.name) != len(f"{0:020}-{0:010}.checkpoint"):
-            found.problem(f"{METADATA_PARTITION}/{entry.name} is no snapshot's name; Apache Kafka refuses to start")
+            found.problem(
+                f"{METADATA_PARTITION}/{entry.name} is not a valid snapshot name; Apache Kafka refuses to start"
+            )
 
 
 def _segments(disk: Disk, path: str) -> dict[int, tuple[str, int]]:
@@ -214,7 +216,9 @@ def _metadata_batches(found: StorageCheck, disk: Disk, path: str, start: int) ->
             file.close()
         if end.reason:
             refuse_loss(disk, file_path, end.position, end.reason)
-            found.note(f"{file_path} has a torn end at byte {end.position}, which was never acknowledged and is cut")
+            found.note(
+                f"{file_path} has a torn end at byte {end.position}, which was never acknowledged and will be truncated"
+            )
 
 
 def _look_at_cluster(found: StorageCheck, directory: LogDirectory, replay: MetadataReplay) -> None:
@@ -227,7 +231,7 @@ def _look_at_cluster(found: StorageCheck, directory: LogDirectory, replay: Metad
         high = SUPPORTED[name][1]
         if level > high:
             found.problem(
-                f"{name} is at {level}; Apache Kafka 4.3.1 knows {high} at most and refuses to start, "
+                f"{name} is at {level}; Apache Kafka 4.3.1 supports at most {high} and refuses to start, "
                 f"and ottla needs unstable.feature.versions.enable=true"
             )
     if len(voters) > 1:
@@ -235,7 +239,7 @@ def _look_at_cluster(found: StorageCheck, directory: LogDirectory, replay: Metad
     broker = image.brokers.get(properties.node_id)
     epoch = directory.previous_broker_epoch
     if directory.is_clean and epoch != NO_BROKER_EPOCH and broker is not None and broker.epoch != epoch:
-        found.note(f"the marker of the clean stop has broker epoch {epoch}, the metadata {broker.epoch}")
+        found.note(f"the clean-shutdown file has broker epoch {epoch}, the metadata has {broker.epoch}")
 
 
 # --- partitions -------------------------------------------------------------------------------------------------------
@@ -256,7 +260,7 @@ def _look_at_partitions(
         progress(str(key))
         partition = image.partition(*key)
         if partition is None or node_id not in partition.replicas:
-            found.note(f"{key} is not known to the cluster; it will be set aside")
+            found.note(f"{key} is unknown to the cluster; it will be set aside")
         else:
             _check_topic_id(found, directory, image, key)
         _check_log(found, directory, key, is_deep=is_deep)
@@ -292,16 +296,18 @@ def _check_log(found: StorageCheck, directory: LogDirectory, key: TopicPartition
         if not end.reason:
             continue
         is_last = path == segments[-1][0]
-        text = f"{path} is not sound from byte {end.position} on ({end.reason})"
+        text = f"{path} is corrupt from byte {end.position} on ({end.reason})"
         if directory.is_clean or not is_last:
-            found.problem(f"{text}, though the stop was clean; remove .kafka_cleanshutdown to have it cut there")
+            found.problem(f"{text} although the shutdown was clean; remove .kafka_cleanshutdown to truncate it there")
         else:
-            found.note(f"{text}; it is cut there at the next start{_kept_behind(directory.disk, path, end.position)}")
+            found.note(
+                f"{text}; it is truncated there at the next start{_kept_behind(directory.disk, path, end.position)}"
+            )
 
 
 def _kept_behind(disk: Disk, path: str, position: int) -> str:
     sound = sound_behind(disk, path, position)
-    return f", and {sound} behind it are kept aside" if sound.is_worth_keeping else ""
+    return f", and {sound} after it are kept in another file" if sound.is_worth_keeping else ""
 
 
 def _note_cuts(found: StorageCheck, directory: LogDirectory, key: TopicPartition) -> None:
@@ -310,7 +316,7 @@ def _note_cuts(found: StorageCheck, directory: LogDirectory, key: TopicPartition
         if cut_offset(entry.name) is not None:
             path = f"{folder}/{entry.name}"
             found.note(
-                f"{path} keeps {entry.size_bytes} bytes that recovery has cut off {key}, with "
+                f"{path} keeps {entry.size_bytes} bytes that recovery has truncated from {key}, with "
                 f"{sound_behind(directory.disk, path, 0)}; `ottla dump` shows them, and the file can be removed"
             )
 

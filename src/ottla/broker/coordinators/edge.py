@@ -71,13 +71,13 @@ class RuntimeEdge:
     def perform(self, effect: object, done: Callable[[Outcome], None]) -> None:
         performer = self.performers.get(type(effect))
         if performer is None:
-            log.error("nobody performs %s", type(effect).__name__)
+            log.error("no handler for %s", type(effect).__name__)
             done(Outcome(ErrorCode.UNKNOWN_SERVER_ERROR))
             return
         try:
             performer(effect, done)
         except Exception:
-            log.exception("%s could not be performed", type(effect).__name__)
+            log.exception("%s failed", type(effect).__name__)
             done(Outcome(ErrorCode.UNKNOWN_SERVER_ERROR))
 
     def unflushed(self, shard: Shard) -> None:

@@ -91,5 +91,5 @@ class Replay:
     def _pass_over(self, kind: str, offset: int, error: Exception | None = None) -> None:
         if kind not in self.faults:
             reason = "" if error is None else f": {error}"
-            log.warning("%s, offset %d: passed over %s%s", self._place, offset, kind, reason)
+            log.warning("%s, offset %d: skipped %s%s", self._place, offset, kind, reason)
         self.faults[kind] += 1

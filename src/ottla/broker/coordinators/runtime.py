@@ -342,7 +342,7 @@ class Runtime:
         except StorageError as error:
             self._node.replicas.directory_failed(replica.directory, error)
         except Exception:
-            log.exception("%s cannot be loaded; whoever asks for its coordinator is sent away", replica.topic_partition)
+            log.exception("%s cannot be loaded; its coordinator is unavailable", replica.topic_partition)
         else:
             if writer.is_led:
                 self._begin(partition, core, writer)
@@ -402,7 +402,7 @@ class Runtime:
         for partition, each in list(self.shards.items()):
             if each is shard:
                 self.counts.lost += 1
-                log.error("the coordinator of %s-%d is loaded again: %s", self.topic.name, partition, error)
+                log.error("reloading the coordinator of %s-%d: %s", self.topic.name, partition, error)
                 self._unload(partition, shard)
                 self._node.loop.call_soon(self._follow, partition)
 

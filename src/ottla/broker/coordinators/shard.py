@@ -335,7 +335,7 @@ class Shard:
 
     def _lose(self, error: Exception) -> None:
         """The core could not replay records that are in the log: discard the shard."""
-        log.error("a coordinator cannot replay what it has decided itself", exc_info=error)
+        log.error("a coordinator cannot replay its own records", exc_info=error)
         self._edge.lost(self, error)
 
     def _fail(self, result: Result, code: ErrorCode, message: str | None) -> None:

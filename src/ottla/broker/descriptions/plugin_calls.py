@@ -46,8 +46,8 @@ log = logging.getLogger(__name__)
 LIMIT_MS: Final = 30_000
 _EXPIRY: Final = "offsets"
 """The family that clears away groups that have expired."""
-_NOT_DELETED: Final = "the description of the group's topology could not be deleted; the group is kept"
-_NOT_A_PLUGIN: Final = "the broker's plugin for topology descriptions does not work"
+_NOT_DELETED: Final = "the group's topology description could not be deleted; the group was not deleted"
+_NOT_A_PLUGIN: Final = "the broker's topology description plugin has failed"
 
 Begin = Callable[[TopologyDescriptionPlugin], Awaitable[Any]]
 Done = Callable[[Outcome], None]
@@ -108,7 +108,7 @@ class DescriptionPlugin:
         try:
             await self._plugin.close()
         except Exception:
-            log.exception("the plugin for topology descriptions cannot be closed")
+            log.exception("the topology description plugin cannot be closed")
 
     def cancel(self) -> None:
         """Cancel all calls."""
@@ -129,7 +129,7 @@ class DescriptionPlugin:
 
         def end(error: BaseException | None, value: object) -> None:
             if error is not None:
-                log.warning("the description of %s cannot be had: %r", effect.group_id, error)
+                log.warning("cannot get the topology description of %s: %r", effect.group_id, error)
             done(Outcome(value=value) if error is None else Outcome(ErrorCode.UNKNOWN_SERVER_ERROR))
 
         self._call("get", effect, lambda plugin: plugin.get_topology(effect.group_id, effect.topology_epoch), end)
@@ -137,7 +137,7 @@ class DescriptionPlugin:
     def delete(self, effect: DeleteDescription, done: Done) -> None:
         def end(error: BaseException | None, value: object) -> None:
             if error is not None:
-                log.warning("the description of %s cannot be deleted: %r", effect.group_id, error)
+                log.warning("cannot delete the topology description of %s: %r", effect.group_id, error)
             failed = Outcome(ErrorCode.GROUP_DELETION_FAILED, message=_NOT_DELETED)
             done(Outcome() if error is None else failed)
 
@@ -159,7 +159,7 @@ class DescriptionPlugin:
             self._order.add(key, call.begin)
         else:
             is_full = self._node.purgatory.is_open
-            counted(TransientFailure("too many requests wait" if is_full else "the broker is stopping"), None)
+            counted(TransientFailure("too many requests are waiting" if is_full else "the broker is stopping"), None)
 
     def _start(self, begin: Begin) -> asyncio.Task[Any]:
         task = self._node.loop.create_task(self._work(begin))
@@ -173,9 +173,9 @@ class DescriptionPlugin:
         try:
             awaitable = begin(self._plugin)
         except Exception as error:
-            raise _PluginMisuse(f"it raised {error!r} before there was anything to wait for") from error
+            raise _PluginMisuse(f"it raised {error!r}") from error
         if not inspect.isawaitable(awaitable):
-            raise _PluginMisuse(f"it gave {awaitable!r}, which cannot be waited for")
+            raise _PluginMisuse(f"it returned {awaitable!r}, which is not awaitable")
         return await awaitable
 
 
@@ -205,7 +205,7 @@ class _Call:
         else:
             self._task.cancel()
         if self._node.purgatory.is_open:
-            self._end(_PluginTimeout(f"the plugin has not answered within {LIMIT_MS // 1000} s"), None)
+            self._end(_PluginTimeout(f"the plugin has not responded within {LIMIT_MS // 1000} s"), None)
         return True
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
@@ -218,7 +218,7 @@ class _Call:
 
 def _set_failure(effect: SetDescription, error: BaseException) -> Outcome:
     code = ErrorCode.STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED
-    log.warning("the description of %s is not taken: %r", effect.group_id, error)
+    log.warning("the topology description of %s was rejected: %r", effect.group_id, error)
     if isinstance(error, _PluginMisuse):
         return Outcome(code, PERMANENT, _NOT_A_PLUGIN)
     if isinstance(error, PermanentFailure):

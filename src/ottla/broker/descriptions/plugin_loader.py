@@ -20,5 +20,5 @@ def load_plugin(name: str) -> TopologyDescriptionPlugin:
     try:
         plugin = kind()
     except Exception as error:
-        raise PluginError(f"{SETTING}: {name} cannot be made: {told(error)}") from error
+        raise PluginError(f"{SETTING}: {name} cannot be created: {told(error)}") from error
     return plugin

@@ -98,9 +98,9 @@ class CompactedTopicTable:
         write_batches(self._node, self._topic, _PARTITION, [batch.build()], done)
         code, message = await written
         if code == ErrorCode.MESSAGE_TOO_LARGE:
-            raise PermanentFailure(f"{len(value or b'')} bytes are more than {self._topic} takes")
+            raise PermanentFailure(f"{len(value or b'')} bytes are more than {self._topic} accepts")
         if code:
-            raise TransientFailure(f"nothing can be written to {self._topic} now: {message}")
+            raise TransientFailure(f"cannot write to {self._topic} now: {message}")
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -124,7 +124,7 @@ class CompactedTopicTable:
         ask_end_offsets(self._node, [at], lambda ends: None if found.done() else found.set_result(ends))
         end_offset = (await found)[at]
         if isinstance(end_offset, ErrorCode):
-            raise TransientFailure(f"the end of {self._topic} is not known: {end_offset.name}")
+            raise TransientFailure(f"the end offset of {self._topic} is unknown: {end_offset.name}")
         return end_offset
 
     async def _read_own(self, table: _Table, end_offset: int) -> None:
@@ -183,7 +183,7 @@ class CompactedTopicTable:
             await self._create()
             topic = self._node.image.topic(self._topic)
         if topic is None:
-            raise TransientFailure(f"{self._topic} is not there")
+            raise TransientFailure(f"{self._topic} does not exist")
         return topic
 
     async def _create(self) -> None:

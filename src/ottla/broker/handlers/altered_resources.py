@@ -28,7 +28,7 @@ def _check_broker(node: Configs, request: Request, resource_type: int, resource_
         return
     if request.connection.peer.listener not in node.controller_listeners and resource_name != str(node.node_id):
         raise Reject(
-            ErrorCode.INVALID_REQUEST, f"This is broker {node.node_id}; ask broker {resource_name!r} itself, by its id."
+            ErrorCode.INVALID_REQUEST, f"This is broker {node.node_id}; send the request to broker {resource_name!r}."
         )
 
 

@@ -59,9 +59,9 @@ def _judge(request: Request, expected: int) -> tuple[ErrorCode, str | None]:
     if asked == expected:
         return ErrorCode.NONE, None
     if request.version < _TYPES_FROM:
-        return ErrorCode.INVALID_REQUEST, "This listener shows controllers, which version 0 cannot ask for."
+        return ErrorCode.INVALID_REQUEST, "This is a controller listener, which version 0 does not support."
     if asked not in (_BROKERS, _CONTROLLERS):
-        return ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"There is no endpoint type {asked}."
+        return ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unknown endpoint type {asked}."
     return ErrorCode.MISMATCHED_ENDPOINT_TYPE, f"This listener has the endpoint type {expected}, not {asked}."
 
 

@@ -133,7 +133,7 @@ def _broker_settings(node: Configs, name: str) -> Iterable[Setting]:
     if name == CLUSTER_DEFAULT:
         return _cluster_settings(settings.as_given(CLUSTER_DEFAULT))
     if name != str(node.node_id):
-        raise Reject(ErrorCode.INVALID_REQUEST, f"This is broker {node.node_id}, which cannot speak for {name!r}.")
+        raise Reject(ErrorCode.INVALID_REQUEST, f"This is broker {node.node_id}; send the request to broker {name!r}.")
     # As in Apache Kafka, a node's id is also its broker's id.
     static = {"broker.id": str(node.node_id), **settings.config.static}
     places = settings.as_given(name), settings.as_given(CLUSTER_DEFAULT), static
@@ -201,7 +201,7 @@ def check_own_loggers(node: Configs, name: str) -> None:
     if not (name.isascii() and name.isdecimal()):
         raise Reject(ErrorCode.INVALID_REQUEST, f"Loggers are those of a node id, not of {name!r}.")
     if int(name) != node.node_id:
-        raise Reject(ErrorCode.INVALID_REQUEST, f"This is node {node.node_id}; ask node {name} for its loggers.")
+        raise Reject(ErrorCode.INVALID_REQUEST, f"This is node {node.node_id}; send the request to node {name}.")
 
 
 _SETTINGS: Final[dict[int, Callable[[Configs, str], Iterable[Setting]]]] = {

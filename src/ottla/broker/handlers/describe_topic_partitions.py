@@ -79,7 +79,7 @@ def _asked_names(node: Cluster, body: DescribeTopicPartitionsRequest) -> list[st
     names = sorted(name for name in asked if name >= start)
     if body.cursor is not None:
         if body.topics and start not in names:
-            raise Reject(ErrorCode.INVALID_REQUEST, f"The cursor's topic '{start}' is not among those asked for.")
+            raise Reject(ErrorCode.INVALID_REQUEST, f"The cursor's topic '{start}' is not among the requested topics.")
         if body.cursor.partition_index < 0:
             raise Reject(ErrorCode.INVALID_REQUEST, "The cursor's partition is negative.")
     return names

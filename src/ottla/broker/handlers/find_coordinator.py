@@ -49,7 +49,7 @@ def handle(node: Cluster, request: Request) -> Answer:
     keys = body.coordinator_keys if request.version >= _MANY_FROM else (body.key,)
     topic = _TOPICS.get(body.key_type)
     if topic is None:
-        raise Reject(ErrorCode.INVALID_REQUEST, f"There is no kind {body.key_type} of coordinators.")
+        raise Reject(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {body.key_type}.")
     refusals = {key: code for key in keys if (code := _judge(node, request, body.key_type, key))}
     if len(refusals) == len(set(keys)) or node.image.topic(topic.name) is not None:
         return _answer(node, request, keys, topic, refusals)

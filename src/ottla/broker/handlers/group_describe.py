@@ -86,7 +86,7 @@ def _shown(node: Groups, request: Request, kind: _Kind, group: Any) -> Any:  # n
         return group
     for name in sorted(kind.topics(group)):
         if not node.authorize(request, Operation.DESCRIBE, ResourceType.TOPIC, name):
-            message = "Members of the group have topics that you are not allowed to describe."
+            message = "Members of the group have topics that you are not authorized to describe."
             return kind.error(group.group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, message)
     if not request.body.include_authorized_operations:
         return group

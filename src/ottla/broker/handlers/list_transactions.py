@@ -82,5 +82,7 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
     try:
         compiled = re2.compile(pattern, options)
     except re2.error as error:
-        raise Reject(ErrorCode.INVALID_REGULAR_EXPRESSION, f"{pattern!r} is no regular expression: {error}") from None
+        raise Reject(
+            ErrorCode.INVALID_REGULAR_EXPRESSION, f"{pattern!r} is not a valid regular expression: {error}"
+        ) from None
     return lambda name: compiled.fullmatch(name) is not None

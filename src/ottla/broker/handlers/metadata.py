@@ -73,7 +73,7 @@ def _check(request: Request, body: MetadataRequest) -> None:
         return
     for topic in body.topics or ():
         if topic.name is None or topic.topic_id != NO_ID:
-            raise Reject(ErrorCode.INVALID_REQUEST, f"Version {request.version} asks for topics by name only.")
+            raise Reject(ErrorCode.INVALID_REQUEST, f"Version {request.version} supports only topic names.")
 
 
 # --- topics -----------------------------------------------------------------------------------------------------------

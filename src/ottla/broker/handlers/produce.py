@@ -262,8 +262,8 @@ def _has_transactional(body: ProduceRequest) -> bool:
 def _check_records(records: bytes | memoryview | None, version: int) -> None:
     """Check the form of the records, before everything else."""
     if not records:
-        raise Reject(ErrorCode.INVALID_RECORD, "A produce request holds exactly one batch for a partition.")
+        raise Reject(ErrorCode.INVALID_RECORD, "A produce request must contain exactly one batch per partition.")
     if version >= _ZSTD_FROM or len(records) <= _ATTRIBUTES_LOW_BYTE:
         return
     if records[_ATTRIBUTES_LOW_BYTE] & _CODEC_BITS == Compression.ZSTD:
-        raise Reject(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Version {version} cannot carry zstd.")
+        raise Reject(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Version {version} does not support zstd.")

@@ -45,7 +45,7 @@ class Job:
         self._owner.forget(self)
         error = self._future.exception()
         if error is not None:
-            log.error("work in the background failed: %r", error)
+            log.error("a background task failed: %r", error)
         self._then()
 
 

@@ -27,7 +27,7 @@ def make_authorizer(config: NodeConfig) -> AclAuthorizer | PluginAuthorizer | No
     if not name:
         return None
     if name.startswith("org.apache.kafka.") and name != STANDARD:
-        raise ConfigError(f"{_SETTING} is {name}, which cannot run here; there is {STANDARD}, or a class in Python")
+        raise ConfigError(f"{_SETTING} is {name}, which cannot run here; use {STANDARD}, or a Python class")
     if name != STANDARD:
         from ottla.broker.network.plugin_authorizer import PluginAuthorizer
 
@@ -49,7 +49,7 @@ class AclAuthorizer:
         host = request.connection.peer.host
         decision = self._acls.decide(request.principal, host, operation, resource_type, name)
         if not decision.is_allowed:
-            rule = "no rule allows it" if decision.acl is None else str(decision.acl)
+            rule = "no ACL allows it" if decision.acl is None else str(decision.acl)
             request.deny(Denial(operation, resource_type, name, rule))
         return decision.is_allowed
 

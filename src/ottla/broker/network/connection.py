@@ -587,11 +587,11 @@ class Connection:
     def close_idle(self) -> None:
         """Close a connection that has been idle for too long."""
         if self._send_queue:
-            self.close(Close("it does not take its answers", CloseCause.UNREAD_ANSWERS))
+            self.close(Close("it does not read its responses", CloseCause.UNREAD_ANSWERS))
         elif not self.is_known:
-            self.close(Close("it did not log in in time", CloseCause.LOGIN_NEEDED))
+            self.close(Close("authentication timed out", CloseCause.LOGIN_NEEDED))
         elif self._partial:
-            self.close(Close("its request was not whole in time", CloseCause.UNFINISHED_REQUEST))
+            self.close(Close("its request was incomplete for too long", CloseCause.UNFINISHED_REQUEST))
         else:
             self.close(Close("idle", CloseCause.IDLE))
 

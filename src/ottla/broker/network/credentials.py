@@ -163,7 +163,7 @@ class NodeCredentials:
                 issuer.keys = fetched[0]
                 issuer.due_at_ms = now_ms + issuer.refresh_ms
             else:
-                log.warning("the keys of %s cannot be fetched: %s", issuer.url, failures[0])
+                log.warning("cannot fetch the keys from %s: %s", issuer.url, failures[0])
                 issuer.due_at_ms = now_ms + issuer.retry_ms
 
         self._offload(work, then)

@@ -128,14 +128,14 @@ class Dispatch:
         """As `read`, for what it has not met before, and for what is unusual."""
         key = int.from_bytes(frame[:2], "big", signed=True)
         if len(frame) >= _HEADER_MIN_BYTES and key not in frames.api_names():
-            raise Close(f"there is no API with key {key}", CloseCause.API_NOT_OFFERED)
+            raise Close(f"unknown API key {key}", CloseCause.API_NOT_OFFERED)
         try:
             header, at = frames.read_request_header(frame)
             client_id = connection.client_id = header.client_id or ""
             version = header.request_api_version
             api = self._apis.get(key) or self._api(key) if key in connection.offered_apis else None
             if api is None:
-                raise Close(f"API key {key} is not offered here", CloseCause.API_NOT_OFFERED)
+                raise Close(f"API key {key} is not available on this listener", CloseCause.API_NOT_OFFERED)
             if not api.low <= version <= api.high:
                 return self._unserved_version(connection, header, api, now_ms), api
             known = self._versions.get(frame[:4]) or self._versions.setdefault(frame[:4], _Version(api, version))
@@ -148,7 +148,7 @@ class Dispatch:
 
     def _unserved_version(self, connection: Any, header: RequestHeader, api: Api, now_ms: int) -> Request:  # noqa: ANN401
         if api.key != _API_VERSIONS:
-            reason = f"{api.name} v{header.request_api_version} is not served ({api.low} to {api.high} are)"
+            reason = f"{api.name} v{header.request_api_version} is not supported ({api.low} to {api.high} are)"
             raise Close(reason, CloseCause.VERSION_NOT_SERVED)
         # A newer client than we know: its handler sees that there is no body and answers in version 0.
         client_id = header.client_id or ""
@@ -209,8 +209,8 @@ class Dispatch:
                 size = len(head) + sum(map(len, pieces))
                 parts = _joined(size.to_bytes(4, "big") + head, pieces)
         except WireError:
-            log.exception("the answer to %s v%s cannot be written", api.name, version)
-            raise Close("its answer cannot be written", CloseCause.UNSENDABLE_ANSWER) from None
+            log.exception("the response to %s v%s cannot be encoded", api.name, version)
+            raise Close("its response cannot be encoded", CloseCause.UNSENDABLE_ANSWER) from None
         if charge is not None:
             charge.count_writing(started_ns)
         for observer in self.observers:

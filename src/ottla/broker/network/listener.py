@@ -85,7 +85,7 @@ def address_limits(text: str) -> dict[str, int]:
         try:
             places = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
         except OSError:
-            log.warning("max.connections.per.ip.overrides: the address of %s is not known", host)
+            log.warning("max.connections.per.ip.overrides: the address of %s is unknown", host)
             continue
         found.update((str(place[4][0]), limit) for place in places)
     return found
@@ -169,7 +169,9 @@ class Listener:
                 self._watch(False)  # until one of them goes
                 return
             if self._connection_count.is_full:
-                log.warning("no files are left for more than %d connections; others wait", self._connection_count.count)
+                log.warning(
+                    "no file descriptors are left beyond %d connections; others wait", self._connection_count.count
+                )
                 self._rest()
                 return
             try:
@@ -198,7 +200,7 @@ class Listener:
         pause_ms = self.connection_rates.record(peer.host, self._owner.monotonic_ms())
         if not pause_ms:
             return False
-        self._refuse(peer, "its address opens connections faster than its quota allows", CloseCause.CONNECTION_RATE)
+        self._refuse(peer, "its address exceeds the connection rate quota", CloseCause.CONNECTION_RATE)
         if len(self._held) >= HELD_MAX:
             sock.close()
         else:
@@ -217,7 +219,7 @@ class Listener:
         if self._is_too_fast(sock, peer):
             return
         if self._owner.logins.is_shut_out(peer):
-            self._refuse(peer, "too many logins from its address have failed", CloseCause.SHUT_OUT)
+            self._refuse(peer, "too many failed logins from its address", CloseCause.SHUT_OUT)
             sock.close()
             return
         if self._by_host[peer.host] >= self._limits.overrides.get(peer.host, self._limits.connections_per_ip_max):
@@ -276,4 +278,4 @@ class Listener:
     def close(self) -> None:
         self.stop_accepting()
         for connection in list(self.connections):
-            connection.close("the node stops")
+            connection.close("the node is stopping")

@@ -150,8 +150,8 @@ def _mechanisms(
             found[name] = OAuthBearerServer(_validator(of_mechanism, credentials))
         else:
             known = ", ".join((PlainServer.name, *HASHES, OAuthBearerServer.name))
-            why = "Kerberos (GSSAPI) is not supported" if name == "GSSAPI" else f"{name} is not known"
-            raise SecuritySettingError(f"{why}; set {own.name_of('sasl.enabled.mechanisms')} to some of {known}")
+            why = "Kerberos (GSSAPI) is not supported" if name == "GSSAPI" else f"{name} is unknown"
+            raise SecuritySettingError(f"{why}; set {own.name_of('sasl.enabled.mechanisms')} to one or more of {known}")
     return found
 
 
@@ -189,7 +189,7 @@ def _validator(settings: ListenerSettings, credentials: Credentials) -> Callable
         )
     if url is None:
         name = settings.name_of("sasl.oauthbearer.jwks.endpoint.url")
-        raise SecuritySettingError(f"OAUTHBEARER has no keys to check tokens with: set {name}")
+        raise SecuritySettingError(f"OAUTHBEARER needs keys to verify tokens: set {name}")
     credentials.watch_keys(url, settings)
     return JwtValidator(
         lambda key_id: credentials.signing_key(url, key_id),

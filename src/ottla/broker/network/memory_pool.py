@@ -69,5 +69,5 @@ class MemoryPool:
             return
         late = [who for who, held in self._held.items() if now_ms - held.since_ms > HELD_MAX_MS]
         for who in late:
-            reason = "its request was not whole in time, and others wait for the room that it takes"
+            reason = "its request was incomplete for too long while others wait for memory"
             who.close(Close(reason, CloseCause.UNFINISHED_REQUEST))

@@ -42,7 +42,7 @@ def web_security(config: NodeConfig) -> tuple[ssl.SSLContext | None, bool]:
         return None, False
     listener = next((each for each in config.listeners if each.name == name.upper()), None)
     if listener is None:
-        raise ConfigError(f"ottla.web.security.listener.name is {name}, which listeners does not have")
+        raise ConfigError(f"ottla.web.security.listener.name is {name}, which is not in listeners")
     try:
         tls = server_tls(ListenerSettings(config.static, listener.name).tls()).context if listener.has_tls else None
     except SecuritySettingError as error:
@@ -70,7 +70,7 @@ class NodeSecurity:
                 log.warning("listener %s: %s", listener.name, note)
             if not is_loopback(listener.host) and not self.by_listener[listener.name].knows_clients:
                 log.warning(
-                    "listener %s on %s lets everybody in who can reach it; SASL or ssl.client.auth=required would not",
+                    "listener %s on %s accepts clients without authentication; use SASL or ssl.client.auth=required",
                     listener.name,
                     listener.host or "all addresses",
                 )
@@ -88,7 +88,7 @@ class NodeSecurity:
         try:
             self._load()
         except ConfigError as error:
-            log.warning("changed security settings are not used: %s", error)
+            log.warning("changed security settings were rejected: %s", error)
             self._used, self._files = settings, self._file_versions(settings)
             return False
         return True

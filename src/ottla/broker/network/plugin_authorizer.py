@@ -25,7 +25,7 @@ class PluginAuthorizer:
         try:
             self._plugin = kind(dict(config.static))
         except Exception as error:
-            raise PluginError(f"{setting}: {name} cannot be made: {told(error)}") from error
+            raise PluginError(f"{setting}: {name} cannot be created: {told(error)}") from error
 
     def __call__(self, request: Request, operation: Operation, resource_type: ResourceType, name: str) -> bool:
         peer = request.connection.peer
@@ -34,6 +34,6 @@ class PluginAuthorizer:
             if self._plugin.authorize(action):
                 return True
         except Exception:
-            log.exception("the authorizer has failed, which is a refusal")
+            log.exception("the authorizer has failed; the request is denied")
         request.deny(Denial(operation, resource_type, name, type(self._plugin).__name__))
         return False

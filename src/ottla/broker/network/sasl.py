@@ -97,7 +97,7 @@ class SaslLogin:
         if key == _SASL_HANDSHAKE:
             return True
         if key != _API_VERSIONS or self.state is SaslState.GREETED:
-            raise Close(f"it has sent API {key} before a login", CloseCause.LOGIN_NEEDED)
+            raise Close(f"it sent API {key} before authentication", CloseCause.LOGIN_NEEDED)
         if request.body is not None:  # else it is told which versions there are, and asks again
             self.state = SaslState.GREETED
         return True
@@ -118,11 +118,11 @@ class SaslLogin:
             if not self._may_renew(now_ms):
                 return SaslHandshakeResponse(ErrorCode.ILLEGAL_SASL_STATE)
             if mechanism != self._mechanism:
-                raise Close("it renews its session with another mechanism", CloseCause.FAILED_LOGIN)
+                raise Close("it re-authenticated with another mechanism", CloseCause.FAILED_LOGIN)
         self._shaken_at_ms = now_ms
         offered = tuple(self._security.mechanisms)
         if mechanism not in self._security.mechanisms:
-            self._connection.login_failed(LoginRefused(f"it asks for mechanism {mechanism[:40]}"), mechanism)
+            self._connection.login_failed(LoginRefused(f"it requested mechanism {mechanism[:40]}"), mechanism)
             return SaslHandshakeResponse(ErrorCode.UNSUPPORTED_SASL_MECHANISM, offered)
         self._mechanism = mechanism
         self._conversation = None
@@ -172,7 +172,7 @@ class SaslLogin:
 
     def _log_in(self, login: Login) -> None:
         if self._user is not None and login.user != self._user:
-            reason = "it renews its session as another user"
+            reason = "it re-authenticated as another user"
             raise LoginRefused(reason, "Cannot change principals during re-authentication", user=login.user)
         is_renewal = self._user is not None
         self._user = login.user

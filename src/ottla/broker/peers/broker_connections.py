@@ -56,7 +56,7 @@ class BrokerConnections:
         if connection is None:
             address = self._address(broker_id)
             if address is None:
-                self._loop.call_soon(lambda: done(PeerError(f"broker {broker_id} is not there")))
+                self._loop.call_soon(lambda: done(PeerError(f"broker {broker_id} is not available")))
                 return
             connection = self._connections[key] = self._connect(address)
         connection.send(request, versions, done)

@@ -53,7 +53,7 @@ class PeerEvent(Enum):
     """What a connection has learned about the other end."""
 
     CLOSED = "it has closed the connection"
-    REFUSED = "nobody listens there"
+    REFUSED = "connection refused"
     SILENT = "it has not answered in time"
 
 
@@ -190,7 +190,7 @@ class PeerConnection:
         """
         exchange = _Exchange(request, versions, done, fit)
         if self._is_closed or len(self._queued) >= QUEUED_MAX:
-            reason = "the connection is closed" if self._is_closed else f"{QUEUED_MAX} requests wait already"
+            reason = "the connection is closed" if self._is_closed else f"{QUEUED_MAX} requests are waiting already"
             self._loop.call_later(0, lambda: done(PeerError(f"{self._name}: {reason}")))
             return
         exchange.timer = self._loop.call_later(timeout_s or self._timeout_s, lambda: self._expire(exchange))
@@ -257,7 +257,7 @@ class PeerConnection:
         if isinstance(response, PeerError):
             return
         if response.error_code:
-            self._end(f"it refuses ApiVersions: {ErrorCode(response.error_code).name}")
+            self._end(f"it rejected ApiVersions: {ErrorCode(response.error_code).name}")
             return
         self._served = {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
         self._log_in(self._login(), None)
@@ -276,7 +276,7 @@ class PeerConnection:
                 self._renewing = self._loop.call_later(end.value / 1000 * _SESSION_SHARE, self._renew)
             self._send_queued()
         except PeerError as error:
-            log.warning("no login at %s: %s", self._name, error, extra={"cause": self._name})
+            log.warning("cannot log in at %s: %s", self._name, error, extra={"cause": self._name})
             self._end(str(error))
         else:
             self._put_first(request, versions, lambda answer: self._log_in(login, answer))
@@ -309,7 +309,7 @@ class PeerConnection:
 
     @staticmethod
     def _not_served(exchange: _Exchange) -> str:
-        return f"it does not serve {type(exchange.request).__name__.removesuffix('Request')} {exchange.versions}"
+        return f"it does not support {type(exchange.request).__name__.removesuffix('Request')} {exchange.versions}"
 
     def _put(self, exchange: _Exchange) -> None:
         self._serial += 1
@@ -391,10 +391,10 @@ class PeerConnection:
         try:
             response = frames.read_response(content, exchange.key, exchange.version)  # type: ignore[arg-type]
         except WireError as error:
-            self._lost(f"its answer cannot be read: {error}")
+            self._lost(f"its response cannot be read: {error}")
             return
         if response.header.correlation_id != expected:
-            self._lost(f"it answers request {response.header.correlation_id}, and not {expected}")
+            self._lost(f"it responded to request {response.header.correlation_id} instead of {expected}")
             return
         self._in_flight.popleft()
         self._finish(exchange, response.body)
@@ -411,7 +411,7 @@ class PeerConnection:
         is_queued = exchange in self._queued
         if is_queued and (self._sock is None or self.is_ready):  # it never left
             self._queued.remove(exchange)
-            exchange.done(PeerError(f"{self._name}: there was no connection in time"))
+            exchange.done(PeerError(f"{self._name}: timed out while connecting"))
         elif is_queued or exchange in self._in_flight:
             self._silent()
 

@@ -60,10 +60,10 @@ def _tls_dial(context: ssl.SSLContext, dial: Dial) -> Callable[[Address], Any]:
 
 def _sasl(mechanism: str, name: str, text: str | None) -> Sasl:
     if text is None:
-        raise SecuritySettingError(f"other nodes are logged in to with {mechanism}: set {name}")
+        raise SecuritySettingError(f"connections to other nodes authenticate with {mechanism}: set {name}")
     options = read_jaas(name, text).options
     if "username" not in options or "password" not in options:
-        raise SecuritySettingError(f"{name} has no username and password, with which to log in to other nodes")
+        raise SecuritySettingError(f"{name} has no username and password for connections to other nodes")
     is_token = options.get("tokenauth", "false").lower() == "true"
     return mechanism_named(mechanism, options["username"], options["password"], is_token=is_token)
 
@@ -80,12 +80,12 @@ def _sasl_login(sasl: Sasl) -> Login:
         while True:
             response = yield SaslAuthenticateRequest(said), (0, 2)
             if response.error_code:
-                raise PeerError(f"it refuses the login: {response.error_message}")
+                raise PeerError(f"it rejected the login: {response.error_message}")
             try:
                 said = exchange.send(response.auth_bytes)
             except StopIteration:
                 return int(response.session_lifetime_ms)
             except LoginRefused as refused:
-                raise PeerError(f"the login fails: {refused}") from None
+                raise PeerError(f"the login failed: {refused}") from None
 
     return log_in

@@ -148,7 +148,7 @@ class LogDirMoves:
         move.log, _ = load(directory.storage, request, self._node.clock.wall_ms())
         move.stage = _Stage.COPYING
         directory.futures[key] = name
-        log.info("%s is moved from %s to %s", key, replica.directory.path, directory.path)
+        log.info("moving %s from %s to %s", key, replica.directory.path, directory.path)
 
     def resume(self, replica: Replica, directory: LogDirectory, copy: Partition) -> None:
         """Go on with a move, at the end of what is copied and not past the end of the partition."""

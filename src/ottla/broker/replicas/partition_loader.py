@@ -91,7 +91,7 @@ class PartitionLoader:
         found = {key for directory in self._directories for key in directory.found}
         for directory in self._directories:
             for key in [each for each in directory.futures if each not in found]:
-                log.warning("%s was moved to %s when the node ended; it goes on there", key, directory.path)
+                log.warning("the move of %s to %s was interrupted; continuing there", key, directory.path)
                 directory.promote(key)
                 found.add(key)
 
@@ -151,7 +151,7 @@ class PartitionLoader:
         if self._is_known(directory, key):
             return True
         name = directory.set_aside(key, self._new_uuid().hex())
-        log.warning("%s is not known to the cluster; its directory is now %s", key, name)
+        log.warning("%s is unknown to the cluster; renamed its directory to %s", key, name)
         return False
 
     def _is_known(self, directory: LogDirectory, key: TopicPartition) -> bool:
@@ -168,6 +168,4 @@ def _check_single(found: list[_Found]) -> None:
     for directory, key in found:
         other = places.setdefault(key, directory)
         if other is not directory:
-            raise StorageProblem(
-                f"{key} lies in {other.path} and in {directory.path}; move the one that is not wanted out of the way"
-            )
+            raise StorageProblem(f"{key} lies in {other.path} and in {directory.path}; remove one of them")

@@ -83,7 +83,7 @@ class _LocalWrite:
         if code is None and not expired:
             return False
         code = ErrorCode.REQUEST_TIMED_OUT if code is None else code
-        self._done(code, f"nobody has confirmed what was written ({code.name})" if code else "")
+        self._done(code, f"the write was not confirmed ({code.name})" if code else "")
         return True
 
 

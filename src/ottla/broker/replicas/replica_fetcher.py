@@ -269,7 +269,9 @@ class ReplicaFetcher:
         except StorageError as error:
             self._failed(followed, error)
         except LogError as error:
-            log.warning("what broker %d sent of %s cannot be used: %s", self.leader_id, replica.topic_partition, error)
+            log.warning(
+                "records of broker %d for %s cannot be used: %s", self.leader_id, replica.topic_partition, error
+            )
             self._delay(followed)
 
     def _act(self, followed: _Followed, data: FetchResponsePartitionData) -> None:
@@ -290,7 +292,9 @@ class ReplicaFetcher:
             if data.records:
                 self._hold_back(followed, len(data.records), data.high_watermark)
         elif isinstance(action, Truncate):
-            log.info("%s is cut at %d, as broker %d has it", replica.topic_partition, action.offset, self.leader_id)
+            log.info(
+                "truncated %s to offset %d, as on broker %d", replica.topic_partition, action.offset, self.leader_id
+            )
             self._truncate(followed, action.offset)
         elif isinstance(action, AskOffsets):
             self._ask_offsets(followed)
@@ -398,7 +402,7 @@ class ReplicaFetcher:
         partition = followed.replica.log
         action = after_offsets(_FollowerLog(partition), start_offset, end_offset)
         log.warning(
-            "%s ends at %d, and that of broker %d begins at %d and ends at %d",
+            "%s ends at %d, but on broker %d it starts at %d and ends at %d",
             partition.topic_partition,
             partition.log_end_offset,
             self.leader_id,

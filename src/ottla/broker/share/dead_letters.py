@@ -122,15 +122,17 @@ class _DeadLetterWrite:
         node, name = self._node, self._name
         prefix = node.settings[PREFIX]
         if not name:
-            raise _Forbidden("the group has no dead-letter queue any more")
+            raise _Forbidden("the group no longer has a dead-letter queue")
         if name.startswith(_INTERNAL) or not name.startswith(prefix):
-            raise _Forbidden(f"{name} is no name for a dead-letter queue, which begins with {prefix!r} and not with __")
+            raise _Forbidden(
+                f"{name} is not a valid dead-letter queue: the name must start with {prefix!r} and not with __"
+            )
         if node.image.topic(name) is None:
             if not node.settings[CREATES]:
-                raise _Forbidden(f"the topic {name} is not there, and {CREATES} is false")
+                raise _Forbidden(f"the topic {name} does not exist, and {CREATES} is false")
             return None
         if not node.settings.topic_value(name, IS_QUEUE):
-            raise _Forbidden(f"the topic {name} is no dead-letter queue: its {IS_QUEUE} is false")
+            raise _Forbidden(f"the topic {name} is not a dead-letter queue: its {IS_QUEUE} is false")
         return name
 
     @property
@@ -152,7 +154,7 @@ class _DeadLetterWrite:
     def _created(self, reply: CreateTopicsResponse) -> None:
         code = ErrorCode(reply.topics[0].error_code)
         if self._node.image.topic(self._name) is None:
-            self._try_again(f"its topic cannot be made: {reply.topics[0].error_message or code.name}")
+            self._try_again(f"its topic cannot be created: {reply.topics[0].error_message or code.name}")
             return
         self._attempts -= 1
         self.attempt()

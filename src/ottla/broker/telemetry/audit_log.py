@@ -98,7 +98,7 @@ class AuditLog:
     def _written(self) -> None:
         self._is_writing = False
         if self._failure:
-            log.error("%s cannot be written, and lines of it are missing: %s", self.path, self._failure)
+            log.error("cannot write %s, lines are missing: %s", self.path, self._failure)
         if self._lines:
             self._begin()
 

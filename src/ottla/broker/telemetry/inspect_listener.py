@@ -55,7 +55,7 @@ def inspect_address(text: str, *, has_tls: bool = False, has_login: bool = False
     matched = _ADDRESS.fullmatch(text)
     scheme = "https" if has_tls else "http"
     if matched is None or matched[1] != scheme or int(matched[3]) > _PORT_MAX:
-        raise ConfigError(f"{SETTING}: {text!r} is no address such as {scheme}://127.0.0.1:9093")
+        raise ConfigError(f"{SETTING}: {text!r} is not an address such as {scheme}://127.0.0.1:9093")
     host = matched[2].strip("[]")
     if not (has_tls and has_login) and not is_loopback(host):
         raise ConfigError(

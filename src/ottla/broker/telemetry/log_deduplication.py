@@ -38,7 +38,7 @@ class DeduplicationFilter(logging.Filter):
             cause.repetitions += 1
             return False
         if cause.repetitions:
-            record.msg = f"{record.getMessage()} (and {cause.repetitions:,} times more until now)"
+            record.msg = f"{record.getMessage()} (repeated {cause.repetitions:,} times)"
             record.args = ()
         cause.told(now_ms)
         return True

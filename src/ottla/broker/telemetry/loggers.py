@@ -59,14 +59,12 @@ class Loggers:
                 verb = _NOT_FOR_LOGGERS[step.operation]
                 raise Reject(ErrorCode.INVALID_REQUEST, f"Nothing can be {verb} the level of a logger.")
             if step.logger not in known:
-                raise Reject(ErrorCode.INVALID_CONFIG, f"There is no logger '{step.logger}'.")
+                raise Reject(ErrorCode.INVALID_CONFIG, f"Unknown logger '{step.logger}'.")
             if step.operation == DELETE and step.logger == ROOT:
                 raise Reject(ErrorCode.INVALID_REQUEST, "The root logger must have a level.")
             if step.operation == SET and step.level not in LEVELS:
                 levels = ", ".join(LEVELS)
-                raise Reject(
-                    ErrorCode.INVALID_CONFIG, f"'{step.level}' is not a level of a logger; there are {levels}."
-                )
+                raise Reject(ErrorCode.INVALID_CONFIG, f"'{step.level}' is not a log level; known: {levels}.")
 
     def apply(self, steps: Iterable[LevelStep]) -> None:
         """Act on steps that were checked."""

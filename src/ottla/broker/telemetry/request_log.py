@@ -76,7 +76,7 @@ def described(body: object, name_of: Callable[[bytes], str | None]) -> list[str]
 def outcome(answer: object) -> str:
     """The errors in an answer, or ok."""
     if answer is None:
-        return "no answer due"
+        return "no response expected"
     codes = dict.fromkeys(
         getattr(message, field)
         for message in _messages(answer)

@@ -52,7 +52,7 @@ def verify_produce(node: ports.VerificationPorts, request: Request, produce: Pro
     batches = list(_transactional(node, request))
     producers = {each.producer for each in batches}
     if len(producers) > 1:
-        raise Reject(ErrorCode.INVALID_PRODUCER_ID_MAPPING, "The batches of a request have more than one producer.")
+        raise Reject(ErrorCode.INVALID_PRODUCER_ID_MAPPING, "The batches of the request have more than one producer.")
     support = TransactionSupport.of_produce(request.version)
     version = 2 if support is TransactionSupport.ADDS else 0
     guards = {each.partition: _guard(node, each) for each in batches}
@@ -152,7 +152,7 @@ def _reject(code: ErrorCode, support: TransactionSupport) -> Reject:
     if code in UNDECIDED or is_old_concurrent:
         return Reject(
             ErrorCode.NOT_ENOUGH_REPLICAS,
-            f"It is not known whether the partition was added to the transaction: {code.name}.",
+            f"Unknown whether the partition was added to the transaction: {code.name}.",
         )
     if code is ErrorCode.INVALID_TXN_STATE:
         return Reject(code, "The partition was not added to the transaction.")

@@ -128,4 +128,4 @@ def _run(coroutine: Coroutine[Any, Any, T]) -> T:
         value: T = end.value
         return value
     coroutine.close()
-    raise RuntimeError(f"{coroutine} waits for an event loop, and a blocking client has none")
+    raise RuntimeError(f"{coroutine} needs an event loop, which a blocking client does not have")

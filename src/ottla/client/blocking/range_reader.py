@@ -88,7 +88,7 @@ class StalledError(ClientError):
     def __init__(self, at: TopicPartition, where: str, waited_ms: int, last: ClientError | None) -> None:
         because = "" if last is None else f": {last}"
         super().__init__(
-            f"no answer from {where} for topic {at.topic} partition {at.partition} in {waited_ms} ms{because}"
+            f"no response from {where} for topic {at.topic} partition {at.partition} in {waited_ms} ms{because}"
         )
 
 
@@ -183,7 +183,7 @@ class _Reader:
             self.client.metadata.expire(self.at.topic)
             leader = self.client.leader(self.at, self.deadline)
         if not self._is_same_topic:
-            reason, about = "there is another topic of this name now", f"topic {self.at.topic}"
+            reason, about = "the topic was deleted and created again", f"topic {self.at.topic}"
             raise ResponseError(leader.peer, "Metadata", ErrorCode.INCONSISTENT_TOPIC_ID, about, reason)
         return self.client.metadata.brokers.get(self.replica, leader)
 
@@ -222,7 +222,7 @@ class _Reader:
         end, next_position = whole_batches(records)
         if next_position <= position:
             assert self.connection is not None
-            raise ProtocolError(self.connection.peer, f"no whole batch of {self.at} from offset {position} on")
+            raise ProtocolError(self.connection.peer, f"no complete batch of {self.at} from offset {position} on")
         self.position = next_position
         self.record_bytes = end / (next_position - position)
         self.empty_answers = 0

@@ -56,7 +56,7 @@ def _tokens(text: str) -> Iterator[_Token]:
         match = _TOKEN.match(text, at)
         if match is None or match.lastgroup is None:
             at += len(text[at:]) - len(text[at:].lstrip())
-            raise FilterError(f"character {at + 1}, {text[at]!r}, begins nothing that a filter knows")
+            raise FilterError(f"character {at + 1}, {text[at]!r}, is not valid in a filter")
         yield _Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup))
         at = match.end()
 
@@ -179,7 +179,7 @@ class _Parser:
         try:
             compiled = re2.compile(_unquoted(token), options)
         except re2.error as error:
-            raise FilterError(f"character {token.at + 1}: {token.text} is no regular expression: {error}") from None
+            raise FilterError(f"character {token.at + 1}: {token.text} is not a regular expression: {error}") from None
         return lambda text: compiled.search(text)
 
     # --- tokens
@@ -220,5 +220,5 @@ def _unquoted(token: _Token) -> str:
     try:
         text = json.loads(body, strict=False)
     except ValueError:
-        raise FilterError(f"character {token.at + 1}: {token.text} is no text") from None
+        raise FilterError(f"character {token.at + 1}: {token.text} is not a valid text") from None
     return str(text)

@@ -242,7 +242,7 @@ class ShareConsumer:
         try:
             await self._exchange.renew(self._session(acquired.node_id), ranges, deadline)
         except ClientError as error:
-            _log.info("the locks of %s cannot be renewed: %s", acquired.at, error)
+            _log.info("cannot renew the locks of %s: %s", acquired.at, error)
             return acquired
         return replace(acquired, acquired_at_s=now_s)
 
@@ -326,11 +326,9 @@ class ShareConsumer:
         ConfigurationError for a record that is not held: it was acknowledged already.
         """
         if self._is_implicit:
-            raise ConfigurationError(
-                'this consumer accepts by itself; acknowledgement="explicit" leaves that to the caller'
-            )
+            raise ConfigurationError('this consumer acknowledges implicitly; use acknowledgement="explicit"')
         if verdict not in (AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT):
-            raise ConfigurationError(f"{verdict.name} is not for users to send; to go on processing, call renew")
+            raise ConfigurationError(f"{verdict.name} cannot be sent directly; to continue processing, call renew")
         for each in done:
             for owner, first, last in self._find_held(each):
                 held = self._held[owner.at]
@@ -385,7 +383,9 @@ class ShareConsumer:
             while first <= last:
                 owner = held.get(first)
                 if owner is None:
-                    raise ConfigurationError(f"offset {first} of {at} is not held: it was acknowledged, or never given")
+                    raise ConfigurationError(
+                        f"offset {first} of {at} is not acquired: it was acknowledged already, or never delivered"
+                    )
                 end = first + 1
                 while end <= last and held.get(end) is owner:
                     end += 1
@@ -399,7 +399,7 @@ class ShareConsumer:
             if self._on_acknowledged is not None:
                 self._on_acknowledged(at, batches, error)
             elif error is not None:
-                _log.warning("acknowledgements of %s were refused: %s", at, error)
+                _log.warning("acknowledgements of %s were rejected: %s", at, error)
 
     # --- fetching -----------------------------------------------------------------------------------------------------
 
@@ -516,7 +516,7 @@ def _offsets(each: ShareRecord | Acquired) -> tuple[TopicPartition, list[tuple[i
 
 def _subscription(topics: Iterable[str]) -> tuple[str, ...]:
     if isinstance(topics, str):
-        raise ConfigurationError(f"topics are a list of names, and {topics!r} is one name")
+        raise ConfigurationError(f"topics must be a list of names, not the name {topics!r}")
     names = tuple(topics)
     if not names:
         raise ConfigurationError("a share consumer needs at least one topic")
@@ -531,5 +531,5 @@ def _is_implicit(acknowledgement: str) -> bool:
 
 def _acquire_mode(mode: str) -> int:
     if mode not in ACQUIRE_MODES:
-        raise ConfigurationError(f"acquire_mode is {mode!r}; there are {', '.join(ACQUIRE_MODES)}")
+        raise ConfigurationError(f"acquire_mode is {mode!r}; it can be {', '.join(ACQUIRE_MODES)}")
     return ACQUIRE_MODES[mode]

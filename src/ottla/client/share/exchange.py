@@ -306,7 +306,7 @@ class Exchange:
     ) -> Outcomes:
         outcomes: Outcomes = {}
         for tp, batches in sent.items():
-            code, message = said.get(tp, (ErrorCode.INVALID_RECORD_STATE, "the leader's answer leaves it out"))
+            code, message = said.get(tp, (ErrorCode.INVALID_RECORD_STATE, "it is missing in the leader's response"))
             error = ResponseError(answer.peer, "ShareAcknowledge", code, self._text(tp), message) if code else None
             outcomes[tp] = (batches, error)
             if code in STILL_LOCKED and not is_renewal:

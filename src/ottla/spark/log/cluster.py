@@ -74,7 +74,7 @@ class LogCluster:
         if len(ids) > 1:
             one, two = list(ids.values())[:2]
             raise OttlaSparkError(
-                f"{one} and {two} hold different topics of one name: choose one by the option topicId"
+                f"{one} and {two} contain different topics of the same name: choose one with the option topicId"
             )
         chosen = views[0] if len(views) == 1 else max(views, key=self._end)
         self._say(chosen.files, chosen)

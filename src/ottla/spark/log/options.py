@@ -34,7 +34,7 @@ def size_bytes(value: str) -> int:
     found = _SIZE.fullmatch(value.strip())
     size = 0 if found is None else int(found[1]) * _UNITS[found[2].lower()]
     if size < 1:
-        raise ValueError(f"{value!r} is no size; write 134217728 or 128m")
+        raise ValueError(f"{value!r} is not a size; write 134217728 or 128m")
     return size
 
 
@@ -44,7 +44,7 @@ def numbers(value: str) -> frozenset[int]:
     for word in names(value):
         low, _, high = word.partition("-")
         if not low.isdecimal() or not (high or low).isdecimal():
-            raise ValueError(f"{word!r} is no number of a partition; write 0,3,5-8")
+            raise ValueError(f"{word!r} is not a partition number; write 0,3,5-8")
         found.update(range(int(low), int(high or low) + 1))
     return frozenset(found)
 
@@ -53,7 +53,9 @@ def topic_id(value: str) -> str:
     try:
         uuid_bytes(value.strip())
     except ValueError:
-        raise ValueError(f"{value!r} is no topic id; those have 22 characters such as MkTRz5GiTDi1pVuKTPP0yA") from None
+        raise ValueError(
+            f"{value!r} is not a topic id; topic ids have 22 characters, such as MkTRz5GiTDi1pVuKTPP0yA"
+        ) from None
     return value.strip()
 
 
@@ -63,7 +65,7 @@ def one_word(*choices: str) -> Check[str]:
     def check(value: str) -> str:
         found = next((choice for choice in choices if choice.lower() == value.strip().lower()), None)
         if found is None:
-            raise ValueError(f"{value!r} is none of {', '.join(choices)}")
+            raise ValueError(f"{value!r} is not one of {', '.join(choices)}")
         return found
 
     return check

@@ -99,12 +99,12 @@ def _may_go_on(task: LogTask, piece: LogPiece, damage: _DamageError, rules: Read
     where = f"corrupt record batch in {task.uri}/{piece.name} at byte {damage.position}: {damage.reason}"
     if piece.is_log_end:
         report.torn_ends += 1
-        warn(f"{where}; it is the end of the log, what follows is left out")
+        warn(f"{where}; it is the end of the log, the rest is skipped")
         return False
     if rules.on_corrupt == "fail":
         raise OttlaSparkError(where) from None
     report.skipped += 1
-    warn(f"{where}; left out, as onCorrupt says")
+    warn(f"{where}; skipped because of onCorrupt")
     return rules.on_corrupt == "skipSegment"
 
 
@@ -136,7 +136,7 @@ def _moved_columns(task: LogTask, piece: LogPiece, rules: ReadRules, report: Tas
     try:
         view = PartitionView(list_partition(task.uri), "end")
     except FileNotFoundError:
-        _lost(task, piece, "the directory is gone", rules)
+        _lost(task, piece, "the directory was deleted", rules)
         return
     if rules.moves_max == 0:
         _lost(task, piece, "its files change faster than they can be read", rules)
@@ -191,7 +191,7 @@ class _Reader:
                     self._report.torn_ends += self._piece.is_log_end and position + end < self._piece.end
                     return
             if end == 0:
-                raise _DamageError(position, "no batch begins here")
+                raise _DamageError(position, "no batch starts here")
             position += end
 
     def _chunk(self, position: int, size: int) -> memoryview:
@@ -206,7 +206,7 @@ class _Reader:
         """The size of the batch that begins in the chunk."""
         rest = self._piece.end - position
         if len(chunk) < _LENGTH_END:
-            raise _DamageError(position, f"{len(chunk)} bytes are no batch")
+            raise _DamageError(position, f"{len(chunk)} bytes are not a batch")
         size = _claimed_size(chunk)
         if size > rest:
             raise _DamageError(position, f"{rest} of the {size} bytes of the batch are there")

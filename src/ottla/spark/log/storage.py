@@ -95,7 +95,9 @@ def _fsspec(uri: str, why: str) -> tuple[Storage, str]:
     try:
         url_to_fs = import_module("fsspec.core").url_to_fs
     except ImportError:
-        text = f"option path: {uri} is on a file system that pyarrow does not know ({why}) and fsspec is not installed"
+        text = (
+            f"option path: {uri} is on a file system that pyarrow does not support ({why}) and fsspec is not installed"
+        )
         raise OttlaSparkError(text) from None
     try:
         system, inner = url_to_fs(uri)

@@ -85,8 +85,8 @@ class PartitionView:
             return self.valid_end.offset
         high_watermark = self.files.high_watermark
         if high_watermark is None:
-            where = f"{self.files.directory.path} notes none for {self.files.topic_partition}"
-            raise OttlaSparkError(f"option upTo: hw needs a high watermark, and {where}")
+            where = f"{self.files.directory.path} has none for {self.files.topic_partition}"
+            raise OttlaSparkError(f"option upTo: hw needs a high watermark, but {where}")
         return min(max(high_watermark, self.start_offset), self.valid_end.offset)
 
     # --- times --------------------------------------------------------------------------------------------------------

@@ -112,4 +112,4 @@ def _not_computed(tables: list[dict[str, Any]]) -> list[str]:
     from ottla.spark.pipeline.jobs import JOBS
 
     there = {table["name"] for table in tables}
-    return [f"{name} was not computed: nothing that it needs was there to read" for name in JOBS if name not in there]
+    return [f"{name} was not computed: there was no input for it" for name in JOBS if name not in there]

@@ -35,7 +35,7 @@ def follow(
 
 
 def _stream(spark: SparkSession, follower: Follower, interval_s: float | None) -> None:
-    follower.say(f"follows {follower.origin.where}: {', '.join(follower.origin.topics)}")
+    follower.say(f"following {follower.origin.where}: {', '.join(follower.origin.topics)}")
     query = start_stream(spark, follower, interval_s)
     try:
         query.awaitTermination()

@@ -92,7 +92,7 @@ class Ingestion:
                 if refused is None:
                     raise
                 self._topics.remove(refused)
-                self._notes.append(f"{refused} was left out: it may not be read (needs READ on the topic)")
+                self._notes.append(f"{refused} was skipped: not authorized (needs READ on the topic)")
 
 
 def _write(frames: list[DataFrame], path: Path) -> None:
@@ -145,4 +145,4 @@ def _dropped(path: Path, samples: int) -> int:
 
 def require_events(event_files: EventFiles, where: str) -> None:
     if not any(event_files.rows.values()):
-        raise OttlaSparkError(f"{where} holds nothing to look at: no records of groups and no observations")
+        raise OttlaSparkError(f"{where} has no data: no records of groups and no observations")

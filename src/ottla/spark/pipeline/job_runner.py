@@ -59,7 +59,7 @@ RELEVANT: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
 }
 """The types of records and the kinds of samples that a job uses."""
 FINDINGS: Final = "findings"
-SHARED: Final = {"folded": "followed the groups", "rule_results": "asked the health rules"}
+SHARED: Final = {"folded": "followed the groups", "rule_results": "evaluated the health rules"}
 _GROUPS: Final = frozenset({"records", "samples"})
 
 

@@ -27,7 +27,7 @@ def observation_files(directory: str) -> list[str]:
         raise OttlaSparkError(f"{directory} is not a directory of observations")
     found = sorted(str(path) for path in Path(directory).rglob("*") if path.name.endswith((SUFFIX, SUFFIX + PART)))
     if not found:
-        raise OttlaSparkError(f"{directory} holds no observations (files that end with {SUFFIX})")
+        raise OttlaSparkError(f"{directory} contains no observations (files that end with {SUFFIX})")
     return found
 
 

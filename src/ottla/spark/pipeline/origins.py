@@ -18,10 +18,10 @@ __all__ = ["ClusterOrigin", "DirectoryOrigin", "Origin", "cluster_origin", "dire
 SMALL_BYTES: Final = 32 << 20
 METADATA_TOPIC: Final = "__cluster_metadata"
 WHY_MISSING: Final = {
-    GROUP_TOPIC: "no group has committed or joined yet, or it may not be described",
-    SHARE_TOPIC: "no share group has had state yet, or it may not be described",
+    GROUP_TOPIC: "no group has committed or joined yet, or DESCRIBE is not authorized",
+    SHARE_TOPIC: "no share group has state yet, or DESCRIBE is not authorized",
 }
-NOT_OBSERVED: Final = "no observer has written to it: what only samples tell is not known"
+NOT_OBSERVED: Final = "no observer has written to it, so data that only samples provide is missing"
 _READ: Final = {"isolation": "read_committed", "failOnDataLoss": "false"}
 
 
@@ -114,9 +114,7 @@ def directory_origin(paths: Sequence[str], observations: str) -> DirectoryOrigin
     logs = [each for path in paths for each in _log_directories(path)]
     found = find_partitions(logs, lambda _: True)
     if not found:
-        raise OttlaSparkError(
-            f"{', '.join(paths)} holds no partition of a topic: name a directory of a broker's log.dirs"
-        )
+        raise OttlaSparkError(f"{', '.join(paths)} contains no partitions: give a directory of a broker's log.dirs")
     names = {each.topic_partition.topic for each in found}
     wanted = (GROUP_TOPIC, SHARE_TOPIC, observations)
     clusters = sorted({each.directory.cluster_id for each in found if each.directory.cluster_id})

@@ -48,7 +48,7 @@ def _tables(out: Path, run: dict[str, Any], spark: SparkSession | None) -> dict[
         if table["format"] != "delta":
             data = dataset_of(path)
         elif spark is None:
-            raise OttlaSparkError("the tables are Delta's: `ottla pipeline run` writes their report")
+            raise OttlaSparkError("these are Delta tables: `ottla pipeline run` writes their report")
         else:
             data = spark.read.format("delta").load(str(path)).toArrow()
         if data is not None:

@@ -36,7 +36,7 @@ class RunDirectory:
             os.close(self._lock)
             self._lock = None
             raise OttlaSparkError(
-                f"{self._out} is in use by another pipeline: wait for it, or name another --out"
+                f"{self._out} is in use by another pipeline: wait for it, or choose another --out"
             ) from None
         for left in self._out.glob(f"{WORK}*"):
             shutil.rmtree(left, ignore_errors=True)

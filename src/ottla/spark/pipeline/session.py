@@ -111,11 +111,11 @@ def check_java() -> None:
     program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     where = "in JAVA_HOME" if home else "on the PATH"
     if program is None or not Path(program).exists():
-        raise OttlaSparkError(f"Spark needs Java {JAVA_LOWEST} or newer, and there is none {where}: set JAVA_HOME")
+        raise OttlaSparkError(f"Spark needs Java {JAVA_LOWEST} or newer, but found none {where}: set JAVA_HOME")
     said = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
     found = _VERSION.search(said.stderr + said.stdout)
     if found is None:
-        raise OttlaSparkError(f"{program} does not say which version of Java it is: set JAVA_HOME")
+        raise OttlaSparkError(f"the Java version of {program} is unknown: set JAVA_HOME")
     if int(found[1]) < JAVA_LOWEST:
         raise OttlaSparkError(
             f"Spark needs Java {JAVA_LOWEST} or newer; found {found[1]}{found[2]} {where}: set JAVA_HOME"

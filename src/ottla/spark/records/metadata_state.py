@@ -109,7 +109,7 @@ class MetadataState:
     def _decoded(self, value: bytes, number: int, version: int, start: int, place: _Place) -> tuple[Any, int, _Place]:
         name = self._messages[number]
         if version not in wire.versions(name):
-            text = f"offset {place.offset} of the metadata log has version {version} of {name}, which is not known here"
+            text = f"offset {place.offset} of the metadata log has version {version} of {name}, which is not supported"
             raise OttlaSparkError(f"{text}; view=all shows the records without it")
         return wire.decoder(name, version)(value, start), version, place
 

@@ -45,17 +45,15 @@ class RecordTableOptions(CommonOptions):
         if not self.record:
             raise bad_option("record", "it is required; name a record type such as OffsetCommit, or * for all")
         if self.topic and not self.is_every and self.table.topic != self.topic:
-            raise bad_option("topic", f"{self.table.name} lies in {self.table.topic}, not in {self.topic}")
+            raise bad_option("topic", f"{self.table.name} is in {self.table.topic}, not in {self.topic}")
         unknown = [name for name in self.column_names if name not in {column.name for column in self._all_columns}]
         if unknown:
             known = ", ".join(column.name for column in self._all_columns)
-            raise bad_option("columns", f"there is no column {unknown[0]}; there are {known}")
+            raise bad_option("columns", f"unknown column {unknown[0]}; known: {known}")
         if self.is_latest and self.is_every:
             raise bad_option("view", "latest needs one record type")
         if self.is_latest and self.table.kind == "metadata" and not self.is_state:
-            raise bad_option(
-                "view", f"{self.table.name} has no newest rows: it changes or removes what others describe"
-            )
+            raise bad_option("view", f"{self.table.name} has no latest rows: it changes or removes other records")
 
     @property
     def is_every(self) -> bool:
@@ -116,7 +114,7 @@ class RecordRangeOptions(RecordTableOptions, RangeOptions):
         super().__post_init__()
         start = self.starting(is_stream=False)
         if self.is_latest and self.table.kind != "keyed" and start.where != "earliest":
-            raise bad_option(start.option, "the newest rows of the metadata log need all of it")
+            raise bad_option(start.option, "the latest rows of the metadata log need the whole log")
 
 
 @dataclass(frozen=True, repr=False)
@@ -156,7 +154,7 @@ def read_record_options(given: Mapping[str, str]) -> PathRecordOptions | Cluster
         return read_options(PathRecordOptions, options)
     for name in ("subscribe", "subscribepattern", "assign"):
         if name in names:
-            raise bad_option(name, "the record type says which topic is read")
+            raise bad_option(name, "the record type determines the topic")
     wanted = {name: options[name] for name in options if name.lower() in ("record", "topic")}
     topics = read_options(RecordTableOptions, wanted).table_topics
     readable = [topic for topic in topics if topic in CLUSTER_TOPICS] or topics

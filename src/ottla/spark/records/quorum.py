@@ -69,7 +69,7 @@ class Quorum:
                 peer = Peer(address, node.node_id)
                 return Leader(node.node_id, peer, partition.leader_epoch, partition.high_watermark)
         raise OttlaSparkError(
-            f"the brokers do not say where controller {partition.leader_id} is: read its files by path"
+            f"the address of controller {partition.leader_id} is unknown: read its files with the option path"
         )
 
     def log_start(self) -> int:
@@ -94,7 +94,7 @@ class Quorum:
                 yield columns
                 position = int(columns.batches.last_offset[-1]) + 1
             elif time.monotonic() - progress_at_s > self._stall_timeout_s:
-                raise OttlaSparkError(f"no answer from {leader.peer} for {METADATA} in {self._stall_timeout_s:g} s")
+                raise OttlaSparkError(f"no response from {leader.peer} for {METADATA} in {self._stall_timeout_s:g} s")
             else:
                 continue
             progress_at_s = time.monotonic()
@@ -152,7 +152,7 @@ class Quorum:
             check(leader.peer, api, code, str(METADATA))
         except ResponseError as error:
             raise OttlaSparkError(
-                f"{error}; where a controller does not show its log, read its files by path"
+                f"{error}; if the controller's log is not accessible, read its files with the option path"
             ) from None
 
 
@@ -173,4 +173,6 @@ class QuorumCluster:
         return {at: self._quorum.leader().high_watermark for at in partitions}
 
     def at_time(self, timestamps: Offsets) -> dict[TopicPartition, int | None]:
-        raise OttlaSparkError("controllers do not look for times: name offsets, or read their files by path")
+        raise OttlaSparkError(
+            "controllers do not support timestamps: use offsets, or read their files with the option path"
+        )

@@ -256,7 +256,7 @@ class _InternalTopics:
     def assigned(self) -> Assigned:
         found = self._live.assigned()
         for name in found.missing:
-            warn(f"{name} does not exist (yet): it has no records")
+            warn(f"{name} does not exist yet: no records")
         return found._replace(missing=())
 
 

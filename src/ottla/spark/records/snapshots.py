@@ -54,7 +54,7 @@ def named_snapshots(paths: Iterable[str]) -> list[MetadataSnapshot]:
     found = {path: named_snapshot(absolute(path)) for path in paths}
     for path, snapshot in found.items():
         if snapshot is None:
-            text = f"option path: {path} is no snapshot; those are named such as {0:020d}-{0:010d}.checkpoint"
+            text = f"option path: {path} is not a snapshot; snapshots have names such as {0:020d}-{0:010d}.checkpoint"
             raise OttlaSparkError(text)
     return [each for each in found.values() if each is not None]
 
@@ -85,5 +85,5 @@ def read_snapshot(snapshot: MetadataSnapshot) -> Iterator[Columns]:
     except WireError as error:
         raise OttlaSparkError(f"corrupt snapshot {snapshot.uri}: {error}") from None
     if columns.end_position != len(data):
-        raise OttlaSparkError(f"corrupt snapshot {snapshot.uri}: it is cut off at byte {len(data)}")
+        raise OttlaSparkError(f"corrupt snapshot {snapshot.uri}: it is truncated at byte {len(data)}")
     yield replace(columns, offset=np.full(len(columns), snapshot.end_offset - 1, np.int64))

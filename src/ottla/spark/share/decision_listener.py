@@ -84,9 +84,11 @@ def send(address: Address, kind: int, offsets: Rows) -> None:
             connection.sendall(line.encode())
             answer = connection.makefile().readline().strip()
     except OSError as error:
-        raise OttlaSparkError(f"the query on share group {address.group} cannot be told: {error}") from None
+        raise OttlaSparkError(f"cannot reach the query on share group {address.group}: {error}") from None
     if answer != "ok":
-        raise OttlaSparkError(f"the query on share group {address.group} refuses a decision: {answer or 'no answer'}")
+        raise OttlaSparkError(
+            f"the query on share group {address.group} rejected a decision: {answer or 'no response'}"
+        )
 
 
 # --- finding each other -----------------------------------------------------------------------------------------------
@@ -97,7 +99,7 @@ def _directory() -> Path:
     path.mkdir(mode=0o700, exist_ok=True)
     found = path.stat()
     if found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise OttlaSparkError(f"directory {path}: others can write there, so it does not say where the query listens")
+        raise OttlaSparkError(f"directory {path}: it is writable by others, so its content is not trusted")
     return path
 
 
@@ -107,7 +109,7 @@ def _addresses(group: str | None) -> list[Address]:
     wanted = [each for each in known if group in (None, each.group)]
     if len({each.group for each in wanted}) != 1:
         names = ", ".join(sorted({each.group for each in known})) or "none"
-        raise OttlaSparkError(f"say which share group it is with group=…; queries run on: {names}")
+        raise OttlaSparkError(f"choose the share group with group=…; running queries: {names}")
     return wanted
 
 
@@ -148,14 +150,14 @@ class Listener:
                 return "wrong token"
             return self._add(int(said["kind"]), said["decisions"])
         except (ValueError, KeyError, TypeError) as error:
-            return f"not understood: {error}"
+            return f"malformed request: {error}"
 
     def _add(self, kind: int, decisions: Iterable[Any]) -> str:
         if kind not in (AcknowledgeType.REJECT, AcknowledgeType.RELEASE):
-            return f"{kind} is no decision"
+            return f"{kind} is not a decision"
         for seq, topic, partition, offsets in decisions:
             if not self._decisions.add(int(seq), topic, int(partition), map(int, offsets), kind):
-                return f"the batch under way does not have these rows of topic {topic} partition {partition}"
+                return f"the current batch does not have these rows of topic {topic} partition {partition}"
         return "ok"
 
     def close(self) -> None:

@@ -65,7 +65,7 @@ class GroupMember:
             called.cancel()
             servers = self._options.bootstrap_servers
             raise OttlaSparkError(
-                f"share group {self._options.group}: no answer from {servers} in {CALL_TIMEOUT_S:.0f} s"
+                f"share group {self._options.group}: no response from {servers} in {CALL_TIMEOUT_S:.0f} s"
             ) from None
 
     # --- acquiring ----------------------------------------------------------------------------------------------------
@@ -122,10 +122,10 @@ class GroupMember:
         missing = ", ".join(name for name in self._options.subscribe if name not in there)
         if missing and self._options.fail_on_data_loss:
             raise OttlaSparkError(
-                f"option subscribe: there is no topic {missing}; with failOnDataLoss=false it is waited for"
+                f"option subscribe: topic {missing} does not exist; with failOnDataLoss=false the query waits for it"
             )
         if missing:
-            warn(f"there is no topic {missing}: it is read when it is there")
+            warn(f"topic {missing} does not exist: it will be read once it exists")
 
     def close(self) -> None:
         """Leave the group, which releases its records, as the end of the process does."""
@@ -201,7 +201,7 @@ class GroupMember:
         except UnsupportedVersionError:
             raise
         except ClientError as error:
-            text = f"locks of group {self._options.group} were not renewed, their records may come again: {error}"
+            text = f"locks of group {self._options.group} were not renewed, their records may be redelivered: {error}"
             warn_seldom(text)
 
     # --- looking ------------------------------------------------------------------------------------------------------
@@ -217,10 +217,12 @@ class GroupMember:
             there = {uuid_text(topic.topic_id) for topic in (await client.all_topics()).values()}
             gone = [tp for tp in partitions if tp.topic_id not in there]
             for tp in gone:
-                warn(f"the topic with id {tp.topic_id} is gone, and what is owed of its partition {tp.partition}")
+                warn(
+                    f"the topic with id {tp.topic_id} is gone; acknowledgements of partition {tp.partition} are lost"
+                )
             found = await describe_offsets(client, self._options.group)
         except ClientError as error:
-            warn_seldom(f"the start offsets of group {self._options.group} are not known: {error}")
+            warn_seldom(f"the start offsets of group {self._options.group} are unknown: {error}")
             return {}
         starts = {
             TopicIdPartition(uuid_text(each.topic_id), at.partition): each.start_offset

@@ -57,7 +57,9 @@ class ShareOffset:
     @classmethod
     def from_json(cls, found: Mapping[str, Any], group: str) -> ShareOffset:
         if found.get("v") != VERSION or "seq" not in found:
-            raise OttlaSparkError("the checkpoint is not one of the format ottla-share; use another checkpointLocation")
+            raise OttlaSparkError(
+                "the checkpoint was not written by the format ottla-share; use another checkpointLocation"
+            )
         if found["group"] != group:
             raise OttlaSparkError(f"option group: the checkpoint belongs to group {found['group']}, not to {group}")
         return cls(

@@ -18,7 +18,7 @@ SHARE_COLUMNS: Final = {"deliveryCount": "int", "acquiredSeq": "bigint"}
 def _function(value: str) -> str:
     module, _, name = value.partition(":")
     if not module or not name.isidentifier():
-        raise ValueError(f"{value!r} names no function; write module:function")
+        raise ValueError(f"{value!r} is not a function; write module:function")
     return value
 
 

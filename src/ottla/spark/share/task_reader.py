@@ -87,7 +87,7 @@ def _without_rejected(batch: pa.RecordBatch, named: str, address: Address | None
     rejected = batch.filter(marks)
     if rejected.num_rows:
         if address is None:
-            raise OttlaSparkError("option rejectWhen: the task does not know where to say so")
+            raise OttlaSparkError("option rejectWhen: the task does not know the address of the query")
         send(address, AcknowledgeType.REJECT, by_partition(rejected.select(COLUMNS).to_pylist()))
     return batch.filter(pc.invert(pc.fill_null(marks, False)))
 

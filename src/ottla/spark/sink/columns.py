@@ -40,16 +40,16 @@ class Columns(NamedTuple):
         """The columns of a query, from their types. Raises OttlaSparkError if they do not fit."""
         for name, kind in types.items():
             if name not in TYPES:
-                raise OttlaSparkError(f"column {name}: a record has none; it can be {', '.join(TYPES)}")
+                raise OttlaSparkError(f"column {name}: unknown; known columns: {', '.join(TYPES)}")
             if kind not in TYPES[name]:
                 wanted = " or ".join(TYPES[name])
-                raise OttlaSparkError(f"column {name}: its type is {kind}, and has to be {wanted}")
+                raise OttlaSparkError(f"column {name}: its type is {kind}, but must be {wanted}")
         if "value" not in types:
             raise OttlaSparkError("column value: it is required")
         if "topic" not in types and not has_topic_option:
-            raise OttlaSparkError("option topic: give it, or let the query have a column topic")
+            raise OttlaSparkError("option topic: set it, or add a column topic to the query")
         if "headers" in types and not include_headers:
-            raise OttlaSparkError("column headers: it is written with includeHeaders=true only")
+            raise OttlaSparkError("column headers: it needs includeHeaders=true")
         return cls("key" in types, "topic" in types, "partition" in types, "headers" in types)
 
 
@@ -84,7 +84,7 @@ def piece_of(batch: pa.RecordBatch, columns: Columns, topic: str) -> Piece:
 
 def _topics(names: pa.Array) -> list[tuple[str, Int64s]]:
     if names.null_count:
-        raise OttlaSparkError("column topic: a row has none; give the option topic, or leave such rows out")
+        raise OttlaSparkError("column topic: it is null in a row; set the option topic, or filter such rows")
     encoded = names.dictionary_encode()
     return [(encoded.dictionary[code].as_py(), places) for code, places in places_by_value(encoded.indices.to_numpy())]
 

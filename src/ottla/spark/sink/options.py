@@ -38,7 +38,7 @@ class SinkOptions(ClusterOptions):
         if self.exactly_once and self.kafka.get("acks", "all") not in ("all", "-1"):
             raise bad_option("kafka.acks", "exactlyOnce needs all")
         if self.write_id and not self.exactly_once:
-            raise bad_option("writeId", "it is for exactlyOnce=true")
+            raise bad_option("writeId", "it needs exactlyOnce=true")
         self.producer_settings()
 
     def _known_settings(self) -> frozenset[str]:
@@ -46,12 +46,12 @@ class SinkOptions(ClusterOptions):
 
     def for_batch(self) -> SinkOptions:
         if self.exactly_once and not self.write_id:
-            raise bad_option("exactlyOnce", "a batch query needs writeId, by which a repeated write is known")
+            raise bad_option("exactlyOnce", "a batch query needs writeId, to detect repeated writes")
         return self
 
     def for_stream(self) -> SinkOptions:
         if self.write_id:
-            raise bad_option("writeId", "it is for batch queries; a stream is known by its checkpoint")
+            raise bad_option("writeId", "it is for batch queries; a stream is identified by its checkpoint")
         return self
 
     def client_settings(self) -> Changes:
@@ -64,11 +64,11 @@ class SinkOptions(ClusterOptions):
         """Arguments of a `Producer`."""
         acks = self.kafka.get("acks", "all")
         if acks not in ("all", "-1", "1", "0"):
-            raise bad_option("kafka.acks", f"{acks!r} is none of all, -1, 1, 0")
+            raise bad_option("kafka.acks", f"{acks!r} is not one of all, -1, 1, 0")
         codec = self.kafka.get("compression.type", "none").upper()
         if codec not in Compression.__members__:
             known = ", ".join(each.name.lower() for each in Compression)
-            raise bad_option("kafka.compression.type", f"{codec.lower()!r} is none of {known}")
+            raise bad_option("kafka.compression.type", f"{codec.lower()!r} is not one of {known}")
         return {
             "acks": "all" if acks == "all" else int(acks),
             "compression": Compression[codec],

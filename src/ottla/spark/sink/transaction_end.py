@@ -71,4 +71,4 @@ def abort_all(client: BlockingClient, prepared: Sequence[Prepared]) -> None:
             client.call(end, each.identity, commit=False)
         except ClientError as error:
             if not isinstance(error, ResponseError) or error.code not in _OVER:
-                warn(f"a transaction was not aborted and will end by its time-out: {error}")
+                warn(f"a transaction was not aborted and will end with its timeout: {error}")

@@ -110,7 +110,7 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
         context = _task_context()
         query_id, batch_id = context.getLocalProperty(QUERY_ID), context.getLocalProperty(BATCH_ID)
         if query_id is None or batch_id is None:
-            raise OttlaSparkError("option exactlyOnce: Spark does not tell its tasks which query and batch they are in")
+            raise OttlaSparkError("option exactlyOnce: Spark does not provide the query and batch of a task")
         return Task(query_id, int(batch_id), context.partitionId())
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:

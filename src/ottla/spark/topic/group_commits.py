@@ -38,6 +38,6 @@ class GroupCommits:
             return
         failed = next((error for error in outcomes.values() if error is not None), None)
         if failed is not None:
-            warn_seldom(f"offsets were not committed to group {self._group_id}, which others may use: {failed}")
+            warn_seldom(f"offsets were not committed to group {self._group_id}, which may be in use: {failed}")
             return
         self._last = (dict(offsets), self._now_s())

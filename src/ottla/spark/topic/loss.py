@@ -8,7 +8,7 @@ from ottla.spark.offsets import TopicPartition, named
 
 __all__ = ["Loss"]
 
-ADVICE = "set failOnDataLoss=false to go on without them"
+ADVICE = "set failOnDataLoss=false to continue without them"
 
 
 class Loss:

@@ -29,7 +29,7 @@ def _assigned(value: str) -> tuple[TopicPartition, ...]:
             raise ValueError(f'topic {topic} has no list of partitions; write {{"{topic}":[0,1]}}')
         found += [TopicPartition(topic, each) for each in partitions]
     if not found:
-        raise ValueError("it names nothing")
+        raise ValueError("it is empty")
     return tuple(dict.fromkeys(found))
 
 
@@ -50,7 +50,7 @@ class TopicOptions(RangeOptions, RecordOptions, ClusterOptions):
         if sum(map(bool, (self.subscribe, self.subscribe_pattern, self.assign))) != 1:
             raise OttlaSparkError("options subscribe, subscribePattern, assign: give exactly one")
         if RESERVED in {*self.subscribe, *(at.topic for at in self.assign)}:
-            raise OttlaSparkError(f"topic {RESERVED} cannot be read: its name has a meaning in checkpoints")
+            raise OttlaSparkError(f"topic {RESERVED} cannot be read: its name is reserved for checkpoints")
         least, most = self.min_records_per_partition, self.max_records_per_partition
         if least is not None and most is not None and least > most:
             raise bad_option("minRecordsPerPartition", f"{least} is more than maxRecordsPerPartition, {most}")
@@ -66,12 +66,12 @@ class TopicOptions(RangeOptions, RecordOptions, ClusterOptions):
     def isolation(self) -> Isolation:
         named = self.isolation_level or self.kafka.get("isolation.level", ISOLATIONS[0]).lower()
         if named not in ISOLATIONS:
-            raise bad_option("kafka.isolation.level", f"{named!r} is none of {', '.join(ISOLATIONS)}")
+            raise bad_option("kafka.isolation.level", f"{named!r} is not one of {', '.join(ISOLATIONS)}")
         return cast(Isolation, named)
 
     def for_batch(self) -> Self:
         if self.min_records_per_partition is not None:
-            warn_once("option minRecordsPerPartition has no meaning in a batch query")
+            warn_once("option minRecordsPerPartition does not apply to batch queries")
         return super().for_batch()
 
     def client_settings(self) -> Changes:

@@ -133,9 +133,9 @@ def _check_partitions(option: str, given: Offsets, partitions: list[TopicPartiti
     missing = sorted(set(partitions) - set(given))
     surplus = sorted(set(given) - set(partitions))
     if missing:
-        raise bad_option(option, f"{named(missing[0])} is left out; name every partition that is read")
+        raise bad_option(option, f"{named(missing[0])} is missing; name every partition to read")
     if surplus:
-        raise bad_option(option, f"{named(surplus[0])} is not among those that are read")
+        raise bad_option(option, f"{named(surplus[0])} is not among the partitions to read")
 
 
 def _by_time(cluster: Cluster, place: RangeBound, timestamps: Offsets, strategy: str) -> dict[TopicPartition, int]:
@@ -144,5 +144,5 @@ def _by_time(cluster: Cluster, place: RangeBound, timestamps: Offsets, strategy:
     if late and strategy == "error":
         at = min(late)
         reason = f"{named(at)} has no record at or after {timestamps[at]}"
-        raise bad_option(place.option, f"{reason}; startingOffsetsByTimestampStrategy=latest starts at the end then")
+        raise bad_option(place.option, f"{reason}; startingOffsetsByTimestampStrategy=latest starts at the end instead")
     return {**{at: offset for at, offset in found.items() if offset is not None}, **cluster.latest(late)}

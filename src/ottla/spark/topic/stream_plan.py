@@ -23,7 +23,7 @@ from ottla.spark.topic.ranges import Range
 __all__ = ["StreamPlan"]
 
 SECOND_MS: Final = 1000
-GONE: Final = "it is not there any more"
+GONE: Final = "it no longer exists"
 
 
 def _now_ms() -> float:
@@ -139,7 +139,7 @@ class StreamPlan:
         for name in sorted(_made_anew(start, found)):
             text = f"data lost: topic {name} was recreated"
             if self._options.fail_on_data_loss:
-                raise OttlaSparkError(f"{text}; set failOnDataLoss=false to read the new one from its beginning")
+                raise OttlaSparkError(f"{text}; set failOnDataLoss=false to read the new topic from its beginning")
             warn(text)
 
     # --- what the tasks read ------------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ class StreamPlan:
             return log_start
         if known is None:
             if log_start > 0:
-                self._loss.report(at, f"it is new and begins at offset {log_start} instead of 0")
+                self._loss.report(at, f"it is new and starts at offset {log_start} instead of 0")
             return log_start
         if until < known:
             self._loss.report(at, f"the log ends at offset {until}, before {known}")

@@ -167,7 +167,7 @@ def columns_of(
             text = f"corrupt record batch at {named(at)} offset {position}: {error}"
             if attempts >= CORRUPT_ATTEMPTS:
                 raise OttlaSparkError(text) from None
-            warn(f"{text}; it is fetched again")
+            warn(f"{text}; fetching it again")
         else:
             return
 

@@ -134,7 +134,7 @@ class Cluster:
         try:
             return self._nodes[node_id]
         except KeyError:
-            raise ClusterError(f"there is no node {node_id}; there are {', '.join(map(str, self._nodes))}") from None
+            raise ClusterError(f"unknown node {node_id}; known: {', '.join(map(str, self._nodes))}") from None
 
     def __iter__(self) -> Iterator[ClusterNode]:
         return iter(self._nodes.values())
@@ -266,7 +266,7 @@ class Cluster:
         ends = {each.node_id: each.log_end_offset for each in (*claim.voters, *claim.observers)}
         behind = sorted(each for each in running if ends.get(each, -1) < claim.high_watermark)
         if behind:
-            return f": behind the leader, {claim.leader_id}, are {behind}"
+            return f": behind the leader, {claim.leader_id}: {behind}"
         brokers = {each.node_id for each in self if each.is_broker} & running
         for node_id in sorted(brokers):
             serving = inspection.unfenced(self[node_id].bootstrap_servers)

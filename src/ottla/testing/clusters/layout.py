@@ -111,7 +111,7 @@ class ClusterLayout(NamedTuple):
         """A cluster that was made before."""
         nodes = [_read(path.parent) for path in directory.glob(f"node-*/{PROPERTIES}")]
         if not nodes:
-            raise LayoutError(f"{directory} has no cluster in it")
+            raise LayoutError(f"{directory} contains no cluster")
         return cls(directory, tuple(sorted(nodes)))
 
     @classmethod
@@ -125,7 +125,7 @@ class ClusterLayout(NamedTuple):
         if brokers < 1 or (controllers is not None and controllers < 1):
             raise LayoutError("a cluster has at least one broker and one controller")
         if cls.exists(directory):
-            raise LayoutError(f"{directory} has a cluster in it already")
+            raise LayoutError(f"{directory} already contains a cluster")
         if ours := sorted(_OURS & (settings or {}).keys()):
             raise LayoutError(f"{ours[0]} cannot be set: each node of a cluster has its own")
         layout = _plan(directory.absolute(), brokers, controllers)
@@ -147,7 +147,7 @@ class ClusterLayout(NamedTuple):
         found = (sum(each.is_broker for each in self.nodes), alone)
         if found != (brokers, controllers):
             beside = "" if alone is None else f" and {alone} controllers"
-            raise LayoutError(f"{self.directory} has a cluster of {found[0]} brokers{beside} in it")
+            raise LayoutError(f"{self.directory} contains a cluster of {found[0]} brokers{beside}")
 
 
 def defaults(brokers: int) -> dict[str, str]:

@@ -71,9 +71,7 @@ class ClusterNode:
                 self._ports.append(PortReservation(port))
         except OSError as error:
             self._release_ports()
-            raise ClusterError(
-                f"port {port}, which is node {layout.node_id}'s, cannot be used: {error.strerror}"
-            ) from None
+            raise ClusterError(f"port {port} of node {layout.node_id} cannot be used: {error.strerror}") from None
         self._process: subprocess.Popen[bytes] | None = None
         self._state = NodeState.STOPPED
         self._said_before = 0
@@ -146,7 +144,7 @@ class ClusterNode:
         process has been started, and no more.
         """
         if self.is_running:
-            raise ClusterError(f"node {self.node_id} runs already")
+            raise ClusterError(f"node {self.node_id} is already running")
         for port in self._ports:
             port.release()
         self._said_before = self.layout.log.stat().st_size if self.layout.log.exists() else 0
@@ -224,7 +222,7 @@ class ClusterNode:
 
     def _has_come(self) -> bool:
         if not self.is_running:
-            raise ClusterError(f"node {self.node_id} has ended{self._tail()}")
+            raise ClusterError(f"node {self.node_id} has exited{self._tail()}")
         return self.is_ready
 
     def _expect(self, *states: NodeState) -> None:

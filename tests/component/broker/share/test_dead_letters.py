@@ -164,9 +164,12 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
     ("make", "reason"),
     [
         (lambda client: "dlq.missing", "the topic dlq.missing is not there"),
-        (lambda client: new_queue(client, errors_deadletterqueue_group_enable="false").name, "is no dead-letter queue"),
-        (lambda client: new_queue(client, prefix="other.").name, "is no name for a dead-letter queue"),
-        (lambda client: "__dlq", "is no name for a dead-letter queue"),
+        (
+            lambda client: new_queue(client, errors_deadletterqueue_group_enable="false").name,
+            "is not a dead-letter queue",
+        ),
+        (lambda client: new_queue(client, prefix="other.").name, "is not a valid dead-letter queue"),
+        (lambda client: "__dlq", "is not a valid dead-letter queue"),
     ],
 )
 def test_without_a_usable_queue_the_records_are_lost_and_told(

@@ -75,7 +75,7 @@ def test_nobody_listens():
 def test_somebody_listens_and_says_nothing():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        with pytest.raises(BootstrapError, match="did not answer ApiVersions or SASL within"):
+        with pytest.raises(BootstrapError, match="did not respond to ApiVersions or SASL within"):
             BlockingClient(f"127.0.0.1:{port}", connect_timeout_ms=50).__enter__()
 
 
@@ -91,7 +91,7 @@ def test_a_wrong_password_is_told():
 def test_an_answer_that_never_comes_ends_the_connection():
     with threaded(FakeCluster()) as there:
         there.cluster.broker().on("DescribeCluster", HOLD)
-        late = pytest.raises(RequestTimeoutError, match="did not answer DescribeCluster")
+        late = pytest.raises(RequestTimeoutError, match="did not respond to DescribeCluster")
         with there.client(request_timeout_ms=500) as client, late:
             client.ask("DescribeCluster", always(DescribeClusterRequest()), retry=False)
 
@@ -140,8 +140,8 @@ def test_a_connection_that_the_broker_closed_is_noticed_before_it_is_used():
     ("answer", "reason"),
     [
         (b"\x00\x00\x00\x08\x00\x00\x00\x63abcd", "correlation id 99"),
-        (b"\x15\x03\x01\x00\x02\x02\x46", "this is TLS"),
-        (b"\x7f\xff\xff\xff", "an answer of 2147483647 bytes"),
+        (b"\x15\x03\x01\x00\x02\x02\x46", "it uses TLS"),
+        (b"\x7f\xff\xff\xff", "a response of 2147483647 bytes"),
     ],
 )
 def test_what_is_no_answer_ends_the_connection(answer: bytes, reason: str):

@@ -100,7 +100,7 @@ def test_a_member_that_does_not_let_go_is_seen_in_a_log() -> None:
     seen = found(script.rows, until_s=60)
 
     assert "member-stuck-revoking" in seen
-    assert seen["member-stuck-revoking"].sentence.startswith("client of A has not given up ")
+    assert seen["member-stuck-revoking"].sentence.startswith("client of A has not revoked ")
 
 
 def test_a_streams_group_without_its_source_topic_is_not_ready() -> None:

@@ -164,7 +164,7 @@ def test_log_directories_right_below_are_found(cluster: Path):
     assert directory_origin([str(cluster.parent)], TOPIC).paths == (str(cluster),)
 
 
-@pytest.mark.parametrize(("name", "text"), [("nowhere", "does not exist"), ("empty", "holds no partition of a topic")])
+@pytest.mark.parametrize(("name", "text"), [("nowhere", "does not exist"), ("empty", "contains no partitions")])
 def test_places_without_data_are_named(tmp_path: Path, name: str, text: str):
     (tmp_path / "empty").mkdir()
     with pytest.raises(OttlaSparkError, match=f"{name} {text}"):
@@ -172,14 +172,14 @@ def test_places_without_data_are_named(tmp_path: Path, name: str, text: str):
 
 
 def test_observations_have_to_be_there(tmp_path: Path):
-    with pytest.raises(OttlaSparkError, match="holds no observations"):
+    with pytest.raises(OttlaSparkError, match="contains no observations"):
         Ingestion(None, [str(tmp_path)], Starts(), [])
     with pytest.raises(OttlaSparkError, match="is not a directory of observations"):
         Ingestion(None, [str(tmp_path / "x")], Starts(), [])
 
 
 def test_nothing_to_look_at_is_said(tmp_path: Path):
-    with pytest.raises(OttlaSparkError, match="here holds nothing to look at"):
+    with pytest.raises(OttlaSparkError, match="here has no data"):
         require_events(describe_events(tmp_path), "here")
 
 
@@ -202,7 +202,7 @@ def test_a_topic_that_may_not_be_read_is_left_out_and_noted(cluster: Path, tmp_p
     )
     assert event_files is not None
     assert (len(asked), event_files.rows["commits"]) == (2, 12)
-    assert notes == ["__share_group_state was left out: it may not be read (needs READ on the topic)"]
+    assert notes == ["__share_group_state was skipped: not authorized (needs READ on the topic)"]
 
 
 # --- ends of logs -----------------------------------------------------------------------------------------------------

@@ -240,7 +240,7 @@ class GroupTracker:
             tasks.note_left(state, member)
         windows.count_left(self.counted, member, state.ts, is_fenced=is_fenced)
         self.cause(FENCED if is_fenced else LEFT, member_id)
-        reason = "has not given up in time what it had to" if is_fenced else detail
+        reason = "has not revoked its partitions in time" if is_fenced else detail
         self.event("member_fenced" if is_fenced else "member_left", member_id, member.client, None, reason)
 
     def subscribe(self, member: TrackedMember, subscribed: str) -> None:

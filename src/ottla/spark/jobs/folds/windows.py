@@ -21,12 +21,12 @@ LIFETIMES: Final = 1_000
 RISES: Final = 256
 _QUIET: Final = frozenset(("Stable", "Empty"))
 _CAUSES: Final = {
-    "metadata_changed": "the metadata hash goes to and fro",
-    "config_changed": "settings of the assignment change",
-    "assignor_changed": "members ask for another assignor",
-    "regex_changed": "the pattern is resolved to other topics",
-    "partitions_initialized": "the states of its share partitions are made",
-    "unknown": "the records do not say why",
+    "metadata_changed": "the metadata hash keeps changing back and forth",
+    "config_changed": "assignment settings change",
+    "assignor_changed": "members request another assignor",
+    "regex_changed": "the subscribed pattern matches other topics",
+    "partitions_initialized": "share partition states are initialized",
+    "unknown": "the records do not show why",
 }
 
 
@@ -158,5 +158,5 @@ def _unprovoked(rises: list[EpochBump]) -> list[EpochBump]:
 def _reason(rises: list[EpochBump], count: int, has_converged: bool) -> str:
     trigger = Counter(each.trigger for each in rises).most_common(1)[0][0]
     cause = _CAUSES.get(trigger, _CAUSES["unknown"])
-    ends = "" if has_converged else "; no rebalance was over before the next began"
+    ends = "" if has_converged else "; no rebalance completed before the next one began"
     return f"{count} epochs in 10 min without a change of members or topics: {cause}{ends}"
