@@ -71,7 +71,7 @@ def _not_a_capture(magic: bytes) -> str:
         return "the file is compressed with gzip; decompress it first (gunzip, or zcat FILE into -)"
     if magic.startswith(b"\x28\xb5\x2f\xfd"):
         return "the file is compressed with zstd; decompress it first (unzstd, or zstdcat FILE into -)"
-    return f"the file is neither pcap nor pcapng: it begins with {magic.hex(' ')}"
+    return f"the file is neither pcap nor pcapng: it starts with {magic.hex(' ')}"
 
 
 class _Source:

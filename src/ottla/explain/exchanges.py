@@ -284,7 +284,7 @@ def _header_only(message: Message) -> Message:
     if not message.frame.data:
         return message
     frame = message.frame._replace(data=b"", cut_bytes=message.frame.size_bytes - 4)
-    error = WireError(message.name, None, "its content was let go while many requests waited for their response")
+    error = WireError(message.name, None, "its content was discarded because too many requests were waiting")
     return replace(message, body=None, frame=frame, error=error)
 
 

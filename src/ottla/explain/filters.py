@@ -22,7 +22,7 @@ class UnknownApi(LookupError):
     """No API has this name or key; `nearest` is one that exists."""
 
     def __init__(self, word: str, nearest: str) -> None:
-        super().__init__(f"there is no API '{word}'")
+        super().__init__(f"unknown API '{word}'")
         self.word = word
         self.nearest = nearest
 

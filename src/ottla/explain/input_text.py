@@ -50,7 +50,7 @@ def bytes_of(data: bytes, form: Form | None = None) -> bytes:
         return data
     if not is_text:
         at = next(index for index, byte in enumerate(data) if byte not in _TEXT_BYTES)
-        raise InputError(f"byte {at} is {data[at]:#04x}, which is no text", "leave --as out, or say --as raw")
+        raise InputError(f"byte {at} is {data[at]:#04x}, which is not text", "omit --as, or use --as raw")
     return bytes_from_text(data.decode("ascii"), form)
 
 
@@ -59,7 +59,7 @@ def bytes_from_text(text: str, form: Form | None = None) -> bytes:
     if form == "raw":
         return text.encode()
     if not text.strip():
-        raise InputError("there are no bytes to decode", "give hex, base64, @FILE or - for standard input")
+        raise InputError("no bytes to decode", "give hex, base64, @FILE or - for standard input")
     if form == "base64":
         return _from_base64(text)
     dump = _from_dump(text)
@@ -106,7 +106,7 @@ def _from_base64(text: str) -> bytes:
     try:
         return base64.b64decode(packed + "=" * (-len(packed) % 4), altchars=url_safe, validate=True)
     except (ValueError, binascii.Error) as error:
-        raise InputError(f"not base64: {error}", "check that it was copied whole") from None
+        raise InputError(f"not base64: {error}", "check that it was copied completely") from None
 
 
 def _from_dump(text: str) -> bytes | None:

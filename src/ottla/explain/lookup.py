@@ -52,14 +52,14 @@ def find(words: Sequence[str]) -> tuple[PageRef, ...]:
     """The pages that `NAME [VERSION] [request|response]` or `error NAME` mean, in the order to show them."""
     if words[0].lower() == ERROR_WORD and len(words) > 1:
         if len(words) > 2:
-            raise NotFound(f"'{' '.join(words[2:])}' is too much behind an error", "an error has one page")
+            raise NotFound(f"'{' '.join(words[2:])}' is not allowed after an error", "an error has one page")
         return (find_error(words[1]),)
     version, part = _options(words[1:])
     found = _find_messages(words[0])
     if not found:
         if error := _errors_by_word().get(_folded(words[0])):
             return (_error_alone(error, words[1:]),)
-        raise NotFound(f"nothing is called '{words[0]}'", _nearest(words[0]))
+        raise NotFound(f"unknown name '{words[0]}'", _nearest(words[0]))
     return tuple(_chosen(found, version, part))
 
 
@@ -74,13 +74,13 @@ def find_error(word: str) -> PageRef:
     name = _errors_by_word().get(_folded(word))
     if name is None:
         near = get_close_matches(word.upper(), ErrorCode.__members__, n=1, cutoff=0.0)[0]
-        raise NotFound(f"no Kafka error is called '{word}'", f"did you mean {near}?")
+        raise NotFound(f"unknown Kafka error '{word}'", f"did you mean {near}?")
     return PageRef("error", name)
 
 
 def _error_alone(name: str, rest: Sequence[str]) -> PageRef:
     if rest:
-        raise NotFound(f"{name} is an error and has neither versions nor parts", f"leave '{' '.join(rest)}' out")
+        raise NotFound(f"{name} is an error and has neither versions nor parts", f"omit '{' '.join(rest)}'")
     return PageRef("error", name)
 
 
@@ -128,8 +128,8 @@ def _no_such_part(name: str, part: str) -> NotFound:
     kind = MESSAGES[name].kind
     if kind in PARTS:
         api = name.removesuffix(kind.capitalize())
-        return NotFound(f"{name} is a {kind} and has no {part}", f"ask for {api} {part}")
-    return NotFound(f"{name} is not an API and has no {part}", f"leave '{part}' out")
+        return NotFound(f"{name} is a {kind} and has no {part}", f"use {api} {part}")
+    return NotFound(f"{name} is not an API and has no {part}", f"omit '{part}'")
 
 
 def _checked(name: str, version: int | None) -> int:
@@ -147,7 +147,7 @@ def _nearest(word: str) -> str:
     errors = tuple(ErrorCode.__members__)
     names = {_folded(name): name for name in (errors if "_" in word else (*api_names().values(), *MESSAGES, *errors))}
     near = get_close_matches(_folded(word), names, n=1)
-    return f"did you mean {names[near[0]]}?" if near else "'ottla explain' alone lists what can be explained"
+    return f"did you mean {names[near[0]]}?" if near else "'ottla explain' lists all names"
 
 
 def _is_number(word: str) -> bool:

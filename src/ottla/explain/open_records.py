@@ -155,7 +155,7 @@ def _open_section(batch: AnyBatch, start: int, end: int, offset: int, topic: str
         else:
             _open_legacy(batch, node, offset, topic, grow)
     except WireError as error:
-        node.note = f"breaks off: {error}"
+        node.note = f"incomplete: {error}"
     return node
 
 

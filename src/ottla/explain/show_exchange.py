@@ -86,7 +86,7 @@ def _name_text(exchange: Exchange) -> str:
 
 def _sizes_text(exchange: Exchange) -> str:
     request = "?" if exchange.request is None else size_text(exchange.request.size_bytes)
-    response = {"one-way": "no answer due", "unanswered": "no answer"}.get(exchange.outcome, "?")
+    response = {"one-way": "no response expected", "unanswered": "no response"}.get(exchange.outcome, "?")
     if exchange.response is not None:
         response = size_text(exchange.response.size_bytes)
     return f"{request} → {response}"
@@ -115,7 +115,7 @@ def loss_line(loss: Loss, label: Label, width: int) -> Line:
         words.append(f"{count_text(loss.lost_bytes, 'byte')} from the {loss.sender.value} are missing")
     if loss.passed_bytes:
         words.append(
-            f"{count_text(loss.passed_bytes, 'byte')} from the {loss.sender.value} passed over, no whole message"
+            f"{count_text(loss.passed_bytes, 'byte')} from the {loss.sender.value} skipped, no complete message"
         )
     line = [
         Styled(clock_text(loss.at_ns), "dim"),
@@ -191,13 +191,13 @@ def _message_lines(message: Message, ends: str, width: int, topic_names: TopicLo
         return
     dissected = message_dissection(message, topic_names)
     if dissected is None:
-        text = guess_text(message) if not message.name else "not shown: what it is cannot be told for certain"
+        text = guess_text(message) if not message.name else "not shown: the message is not certain"
         yield cut([Styled(f"    {text}", "dim")], width)
         return
     data = framed(message.frame.data)
     yield from tree_lines(dissected.nodes, data, width, depth=1)
     if dissected.error is not None:
-        yield cut([Styled(f"    breaks off: {dissected.error}", "warn")], width)
+        yield cut([Styled(f"    incomplete: {dissected.error}", "warn")], width)
 
 
 def message_dissection(message: Message, topic_names: TopicLookup) -> Dissection | None:
@@ -262,15 +262,19 @@ def _careful_responses() -> tuple[tuple[str, int], ...]:
 def guess_text(message: Message) -> str:
     """The guess at a response without its request, in words."""
     if not message.frame.is_whole:
-        return "not whole, so not guessed"
+        return "incomplete, so not guessed"
     if message.size_bytes > GUESS_BYTES_MAX:
         return "too large to be guessed"
     verdict, is_safe = _judged(message)
     if verdict.best is None:
-        return "fits no response that is known"
+        return "matches no known response"
     names = [f"{found.name.removesuffix('Response')} {versions_text(found.versions)}" for found in verdict.candidates]
     some = names[0] if verdict.sureness >= 0.9 else " or ".join(names[:NAMES_SHOWN_MAX])
-    return f"{verdict.phrase}: {some}" if is_safe else f"{verdict.phrase}: {some}; withheld, as it may hold a secret"
+    return (
+        f"{verdict.phrase}: {some}"
+        if is_safe
+        else f"{verdict.phrase}: {some}; withheld because it may contain a secret"
+    )
 
 
 def versions_text(versions: tuple[int, ...]) -> str:

@@ -232,7 +232,7 @@ class FrameReader:
     # --- searching ------------------------------------------------------------------------------------------------
 
     def _begin_search(self) -> None:
-        assert self._search is not None, "a hole, and no way to find the next frame"
+        assert self._search is not None, "a gap, and no way to find the next frame"
         self._begin_frame()
         self._buffer.clear()
         self._starts.clear()

@@ -107,7 +107,7 @@ def grow(shape: Struct, traced: Trace, offset: int = 0) -> Node:
 
 
 def _broken(error: WireError) -> str:
-    return f"breaks off: {error.reason}"
+    return f"incomplete: {error.reason}"
 
 
 class _Grower:

@@ -104,7 +104,7 @@ class LogDirectory:
             content = json.loads(read_all(self.disk, path) or b"{}")
             self.previous_broker_epoch = int(content.get("brokerEpoch", NO_BROKER_EPOCH))
         except (ValueError, AttributeError, TypeError):
-            self.notes.append(f"{path} is not JSON; the stop counts as clean, without a broker epoch")
+            self.notes.append(f"{path} is not JSON; the shutdown counts as clean, without a broker epoch")
 
     def _read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
         path = f"{self.path}/{name}"
@@ -124,7 +124,7 @@ class LogDirectory:
             parsed = parse_directory_name(entry.name)
             if parsed is None:
                 self.notes.append(
-                    f"{self.path}/{entry.name} is no partition's directory; Apache Kafka would refuse to start with it"
+                    f"{self.path}/{entry.name} is not a partition directory; Apache Kafka would refuse to start with it"
                 )
             elif parsed[1] == DELETE_SUFFIX:
                 self._leaving.append(entry.name)
@@ -333,7 +333,7 @@ def directory_problems(
         clusters[path] = properties.cluster_id
         if properties.node_id != node_id:
             problems.append(
-                f"{path} belongs to node {properties.node_id}, not to node {node_id}; set node.id or log.dirs right"
+                f"{path} belongs to node {properties.node_id}, not to node {node_id}; correct node.id or log.dirs"
             )
         if properties.directory_id is not None:
             other = identities.setdefault(properties.directory_id, path)
@@ -341,7 +341,7 @@ def directory_problems(
                 problems.append(f"{path} and {other} have the same directory.id; one is a copy of the other")
     wanted = cluster_id or next(iter(clusters.values()), None)
     problems += [
-        f"{path} belongs to cluster {found}, not to {wanted}; set log.dirs right"
+        f"{path} belongs to cluster {found}, not to {wanted}; correct log.dirs"
         for path, found in clusters.items()
         if found != wanted
     ]

@@ -123,7 +123,7 @@ def _dump_batches(source: _Source) -> Iterator[Line]:
                 found = next(steps)
             except StopIteration as stop:
                 if not stop.value:
-                    yield source.error("too much looks like a batch and is none; the rest is not shown")
+                    yield source.error("too many invalid batches; the rest is not shown")
                 return
             if found is None:
                 continue
@@ -248,7 +248,9 @@ def _dump_entries(source: _Source, entry: Struct, values: Callable[[tuple[int, .
                     return
                 yield source.line("entry", entry=number, **values(fields, base_offset))
         if size % entry.size:
-            yield source.error(f"{size % entry.size} bytes at the end are no entry", position=size - size % entry.size)
+            yield source.error(
+                f"{size % entry.size} bytes at the end are not an entry", position=size - size % entry.size
+            )
     finally:
         file.close()
 

@@ -28,7 +28,7 @@ class DirectoryLock:
     def __init__(self, directory: str) -> None:
         self._path = os.path.realpath(os.path.join(directory, LOCK_FILE))
         if self._path in _held:
-            raise LockedError(f"{directory} is in use by this process already")
+            raise LockedError(f"{directory} is already in use by this process")
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             _lock(self._descriptor)

@@ -123,8 +123,8 @@ class RecoveryReport(msgspec.Struct):
     def lines(self) -> list[str]:
         name = str(self.topic_partition)
         found = [
-            f"{name}: segment {cut.base_offset} was cut at byte {cut.position} ({cut.reason}); {cut.size_bytes} bytes "
-            f"are no longer in the log"
+            f"{name}: segment {cut.base_offset} was truncated at byte {cut.position} ({cut.reason}); {cut.size_bytes} "
+            f"bytes are no longer in the log"
             for cut in self.cuts
         ]
         found += [f"{name}: segment {base} lay behind the damage and was removed" for base in self.deleted_segments]
@@ -135,7 +135,7 @@ class RecoveryReport(msgspec.Struct):
         ]
         found += [f"{name}: {fault}" for fault in self.faults]
         if self.removed_files:
-            found.append(f"{name}: {len(self.removed_files)} files of unfinished work were removed")
+            found.append(f"{name}: {len(self.removed_files)} files of unfinished operations were removed")
         if self.recovered:
             found.append(
                 f"{name}: {len(self.recovered)} segments ({self.recovered_bytes} bytes) were checked and their indexes "
@@ -489,7 +489,7 @@ class _Loader:
             if end_offset >= log_start_offset:
                 return end_offset
             self.report.faults.append(
-                f"the log ends at offset {end_offset}, below its start {log_start_offset}: it begins anew there"
+                f"the log ends at offset {end_offset}, below its start {log_start_offset}: it restarts there"
             )
             yield from self._discard(list(self.segments))
             self.epochs.clear()

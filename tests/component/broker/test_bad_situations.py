@@ -260,7 +260,7 @@ def test_a_corrupt_segment_after_a_crash(served: OttlaServe):
     flip(segment, segment.stat().st_size // 2 + 1000)  # in the sixth of ten batches
     served.start()
     warned = [line for line in served.log.splitlines() if "WARNING" in line and "orders-0" in line]
-    assert "segment 0 was cut at byte" in warned[0]
+    assert "segment 0 was truncated at byte" in warned[0]
     assert "computed" in warned[0]  # both checksums are shown
     assert read_offsets(served.bootstrap_servers) == [0, 1, 2, 3, 4]
     kept = segment.with_name("00000000000000000005.log.cut")

@@ -278,7 +278,7 @@ def test_a_copy_beside_its_original(tmp_path: Path):
 
 
 def test_a_directory_in_use(tmp_path: Path):
-    with running_node(tmp_path), pytest.raises(StorageProblem, match="in use by this process already"):
+    with running_node(tmp_path), pytest.raises(StorageProblem, match="already in use by this process"):
         try_to_start(tmp_path)
 
 

@@ -35,7 +35,7 @@ def ottla(running: RunningNode, capsys: Capture) -> Live:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["explain", "SharFetch"], "ottla: nothing is called 'SharFetch'\n  → did you mean ShareFetch?\n"),
+        (["explain", "SharFetch"], "ottla: unknown name 'SharFetch'\n  → did you mean ShareFetch?\n"),
         (
             ["explain", "ShareFetch", "0"],
             "ottla: ShareFetchRequest has no version 0\n  → it has 1 to 2, so the nearest is 1\n",

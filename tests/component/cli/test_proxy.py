@@ -209,7 +209,7 @@ def test_an_output_that_is_full_ends_it_with_a_reason():
         (("--listen", "http", "--to", "kafka:9092"), "--listen 'http': 'http' is not a port"),
         (
             ("--listen", "0", "--to", "kafka:9092", "--api", "Fetsch"),
-            "there is no API 'Fetsch'\n  → did you mean Fetch?",
+            "unknown API 'Fetsch'\n  → did you mean Fetch?",
         ),
         (("--listen", "0", "--to", "nowhere.invalid:9092"), "--to nowhere.invalid:9092: the host cannot be found"),
         (("--listen", "192.0.2.1:0", "--to", "localhost:9092"), "cannot listen on 192.0.2.1:0"),

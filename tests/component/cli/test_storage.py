@@ -149,7 +149,7 @@ def test_the_first_controllers_are_written_as_apache_kafka_writes_them(tmp_path:
         (["--initial-controllers", f"1@h:1:{CLUSTER},1@h:2:{CLUSTER}"], "", "have the same id"),
         (["--initial-controllers", f"1@h:1:{CLUSTER},2@h:2:{CLUSTER}"], "", "have the same directory"),
         (["--initial-controllers", "1@h:1:x"], "", "'1@h:1:x' has no directory id"),
-        (["--initial-controllers", "1@h"], "", "'1@h' is no controller; write ID@HOST:PORT:DIRECTORY_ID"),
+        (["--initial-controllers", "1@h"], "", "'1@h' is not a controller; write ID@HOST:PORT:DIRECTORY_ID"),
         (["--no-initial-controllers"], "", "all nodes of a cluster need the same cluster id"),
     ],
 )

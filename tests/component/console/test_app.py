@@ -75,7 +75,7 @@ def test_a_cluster_that_is_away_is_said_to_be(browser: Browser):
         port = taken.getsockname()[1]
     with console(f"127.0.0.1:{port}", connect_timeout_ms=1_000) as lonely:
         page = lonely.page("/")
-        while "does not answer" not in page.words:
+        while "has been unreachable" not in page.words:
             page = lonely.page("/")
         assert "No data yet." in page.words
         assert lonely.page("/overview.json").json["outage"].startswith("cannot connect")

@@ -197,7 +197,7 @@ def test_json_of_batches_is_one_line_each(ottla: Ottla):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["MetadataReqest", "12", "00"], "nothing is called 'MetadataReqest'\n  → did you mean MetadataRequest?"),
+        (["MetadataReqest", "12", "00"], "unknown name 'MetadataReqest'\n  → did you mean MetadataRequest?"),
         (
             ["MetadataRequest", "99", "00"],
             "MetadataRequest has no version 99\n  → it has 0 to 13, so the nearest is 13",
@@ -211,7 +211,7 @@ def test_json_of_batches_is_one_line_each(ottla: Ottla):
         (["--pcap", "/no/such/file"], "cannot read /no/such/file: No such file or directory"),
         (["--pcap", "x.pcap", "00"], "'00' and --pcap cannot both be given"),
         (["--api", "Fetch", "00"], "--api filters a capture"),
-        (["--pcap", "x.pcap", "--api", "Ftch"], "there is no API 'Ftch'\n  → did you mean Fetch?"),
+        (["--pcap", "x.pcap", "--api", "Ftch"], "unknown API 'Ftch'\n  → did you mean Fetch?"),
         (["--port", "70000", "--pcap", "x"], "70000 is not in the range"),
         (["--topic", "a", "--topic", "b", "00"], "record batches belong to one topic"),
         (["--as", "hexx", "00"], "'hexx' is not one of"),
@@ -234,7 +234,7 @@ def test_a_misspelt_file_is_answered_with_the_nearest(ottla: Ottla, tmp_path: Pa
 def test_an_empty_file_is_refused(ottla: Ottla, tmp_path: Path):
     path = tmp_path / "empty"
     path.touch()
-    assert "there are no bytes" in ottla.refused(f"@{path}")
+    assert "no bytes to decode" in ottla.refused(f"@{path}")
     assert "the file is empty" in ottla.refused("--pcap", str(path))
 
 

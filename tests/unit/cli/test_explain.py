@@ -68,7 +68,7 @@ def test_the_list_as_json_and_markdown(capsys: pytest.CaptureFixture[str]):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["SharFetch"], "ottla: nothing is called 'SharFetch'\n  → did you mean ShareFetch?"),
+        (["SharFetch"], "ottla: unknown name 'SharFetch'\n  → did you mean ShareFetch?"),
         (["ShareFetch", "9"], "ottla: ShareFetchRequest has no version 9\n  → it has 1 to 2, so the nearest is 2"),
         (["--error", "999"], "ottla: no Kafka error has the code 999\n  → codes go from -1 to 136"),
         (["ShareFetch", "--error", "1"], "ottla: 'ShareFetch' and --error cannot both be given\n  → give one of them"),

@@ -105,7 +105,7 @@ def test_simple_packets_have_no_time():
     ("data", "says"),
     [
         (b"", "the file is empty"),
-        (b"GIF89a", "neither pcap nor pcapng: it begins with 47 49 46 38"),
+        (b"GIF89a", "neither pcap nor pcapng: it starts with 47 49 46 38"),
         (b"\x1f\x8b\x08\x00", "compressed with gzip"),
         (b"\x28\xb5\x2f\xfd", "compressed with zstd"),
         (pcap("<", 0xA1B2C3D4)[:10], "cut off in the file header: 6 of 20 bytes"),

@@ -92,7 +92,7 @@ def test_half_a_message_says_where_it_breaks():
     assert taken_apart.error.byte_offset is not None
     assert 17 < taken_apart.error.byte_offset <= 50
     assert taken_apart.rest_bytes == 50 - max(node.end for node in taken_apart.nodes)
-    assert "breaks off" in taken_apart.nodes[-1].note
+    assert "incomplete" in taken_apart.nodes[-1].note
 
 
 def test_half_a_header_is_told_too():
@@ -198,7 +198,7 @@ def test_damaged_records_end_their_batch_and_not_the_message():
     raw[61] = 0x7E
     node = records_node(fetch_response(bytes(raw) + build_batch(RECORDS)))
     broken, whole = node.children
-    assert "breaks off" in node_at(broken, "Records").note
+    assert "incomplete" in node_at(broken, "Records").note
     assert len(node_at(whole, "Records").children) == 3
 
 

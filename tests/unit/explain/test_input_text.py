@@ -86,8 +86,8 @@ def test_what_is_hex_and_base64_is_hex():
     [
         ("001", "3 hex digits are an odd number"),
         ("00 01 0g 02 03 04", "character 8 is 'g'"),
-        ("", "there are no bytes"),
-        ("  \n", "there are no bytes"),
+        ("", "no bytes to decode"),
+        ("  \n", "no bytes to decode"),
         ("000102030405060708090a0b0c0d0e0z", "character 32 is 'z'"),
     ],
 )
@@ -109,5 +109,5 @@ def test_files_may_hold_the_bytes_or_a_text_of_them():
 
 
 def test_bytes_that_are_no_text_are_refused_where_text_was_said():
-    with pytest.raises(InputError, match="byte 1 is 0x01, which is no text"):
+    with pytest.raises(InputError, match="byte 1 is 0x01, which is not text"):
         bytes_of(b"0\x01", "hex")

@@ -53,28 +53,28 @@ def test_a_number_is_an_api_key_first():
 @pytest.mark.parametrize(
     ("words", "problem", "advice"),
     [
-        (["SharFetch"], "nothing is called 'SharFetch'", "did you mean ShareFetch?"),
-        (["FENCED_MEMBR_EPOCH"], "nothing is called 'FENCED_MEMBR_EPOCH'", "did you mean FENCED_MEMBER_EPOCH?"),
-        (["#"], "nothing is called '#'", "'ottla explain' alone lists what can be explained"),
+        (["SharFetch"], "unknown name 'SharFetch'", "did you mean ShareFetch?"),
+        (["FENCED_MEMBR_EPOCH"], "unknown name 'FENCED_MEMBR_EPOCH'", "did you mean FENCED_MEMBER_EPOCH?"),
+        (["#"], "unknown name '#'", "'ottla explain' lists all names"),
         (["ShareFetch", "0"], "ShareFetchRequest has no version 0", "it has 1 to 2, so the nearest is 1"),
         (["ShareFetch", "9"], "ShareFetchRequest has no version 9", "it has 1 to 2, so the nearest is 2"),
         (["TopicRecord", "3"], "TopicRecord has no version 3", "it has 0 only, so the nearest is 0"),
         (["ShareFetch", "reqest"], "'reqest' is neither a version nor a part", "did you mean request?"),
-        (["TopicRecord", "request"], "TopicRecord is not an API and has no request", "leave 'request' out"),
+        (["TopicRecord", "request"], "TopicRecord is not an API and has no request", "omit 'request'"),
         (
             ["ShareFetchRequest", "response"],
             "ShareFetchRequest is a request and has no response",
-            "ask for ShareFetch response",
+            "use ShareFetch response",
         ),
         (["5"], "no API has the key 5", "the nearest is 3 (Metadata); errors need --error"),
         (
             ["FENCED_MEMBER_EPOCH", "1"],
             "FENCED_MEMBER_EPOCH is an error and has neither versions nor parts",
-            "leave '1' out",
+            "omit '1'",
         ),
-        (["error", "110", "1"], "'1' is too much behind an error", "an error has one page"),
+        (["error", "110", "1"], "'1' is not allowed after an error", "an error has one page"),
         (["error", "999"], "no Kafka error has the code 999", "codes go from -1 to 136"),
-        (["error", "NOT_CORDINATOR"], "no Kafka error is called 'NOT_CORDINATOR'", "did you mean NOT_COORDINATOR?"),
+        (["error", "NOT_CORDINATOR"], "unknown Kafka error 'NOT_CORDINATOR'", "did you mean NOT_COORDINATOR?"),
     ],
 )
 def test_what_is_not_there_is_refused_with_the_nearest(words: list[str], problem: str, advice: str):

@@ -159,10 +159,10 @@ def test_lines_and_blocks_keep_within_the_width(width: int):
 
 def test_what_has_no_answer_says_so():
     [unanswered] = events((Side.CLIENT, made.metadata_request(1)))
-    assert "no answer" in line_of(unanswered)
+    assert "no response" in line_of(unanswered)
     one_way = frames.write_request(types.ProduceRequest(acks=0), 9, correlation_id=1)
     [found] = events((Side.CLIENT, one_way))
-    assert "no answer due" in line_of(found)
+    assert "no response expected" in line_of(found)
 
 
 def test_a_response_without_its_request_is_guessed():
@@ -177,7 +177,7 @@ def test_a_response_that_may_hold_a_secret_is_guessed_but_not_shown():
     assert isinstance(found, Exchange)
     facts = exchange_facts(found, TopicNames())
     printed = text_of(list(exchange_block(found, facts, LABEL, 200, no_topic_names)))
-    assert "withheld, as it may hold a secret" in printed
+    assert "withheld because it may contain a secret" in printed
     assert "rmF9" not in printed
 
 
@@ -243,7 +243,7 @@ def test_json_opens_batches_and_on_demand_their_records(with_records: bool):
 
 def test_losses_are_told():
     loss = Loss(Side.BROKER, 1_448, 20, made.START_NS)
-    words = ("1,448 bytes from the broker are missing", "20 bytes from the broker passed over, no whole message")
+    words = ("1,448 bytes from the broker are missing", "20 bytes from the broker skipped, no complete message")
     assert text_of([loss_line(loss, LABEL, 200)]) == f"04:00:00.000  #3 {', '.join(words)}"
     assert loss_json(loss, LABEL)["lostBytes"] == 1_448
 

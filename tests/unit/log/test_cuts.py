@@ -321,7 +321,7 @@ def test_bytes_that_look_like_headers_are_not_followed_for_ever(tmp_path: Path):
     assert str(sound).startswith("at least 1 sound batches")
     _, report = recovered(tmp_path / "orders-0")
     assert len(report.kept) == 1, "nobody knows what is in it"
-    assert "too much looks like a batch" in list(dump(OsDisk(), report.kept[0].path))[-1]["error"]
+    assert "too many invalid batches" in list(dump(OsDisk(), report.kept[0].path))[-1]["error"]
 
 
 class FullDisk(OsDisk):

@@ -122,7 +122,7 @@ def test_what_is_found_and_what_is_odd(tmp_path: Path) -> None:
     assert directory.take_leaving() == [f"{tmp_path}/old-3.{UNIQUE}-delete"]
     assert directory.futures == {TopicPartition("new", 2): f"new-2.{UNIQUE}-future"}
     (note,) = directory.notes
-    assert "odd is no partition's directory" in note
+    assert "odd is not a partition directory" in note
 
 
 def test_a_removed_partition_goes_by_name_first(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ def test_the_report_tells_what_happened(tmp_path: Path):
     assert report.is_eventful
     text = "\n".join(report.lines())
     assert "orders-0" in text
-    assert "was cut at byte" in text
+    assert "was truncated at byte" in text
     assert "lay behind the damage" in text
     assert "built anew" in text
 

@@ -1,4 +1,4 @@
-"""Config providers: settings whose values stand elsewhere, so that secrets need not be in configuration files.
+"""Config providers: settings with values from files and the environment, so that configuration files need no secrets.
 
     config.providers=file,env
     config.providers.file.class=org.apache.kafka.common.config.provider.FileConfigProvider

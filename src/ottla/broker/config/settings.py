@@ -117,7 +117,7 @@ class Settings:
                 yield name, value
 
     def resolve(self, name: str, text: str, settings: Mapping[str, str]) -> str:
-        """A value that may stand elsewhere, by the providers of these settings, of all brokers and of the node."""
+        """A value that may come from a provider, by the providers of these settings, of all brokers and of the node."""
         return self.config.providers.resolve(name, text, settings, self.as_given(CLUSTER_DEFAULT), self.config.static)
 
     def forget(self) -> None:

@@ -125,7 +125,7 @@ def _has_same_listeners(request: BrokerRegistrationRequest, known: BrokerImage) 
 
 def _check_log_dirs(state: ControllerState, request: BrokerRegistrationRequest) -> None:
     if not request.log_dirs:
-        raise Reject(ErrorCode.INVALID_REGISTRATION, "The broker names no log directories.")
+        raise Reject(ErrorCode.INVALID_REGISTRATION, "The broker has no log directories.")
     if any(is_reserved(directory) for directory in request.log_dirs):
         raise Reject(ErrorCode.INVALID_REGISTRATION, "The broker names a reserved id as a log directory.")
     if len(set(request.log_dirs)) != len(request.log_dirs):

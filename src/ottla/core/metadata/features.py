@@ -201,7 +201,7 @@ def _check_level(name: str, level: int, *, is_unstable: bool) -> None:
         raise FeatureError(f"there is no feature {name!r}; the nearest is {near}")
     low, high = supported(is_unstable=is_unstable)[name]
     if not low <= level <= high:
-        hint = "; it can be had with unstable.feature.versions.enable=true" if is_known(name, level) else ""
+        hint = "; it needs unstable.feature.versions.enable=true" if is_known(name, level) else ""
         raise FeatureError(f"{name} has the levels {low} to {high}, not {level}{hint}")
 
 

@@ -208,7 +208,7 @@ def delete_topics(state: ControllerState, request: DeleteTopicsRequest, context:
     """DeleteTopics: by name or by id, each on its own."""
     if not state.settings.delete_topic_enable:
         if context.api_version < _DISABLED_FROM_VERSION:
-            raise Reject(ErrorCode.INVALID_REQUEST, "Deleting topics is switched off: delete.topic.enable=false.")
+            raise Reject(ErrorCode.INVALID_REQUEST, "Topic deletion is disabled: delete.topic.enable=false.")
         raise Reject(ErrorCode.TOPIC_DELETION_DISABLED)
     counts = Counter(asked_topics(request))
     times_found = Counter(topic.topic_id for asked in counts if (topic := _find(state, asked)) is not None)

@@ -27,7 +27,7 @@ def _voter(entry: str, listener: str) -> Voter:
     address, _, directory = rest.rpartition(":")
     host, _, port = address.rpartition(":")
     if not (at and host and _is_number(number) and _is_number(port) and 0 < int(port) <= _PORT_MAX):
-        raise ValueError(f"{entry!r} is no controller; write ID@HOST:PORT:DIRECTORY_ID")
+        raise ValueError(f"{entry!r} is not a controller; write ID@HOST:PORT:DIRECTORY_ID")
     try:
         directory_id = uuid_bytes(directory)
     except ValueError as error:

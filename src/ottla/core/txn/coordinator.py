@@ -221,7 +221,7 @@ class TransactionCoordinator:
         for transactional_id in self._ongoing:
             known = self.transactions[transactional_id]
             if _is_late(known, context.wall_ms):
-                log.info("transaction of %r is open for more than %s ms: aborted", transactional_id, known.timeout_ms)
+                log.info("transaction of %r was open for more than %s ms: aborted", transactional_id, known.timeout_ms)
                 result = self._fence(known, context)
                 records += result.records
                 effects += result.effects
@@ -250,9 +250,7 @@ class TransactionCoordinator:
         try:
             transaction = of_value(transactional_id, record.value)
         except ValueError:
-            log.warning(
-                "offset %s tells an unknown state of transactional id %r: passed over", offset, transactional_id
-            )
+            log.warning("offset %s has an unknown state of transactional id %r: skipped", offset, transactional_id)
             return
         self.transactions[transactional_id] = transaction
         if transaction.state is TransactionState.ONGOING:

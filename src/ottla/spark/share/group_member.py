@@ -217,9 +217,7 @@ class GroupMember:
             there = {uuid_text(topic.topic_id) for topic in (await client.all_topics()).values()}
             gone = [tp for tp in partitions if tp.topic_id not in there]
             for tp in gone:
-                warn(
-                    f"the topic with id {tp.topic_id} is gone; acknowledgements of partition {tp.partition} are lost"
-                )
+                warn(f"the topic with id {tp.topic_id} is gone; acknowledgements of partition {tp.partition} are lost")
             found = await describe_offsets(client, self._options.group)
         except ClientError as error:
             warn_seldom(f"the start offsets of group {self._options.group} are unknown: {error}")

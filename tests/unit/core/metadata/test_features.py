@@ -72,7 +72,7 @@ def test_a_feature_may_be_on_before_it_is_the_default():
 
 
 def test_levels_that_must_be_asked_for():
-    with pytest.raises(FeatureError, match=r"share.version has the levels 0 to 1, not 2; it can be had with unstable"):
+    with pytest.raises(FeatureError, match=r"share.version has the levels 0 to 1, not 2; it needs unstable"):
         levels_for_format({"share.version": 2})
     assert levels_for_format({"share.version": 2}, is_unstable=True)["share.version"] == 2
     assert levels_for_format(is_unstable=True) == levels_for_format()

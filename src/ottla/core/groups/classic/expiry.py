@@ -28,14 +28,14 @@ def expire_session(step: ClassicStep, member_id: str) -> None:
 
 def _remove(step: ClassicStep, member_id: str) -> None:
     group = step.group
-    log.info("group %s: the session of %s has ended", group.group_id, member_id)
+    log.info("group %s: the session of %s has expired", group.group_id, member_id)
     was_member = member_id in group.members
     remove_member(step, member_id)
     if group.state is GroupState.PREPARING_REBALANCE:
         if group.have_all_joined:
             complete_join(step)
     elif was_member:
-        prepare(step, f"the session of {member_id} has ended")
+        prepare(step, f"the session of {member_id} has expired")
 
 
 def expire_join(step: ClassicStep) -> None:

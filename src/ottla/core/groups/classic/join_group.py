@@ -96,7 +96,7 @@ def _give_out(step: ClassicStep, request: JoinGroupRequest, new_id: str) -> None
 
 def _reason(request: JoinGroupRequest) -> str:
     """What a client says of its join, fit for a line in the log."""
-    return f"it says {(request.reason or 'nothing')[:_REASON_MAX]!r}"
+    return f"reason: {(request.reason or 'nothing')[:_REASON_MAX]!r}"
 
 
 def _new_member_id(context: Context, instance_id: str | None) -> str:
@@ -108,7 +108,7 @@ def _new_member_id(context: Context, instance_id: str | None) -> str:
 def _join_pending(step: ClassicStep, request: JoinGroupRequest) -> None:
     """Somebody who was sent back with a member id, as dynamic members are."""
     if request.group_instance_id is not None:
-        raise Reject(ErrorCode.UNKNOWN_SERVER_ERROR, "a member with an instance id uses the member id of another")
+        raise Reject(ErrorCode.UNKNOWN_SERVER_ERROR, "a static member uses the member id of another member")
     _add(step, request, request.member_id)
 
 

@@ -52,7 +52,7 @@ def come_back(step: ClassicStep, request: JoinGroupRequest, member: ClassicGroup
         step.records.append(write_group(group, assignments))
         step.after = undo
     else:  # the leader may be assigning to the old id at this moment, or another protocol is chosen
-        prepare(step, f"static member {request.group_instance_id} comes back")
+        prepare(step, f"static member {request.group_instance_id} rejoins")
 
 
 def _replace(step: ClassicStep, member: ClassicGroupMember, new_id: str) -> None:

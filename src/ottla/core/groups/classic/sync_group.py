@@ -89,7 +89,7 @@ def _assign(step: ClassicStep, assignments: Mapping[str, bytes]) -> None:
     group = step.group
     forgotten = group.members.keys() - assignments.keys()
     if forgotten:
-        log.warning("group %s: its leader assigns nothing to %s", group.group_id, ", ".join(sorted(forgotten)))
+        log.warning("group %s: the leader assigned nothing to %s", group.group_id, ", ".join(sorted(forgotten)))
     step.records.append(write_group(group, assignments))
     step.after = Assigned(FAMILY, group.group_id, group.generation, assignments)
     group.is_assignment_pending = True

@@ -63,5 +63,5 @@ def check_served(world: World) -> None:
     if not is_switched_on or world.feature("group.version") < GROUP_VERSION:
         raise Reject(
             ErrorCode.UNSUPPORTED_VERSION,
-            "Consumer groups are switched off: see group.coordinator.rebalance.protocols and the feature group.version",
+            "Consumer groups are disabled: see group.coordinator.rebalance.protocols and the feature group.version",
         )

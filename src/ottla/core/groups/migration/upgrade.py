@@ -54,7 +54,7 @@ def _check(group: ClassicGroup, context: Context) -> None:
     if not may_upgrade(context.world):
         raise _refusal(group, "group.consumer.migration.policy does not allow it")
     if not group.uses_consumer_protocol:
-        raise _refusal(group, "its members are no consumers")
+        raise _refusal(group, "its members are not consumers")
     if len(group.members) > size_max:
         raise _refusal(group, f"it has more than {size_max} members")
 
@@ -69,7 +69,7 @@ def _convert(group: ClassicGroup, topic_sets: TopicSets, topics: Topics) -> Cons
     try:
         members = [_member(group, each, topics) for each in group.members.values()]
     except WireError:
-        raise _refusal(group, "what its members say cannot be read") from None
+        raise _refusal(group, "the subscriptions of its members cannot be read") from None
     for member in members:
         converted.change_member(member.member_id, lambda _, member=member: member)  # type: ignore[misc]
         converted.targets[member.member_id] = member.target()

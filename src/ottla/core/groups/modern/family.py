@@ -175,7 +175,7 @@ class ModernFamily(Generic[GroupType]):
             return NOTHING
         if what == "session" and group.session_at_ms.get(member_id, 0) > context.now_ms:
             return Result(timers=(Timer(key, group.session_at_ms[member_id]),))
-        log.info("group %s: member %s is removed, for its %s deadline has passed", group_id, member_id, what)
+        log.info("group %s: removed member %s: its %s deadline has passed", group_id, member_id, what)
         return self.fence(group, (member,), context)
 
     def _member_timers(self, group: GroupType, member: Any, context: Context) -> Iterable[Timer]:  # noqa: ANN401

@@ -116,7 +116,7 @@ class Expiring:
 def _prepared(group_id: str, waiting: list[None], outcome: Outcome, context: Context) -> Result:
     if not outcome.is_ok:
         text = outcome.message or outcome.error.name
-        log.warning("group %s has expired, and stays, as it cannot be cleared away: %s", group_id, text)
+        log.warning("group %s has expired, but cannot be deleted: %s", group_id, text)
     return NOTHING
 
 

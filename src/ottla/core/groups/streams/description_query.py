@@ -68,10 +68,10 @@ class DescriptionQueries:
         if not outcome.is_ok:
             return _reply(token, row, DescriptionStatus.ERROR)
         if outcome.value is None:
-            log.warning("the plugin does not hold the description of %s that it has stored", effect.group_id)
+            log.warning("the plugin does not return the stored description of %s", effect.group_id)
             return _reply(token, row, DescriptionStatus.NOT_STORED)
         if not isinstance(outcome.value, TopologyDescription):
-            log.error("the plugin gives a %s for a description", type(outcome.value).__name__)
+            log.error("the plugin returned a %s instead of a description", type(outcome.value).__name__)
             return _reply(token, row, DescriptionStatus.ERROR)
         refused = not_describable(row.group_id, outcome.value.topics(), authorize)
         if refused is not None:

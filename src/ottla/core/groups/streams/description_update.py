@@ -80,7 +80,7 @@ def check_update(request: StreamsGroupTopologyDescriptionUpdateRequest, world: W
     check_served(world)
     check_group(request.group_id, authorize)
     if not has_description_plugin(world):
-        raise Reject(ErrorCode.UNSUPPORTED_VERSION, "the broker has no plugin that keeps topology descriptions")
+        raise Reject(ErrorCode.UNSUPPORTED_VERSION, "the broker has no topology description plugin")
     for name, text in (("MemberId", request.member_id), ("GroupId", request.group_id)):
         if not text.strip():
             raise Reject(ErrorCode.INVALID_REQUEST, f"{name} is blank")

@@ -394,7 +394,7 @@ class StreamsFamily(ModernFamily[StreamsGroup]):
                 group, response, context, api_version=subject.api_version, member_epoch=subject.member_epoch
             )
         except Exception:
-            log.exception("whether %s should describe its topology cannot be said", group.group_id)
+            log.exception("cannot determine whether %s should describe its topology", group.group_id)
             return False
 
     def _create(self, number: int, waiting: Waiting, context: Context) -> Result:

@@ -63,7 +63,7 @@ def is_served(world: World) -> bool:
 
 def check_served(world: World) -> None:
     if not is_served(world):
-        raise Reject(ErrorCode.UNSUPPORTED_VERSION, "streams groups are switched off")
+        raise Reject(ErrorCode.UNSUPPORTED_VERSION, "streams groups are disabled")
 
 
 def assignor_name(world: World, group_id: str) -> str:
@@ -73,7 +73,7 @@ def assignor_name(world: World, group_id: str) -> str:
     chosen: str | None = world.group_setting(group_id, "streams.assignor.name")
     if chosen is None or chosen in offered:
         return default if chosen is None else chosen
-    log.warning("group %s asks for the assignor %s, which there is not; it gets %s", group_id, chosen, default)
+    log.warning("group %s requests the unknown assignor %s; using %s", group_id, chosen, default)
     return default
 
 

@@ -199,7 +199,12 @@ class ShareFamily(ModernFamily[ShareGroup]):
         latest = self._initializations.end(effect)
         if refusals:
             code = next(iter(refusals.values())).code
-            log.warning("group %s: %d share partitions got no state: %s", effect.group_id, len(refusals), code.name)
+            log.warning(
+                "group %s: cannot initialize the state of %d share partitions: %s",
+                effect.group_id,
+                len(refusals),
+                code.name,
+            )
         waiting = self._initializations.take(effect.number) if effect.is_replacing else None
         replies = () if waiting is None else (Reply(waiting.token, altered(waiting.response, refusals)),)
         group = self._get(effect.group_id)

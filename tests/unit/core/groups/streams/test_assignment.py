@@ -144,4 +144,4 @@ def test_an_unknown_assignor_is_warned_of(caplog: pytest.LogCaptureFixture):
     environment = Environment()
     environment.set_for_group("g", "streams.assignor.name", "nearest")
     assignor_name(environment.world, "g")
-    assert "group g asks for the assignor nearest" in caplog.text
+    assert "group g requests the unknown assignor nearest" in caplog.text
