@@ -24,7 +24,7 @@ def test_findings_are_narrowed(browser: Browser):
         ("severity=critical", 0),
         ("state=open", 1),
         ("state=resolved", 0),
-        ("q=NO+FAILURE", 1),
+        ("q=ONLY+VOTER", 1),
         ("q=elsewhere", 0),
     ):
         assert len(browser.twin(f"/findings.json?{query}")["data"]["findings"]) == count, query

@@ -156,7 +156,7 @@ def test_a_group_that_is_gone_is_remembered(broker: Broker, browser: Browser):
     answer = browser.ask("/groups/short-lived")
     assert answer.status == 404
     assert "It existed at" in answer.words
-    assert "it was a classic group, Empty, with 0 members." in answer.words
+    assert "last seen as a classic group, Empty, with 0 members." in answer.words
 
 
 def test_an_unknown_group_gets_the_nearest_name(browser: Browser):

@@ -44,7 +44,7 @@ def test_one_node(browser: Browser):
 
 def test_a_node_that_does_not_exist(browser: Browser):
     answer = browser.ask("/nodes/7")
-    assert (answer.status, "There is no node &quot;7&quot;." in answer.words) == (404, True)
+    assert (answer.status, "Node &quot;7&quot; does not exist." in answer.words) == (404, True)
     assert browser.ask("/nodes.json?role=voter").status == 400
 
 

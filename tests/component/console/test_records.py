@@ -102,7 +102,7 @@ def test_records_are_read_from_a_place_on_through_a_filter(browser: Browser, que
         ({"filter": "amount > 1"}, "filter: character 1, 'amount'"),
         ({"filter": "__import__('os')"}, "filter: character 1"),
         ({"partition": "9"}, "topic rows has no partition 9; it has 1 partition, counted from 0"),
-        ({"value": "avro"}, "is none of auto, utf8, json, int, hex"),
+        ({"value": "avro"}, "is not one of auto, utf8, json, int, hex"),
         ({"limit": "201"}, "is not between 1 and 200"),
     ],
 )
@@ -148,7 +148,7 @@ def test_values_are_text_whatever_they_say(browser: Browser):
     assert [each["value"]["text"] for each in rows[:3]] == [SCRIPT, ANSI, BIDI]
     assert (rows[6]["value"]["bytes_len"], rows[6]["value"]["truncated"]) == (10_000, True)
     assert len(rows[6]["value"]["text"]) == 4096
-    assert "cut: 10,000 bytes in all" in page.words
+    assert "truncated: 10,000 bytes in all" in page.words
 
 
 def test_decoders_say_when_they_do_not_fit(browser: Browser):
@@ -229,11 +229,11 @@ def test_a_long_value_is_cut_until_all_of_it_is_wanted(browser: Browser):
     ("path", "words"),
     [
         ("rows/records/0/77", "The partition has the offsets 0 to 5."),
-        ("rows/records/7/0", 'There is no partition "rows-7"'),
-        ("rows/records/0/first", 'There is no offset "first"'),
-        ("rows/records/0/" + "9" * 5000, "There is no offset"),
-        ("nothing/records", 'There is no topic "nothing"'),
-        ("nothing/records/0/0", 'There is no topic "nothing"'),
+        ("rows/records/7/0", 'Partition "rows-7" does not exist'),
+        ("rows/records/0/first", 'Offset "first" does not exist'),
+        ("rows/records/0/" + "9" * 5000, "does not exist"),
+        ("nothing/records", 'Topic "nothing" does not exist'),
+        ("nothing/records/0/0", 'Topic "nothing" does not exist'),
     ],
 )
 def test_records_that_are_not_there(browser: Browser, path: str, words: str):

@@ -132,7 +132,7 @@ def test_somebody_without_rights_is_told_what_he_needs(secured: Broker):
 def test_a_cluster_without_security_says_so(browser: Browser):
     assert "this cluster has no authorizer" in browser.page("/security/acls").words
     assert "No SCRAM users." in browser.page("/security/users").words
-    assert "Nobody has a quota." in browser.page("/security/quotas").words
+    assert "No quotas." in browser.page("/security/quotas").words
     assert "Tokens cannot be shown: listing tokens needs a login with a password" in (
         browser.page("/security/tokens").words
     )

@@ -39,7 +39,7 @@ def test_open_transactions_come_first_and_block(broker: Broker, browser: Browser
     assert (data["listed"], data["open"], data["hanging"]) == (2, 1, 0)
     page = browser.page("/transactions")
     done = page.text.partition("CompleteCommit</td>")[2]
-    assert 'data-label="open for" class="num"><span title="not known"' in done
+    assert 'data-label="open for" class="num"><span title="unknown"' in done
     assert "1 of 2 transactions is open." in page.words
     assert "/topics/ledger" in page.links
     assert [each["id"] for each in browser.twin("/transactions.json?state=open")["data"]["rows"]] == ["loader"]

@@ -154,7 +154,7 @@ def test_share_state_that_may_not_be_read():
         assert of(first, Coverage) == [Coverage(what="share_state", visible=True)]
         (hidden,) = of(await probe("share_state", client, memory), Coverage)
         assert (hidden.visible, hidden.why) == (
-            False, "needs READ on __share_group_state (answer: TOPIC_AUTHORIZATION_FAILED)",
+            False, "needs READ on __share_group_state (error: TOPIC_AUTHORIZATION_FAILED)",
         )  # fmt: skip
 
     on_cluster(work, __share_group_state=[1])

@@ -122,7 +122,7 @@ def test_a_node_that_cannot_start_says_why(tmp_path: Path):
     layout = ClusterLayout.make(tmp_path, 1)
     layout.let_go()
     (layout.nodes[0].data_dir / "meta.properties").write_text("version=9")
-    with pytest.raises(ClusterError, match=r"(?s)node 1 has ended; the end of .*version '9' is not known"):
+    with pytest.raises(ClusterError, match=r"(?s)node 1 has exited; the end of .*version '9' is not known"):
         ottla.testing.cluster(1, data_dir=tmp_path).__enter__()
 
 

@@ -23,4 +23,4 @@ def take(tour: tuple[Step, ...], console: Console) -> None:
         console.print(step.text, style="dim")
         step.show(stage)
         console.print()
-    console.print(f"That is all for now: {len(tour)} steps, {stage.checked} claims checked.", style="bold green")
+    console.print(f"The end: {len(tour)} steps, {stage.checked} claims checked.", style="bold green")

@@ -21,12 +21,12 @@ def serve(stage: Stage) -> None:
         read = asyncio.run(_produce_and_fetch(broker.bootstrap_servers))
         for offset, value in enumerate(read):
             stage.show(f"  offset {offset}: {value.decode()}")
-        stage.check("what was produced is fetched", read == ORDERS)
+        stage.check("the produced records are fetched", read == ORDERS)
         broker.kill()
         broker.restart()
         again = asyncio.run(_fetch(broker.bootstrap_servers))
-        stage.check("and still there after the broker was killed and started again", again == ORDERS)
-    stage.show(Text("As a process of its own, for any client: ottla serve --data DIR", style="bold"))
+        stage.check("the records are still there after a crash and a restart", again == ORDERS)
+    stage.show(Text("As a separate process, for any client: ottla serve --data DIR", style="bold"))
 
 
 async def _produce_and_fetch(bootstrap_servers: str) -> list[bytes]:
@@ -47,4 +47,4 @@ async def _fetch(bootstrap_servers: str) -> list[bytes]:
         return [bytes(record.value or b"") async for record in fetch(client, {("orders", 0): EARLIEST}, until=LATEST)]
 
 
-STEPS = (Step("a broker", "A node of its own: it serves clients, and keeps what it has acknowledged.", serve),)
+STEPS = (Step("a broker", "A node that serves clients and keeps every acknowledged record.", serve),)

@@ -43,11 +43,11 @@ def half_a_message(stage: Stage) -> None:
     assert best is not None
     assert best.error is not None
     stage.show(f"{best.name}: {verdict.phrase}; {best.error}")
-    stage.check("it says which field is cut off", best.error.path == f"{NAME}.MemberEpoch")
+    stage.check("it names the truncated field", best.error.path == f"{NAME}.MemberEpoch")
 
 
 STEPS = (
     Step("a page about a message", "Purpose, errors, diagram, schema, example and bytes of every version.", page),
-    Step("bytes that nobody has named", "The decoder guesses what they are and says how sure it is.", unknown_bytes),
-    Step("half a message", "What is cut off is read as far as it goes.", half_a_message),
+    Step("unknown bytes", "The decoder guesses the message and reports its certainty.", unknown_bytes),
+    Step("an incomplete message", "A truncated message is decoded as far as possible.", half_a_message),
 )

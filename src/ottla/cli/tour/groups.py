@@ -73,7 +73,7 @@ def share(stage: Stage) -> None:
         broker.kill()
         broker.restart()
         kept = asyncio.run(_committed(broker.bootstrap_servers))
-        stage.check("what was committed is there after the broker was killed", set(kept.values()) == {1})
+        stage.check("committed offsets survive a crash of the broker", set(kept.values()) == {1})
 
 
 async def _share(stage: Stage, bootstrap_servers: str) -> None:
@@ -94,7 +94,7 @@ async def _share(stage: Stage, bootstrap_servers: str) -> None:
         _show(stage, view)
         (late,) = rebalance_blockers(view)
         holds_up = (late.member_id, late.waiting) == ("one", ("two",))
-        stage.check(f"one has not given up {len(late.awaited)} partitions yet, and two waits for them", holds_up)
+        stage.check(f"one has not revoked {len(late.awaited)} partitions yet, and two is waiting for them", holds_up)
         await one.settle(PARTITIONS // 2)
         await two.settle(PARTITIONS // 2)
         _show(stage, await groups.view(client, GROUP))
@@ -109,7 +109,7 @@ def _show(stage: Stage, view: "GroupView") -> None:
     stage.show(f"  {view.state}, epoch {view.epoch}")
     for member in view.members:
         coming = [share for share in member.target or () if share not in member.assignment]
-        more = f", to get {compact(coming)}" if coming else ""
+        more = f", to be assigned {compact(coming)}" if coming else ""
         stage.show(f"  {member.member_id}: epoch {member.epoch}, has {compact(member.assignment)}{more}")
 
 
@@ -141,7 +141,7 @@ async def _committed(bootstrap_servers: str) -> "dict[TopicPartition, int]":
 STEPS = (
     Step(
         "a consumer group",
-        "Two members share a topic. Who is to give something up goes first; the other one waits for it.",
+        "Two members share a topic. One revokes partitions first, then the other gets them.",
         share,
     ),
 )

@@ -66,7 +66,7 @@ def crash(stage: Stage) -> None:
         again, report = open_log(path, is_clean=False)
         for line in report.lines():
             stage.show(line)
-        stage.check("the torn tail is cut, and only that", [cut.size_bytes for cut in report.cuts] == [TORN_BYTES])
+        stage.check("only the torn tail is truncated", [cut.size_bytes for cut in report.cuts] == [TORN_BYTES])
         stage.check("no record is missing", again.log_end_offset == end_offset)
         region = again.read(0, 1_000_000, Isolation.LOG_END)
         stage.check("a read is a place in a file, not bytes", region.file is not None and region.length > 0)
@@ -75,5 +75,5 @@ def crash(stage: Stage) -> None:
 
 STEPS = (
     Step("a log on disk", "A thousand records in segments of 16 KiB, with their indexes.", files),
-    Step("after a crash", "The machine stopped in the middle of a write. The next start puts it right.", crash),
+    Step("after a crash", "The machine stopped in the middle of a write. The next start recovers the log.", crash),
 )

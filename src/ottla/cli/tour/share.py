@@ -27,7 +27,7 @@ def queue(stage: Stage) -> None:
         broker.kill()
         broker.restart()
         left = asyncio.run(_left(broker.bootstrap_servers))
-        stage.check("after the broker was killed and started again nothing comes a second time", left == [])
+        stage.check("after a crash and a restart nothing is delivered again", left == [])
 
 
 async def _work(stage: Stage, bootstrap_servers: str) -> None:
@@ -56,7 +56,7 @@ async def _work(stage: Stage, bootstrap_servers: str) -> None:
         (standing,) = (await share_starts(client, GROUP)).values()
         stage.show(Text(f"$ ottla share offsets {GROUP}", style="bold"))
         stage.show(f"  {standing.lag} records left")
-        stage.check(f"what failed {LIMIT} times is put aside, and the queue is empty", standing.lag == 0)
+        stage.check(f"the job that failed {LIMIT} times is archived, and the queue is empty", standing.lag == 0)
 
 
 async def _from_the_beginning(client: "Client") -> None:
@@ -89,7 +89,7 @@ async def _try_again(stage: Stage, consumer: "ShareConsumer") -> None:
         counts += [record.delivery_count for record in records]
         _do(stage, "one", consumer, records)
         await consumer.commit()
-    stage.check("only the job that failed comes again, and its deliveries are counted", counts == [1, 2, 3])
+    stage.check("only the failed job is redelivered, and its deliveries are counted", counts == [1, 2, 3])
 
 
 async def _window(client: "Client") -> "Window":
@@ -104,7 +104,7 @@ def _show(stage: Stage, window: "Window") -> None:
     for each in window.ranges:
         stage.show(f"  {each.first_offset}-{each.last_offset} {each.state}, delivered {each.delivery_count} times")
     waiting = [(each.first_offset, each.last_offset) for each in window.ranges if each.state == "AVAILABLE"]
-    stage.check("the job that failed holds its place; those behind it are done", waiting == [(POISON, POISON)])
+    stage.check("the failed job stays in flight; later jobs are done", waiting == [(POISON, POISON)])
 
 
 async def _left(bootstrap_servers: str) -> "list[ShareRecord]":
@@ -120,7 +120,7 @@ async def _left(bootstrap_servers: str) -> "list[ShareRecord]":
 STEPS = (
     Step(
         "a share group",
-        "A topic as a queue: each job goes to one worker, and is locked until the worker says what became of it.",
+        "A topic as a queue: each job is delivered to one worker, and is locked until the worker acknowledges it.",
         queue,
     ),
 )

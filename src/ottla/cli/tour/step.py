@@ -47,7 +47,7 @@ class Stage:
 
     def check(self, claim: str, holds: bool) -> None:
         """Make a claim; raises AssertionError if it is false."""
-        assert holds, f"the tour claims what does not hold: {claim}"
+        assert holds, f"a claim of the tour does not hold: {claim}"
         self.checked += 1
         mark = "ok" if self._console.options.ascii_only else "✓"
         self._console.print(Text.assemble((mark, "green"), " ", claim))

@@ -86,10 +86,10 @@ def record_batch(stage: Stage) -> None:
         f"offsets {view.base_offset} to {view.last_offset}, {view.record_count} records in {view.size_bytes} bytes"
     )
     stage.check("the checksum is right", view.is_valid)
-    stage.check("the records come back as they went in", view.records() == records)
+    stage.check("the records are read back unchanged", view.records() == records)
     damaged = bytearray(data)
     damaged[-1] ^= 1
-    stage.check("one flipped bit is noticed", not next(split_batches(damaged)).is_valid)
+    stage.check("a flipped bit is detected", not next(split_batches(damaged)).is_valid)
 
 
 def error_code(stage: Stage) -> None:
@@ -101,7 +101,7 @@ def error_code(stage: Stage) -> None:
     table.add_row("means", error.meaning)
     table.add_row("do", error.remedy)
     stage.show(table)
-    stage.check("names lead to codes, too", errors.by_name(error.name) == error)
+    stage.check("codes can be looked up by name, too", errors.by_name(error.name) == error)
 
 
 def numbers(stage: Stage) -> None:
@@ -134,5 +134,5 @@ STEPS = (
         record_batch,
     ),
     Step("an error code", "Every error says what it means and what to do about it.", error_code),
-    Step("how much there is", "What the codec knows today.", numbers),
+    Step("what is covered", "What the codec supports.", numbers),
 )
