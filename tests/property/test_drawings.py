@@ -50,9 +50,9 @@ def topologies(draw: st.DrawFn) -> Topology:
 
 
 @settings(max_examples=150, deadline=None)
-@given(topologies(), st.integers(1, 40), st.integers(1, 200))
-def test_every_drawing_keeps_the_rules(topology: Topology, name_width: int, width: int):
-    check_drawing(layout(graph_of(topology), name_width=name_width, width=width))
+@given(topologies(), st.integers(1, 40), st.integers(1, 200), st.sets(st.sampled_from("012")))
+def test_every_drawing_keeps_the_rules(topology: Topology, name_width: int, width: int, folded: set[str]):
+    check_drawing(layout(graph_of(topology, folded), name_width=name_width, width=width))
 
 
 @settings(max_examples=40, deadline=None)

@@ -16,9 +16,11 @@ from ottla.cli.failure import Failure
 if TYPE_CHECKING:
     from ottla.client import Client
     from ottla.client.streams import Described
+    from ottla.draw.graph import Graph
     from ottla.draw.topology import Topology
 
 FORMATS = ("terminal", "svg", "json")
+NAMES = ("full", "short")
 BOX_LETTERS = "┌╔╭┏┿┊▼"
 HOW_TO = "print Topology.describe() in the application, and pass the text with --from FILE"
 
@@ -37,6 +39,12 @@ HOW_TO = "print Topology.describe() in the application, and pass the text with -
 @click.option("--json", "shape", flag_value="json", help="The same as --format json.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of standard output.")
 @click.option("--width", type=click.IntRange(1), metavar="COLUMNS", help="By default the terminal's width.")
+@click.option(
+    "--names",
+    type=click.Choice(NAMES),
+    default=NAMES[0],
+    help="short writes KSTREAM-AGGREGATE-0000000003 as aggregate 3. By default full.",
+)
 @click.option("--ascii", "ascii_only", is_flag=True, help="Use no box-drawing characters.")
 @target_options
 def topology(
@@ -46,6 +54,7 @@ def topology(
     shape: str | None,
     out: Path | None,
     width: int | None,
+    names: str,
     ascii_only: bool,
 ) -> None:
     """Draw the topology of an application: subtopologies, processors, stores and topics.
@@ -58,10 +67,12 @@ def topology(
     found = _read(source) if source is not None else _ask(target, group or "")
     title = group or _title(source)
     shape = shape or _shape_of(out)
-    if shape == "terminal":
-        _write(_terminal(found, width, ascii_only, is_file=out is not None), out)
+    if shape == "json":
+        _write(_json(found), out)
+    elif shape == "svg":
+        _write(_svg(_graph(found, names), title), out)
     else:
-        _write(_svg(found, title) if shape == "svg" else _json(found), out)
+        _write(_terminal(_graph(found, names), width, ascii_only, is_file=out is not None), out)
 
 
 def _title(source: IO[str] | None) -> str:
@@ -104,15 +115,22 @@ def _ask(target: Target, group: str) -> Topology:
 # --- where it goes ----------------------------------------------------------------------------------------------------
 
 
-def _terminal(found: Topology, width: int | None, ascii_only: bool, *, is_file: bool) -> str:
-    from ottla.draw.terminal import terminal_text
+def _graph(found: Topology, names: str) -> Graph:
+    from ottla.draw.short_names import with_short_names
     from ottla.draw.topology import graph_of
+
+    graph = graph_of(found)
+    return with_short_names(graph) if names == "short" else graph
+
+
+def _terminal(graph: Graph, width: int | None, ascii_only: bool, *, is_file: bool) -> str:
+    from ottla.draw.terminal import terminal_text
 
     is_terminal = not is_file and sys.stdout.isatty()
     if width is None and is_terminal:
         width = shutil.get_terminal_size().columns
     plain = ascii_only or (not is_file and not _has_box_letters(sys.stdout.encoding))
-    return terminal_text(graph_of(found), width=width, ascii_only=plain, colour=is_terminal)
+    return terminal_text(graph, width=width, ascii_only=plain, colour=is_terminal)
 
 
 def _has_box_letters(encoding: str | None) -> bool:
@@ -123,12 +141,11 @@ def _has_box_letters(encoding: str | None) -> bool:
     return True
 
 
-def _svg(found: Topology, title: str) -> str:
+def _svg(graph: Graph, title: str) -> str:
     from ottla.draw.layout import layout
     from ottla.draw.svg import svg_text
-    from ottla.draw.topology import graph_of
 
-    return svg_text(layout(graph_of(found)), f"Topology of {title}" if title else "Topology")
+    return svg_text(layout(graph), f"Topology of {title}" if title else "Topology")
 
 
 def _json(found: Topology) -> str:

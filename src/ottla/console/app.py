@@ -200,10 +200,10 @@ class _Console:
     async def svg(self, page: Page, request: Request, watcher: ClusterWatcher) -> Response:
         assert page.svg is not None
         try:
-            content, _ = await _load(page, request, watcher)
+            content, context = await _load(page, request, watcher)
         except _KNOWN_ERRORS as error:
             return _refused(error, watcher)
-        return Response(page.svg(content), media_type="image/svg+xml", headers={POLICY: DRAWING_POLICY})
+        return Response(page.svg(content, context), media_type="image/svg+xml", headers={POLICY: DRAWING_POLICY})
 
     async def report(self, request: Request, watcher: ClusterWatcher) -> Response:
         """The report of a pipeline's run: a page of its own, with scripts inside, so that it gets a sandbox."""

@@ -150,7 +150,7 @@ class Page(NamedTuple):
     """Whether the frame writes its title as a heading; else the page does so itself."""
     assets: tuple[str, ...] = ()
     """Styles and scripts of its own."""
-    svg: Callable[[Content[Any]], str] | None = None
+    svg: Callable[[Content[Any], PageContext], str] | None = None
     """The page's drawing as a file of its own, under the page's path and `.svg`."""
 
 

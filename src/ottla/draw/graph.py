@@ -42,6 +42,12 @@ class Node(NamedTuple):
     kind: NodeKind
     cluster: str | None = None
     rank: Rank = Rank.ANY
+    label: str = ""
+    """What is written on the box; the name if it is empty."""
+
+    @property
+    def words(self) -> str:
+        return self.label or self.name
 
 
 class Edge(NamedTuple):

@@ -118,7 +118,7 @@ def _check(graph: Graph) -> None:
 
 def _sized(node: Node, pins: int, name_width: int) -> Box:
     """A box wide enough for its name and for all lines that end on one side of it."""
-    lines = broken(printable(node.name), name_width)
+    lines = broken(printable(node.words), name_width)
     text = max([cells(node.kind.value) + 2, *map(cells, lines)])
     width = max(text, 2 * pins - 1) + BORDER + NAME_PAD
     return Box(node, lines, 0, 0, width, len(lines) + BORDER)

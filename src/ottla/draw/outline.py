@@ -81,17 +81,17 @@ class _Outline:
         word = node.kind.value
         style = TERMINAL_COLOURS[node.kind]
         shown = f"\x1b[{style}m{word}\x1b[0m" if self._colour and style else word
-        name = printable(node.name)
+        name = printable(node.words)
         if again:
             return f"{self._letters.again} {shown} {name}"
         return " ".join([shown, name, *self._ends(node)])
 
     def _ends(self, node: Node) -> list[str]:
         outside = [self._nodes[edge.source] for edge in self._entering[node.id]]
-        reads = [printable(each.name) for each in outside if each.cluster is None]
+        reads = [printable(each.words) for each in outside if each.cluster is None]
         inside = [(edge.kind, self._nodes[edge.target]) for edge in self._leaving[node.id]]
-        writes = [printable(each.name) for kind, each in inside if each.cluster is None and kind is EdgeKind.FLOW]
-        stores = [printable(each.name) for kind, each in inside if kind is EdgeKind.USES]
+        writes = [printable(each.words) for kind, each in inside if each.cluster is None and kind is EdgeKind.FLOW]
+        stores = [printable(each.words) for kind, each in inside if kind is EdgeKind.USES]
         found = [f"{self._letters.reads} {', '.join(reads)}"] if reads else []
         found += [f"{self._letters.writes} {', '.join(writes)}"] if writes else []
         return found + ([f"[{', '.join(stores)}]"] if stores else [])

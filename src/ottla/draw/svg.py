@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from typing import Final
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from ottla.draw.flat import Point
 from ottla.draw.graph import EdgeKind, NodeKind
@@ -29,7 +30,41 @@ KIND_LETTER_WIDTH: Final = 5.4
 CORNER: Final = 5
 FONTS: Final = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 CLASSES: Final = {kind: kind.name.lower() for kind in NodeKind}
-ROUNDING: Final = {NodeKind.STORE: 12, NodeKind.SOURCE: 3, NodeKind.PROCESSOR: 3, NodeKind.SINK: 3}
+ROUNDING: Final = {
+    NodeKind.STORE: 12,
+    NodeKind.SOURCE: 3,
+    NodeKind.PROCESSOR: 3,
+    NodeKind.SINK: 3,
+    NodeKind.SUBTOPOLOGY: 8,
+}
+BAR_WIDTH: Final = 11
+BAR_GAP: Final = 5
+LETTER_HEIGHT: Final = 11
+
+
+class Segment(NamedTuple):
+    """A piece of the bar along the left side of a subtopology, such as the tasks of one member."""
+
+    size: int
+    """In proportion to the other pieces."""
+    letter: str
+    tone: str
+    """The class of the page that sets its colour, as `--h`."""
+    title: str
+
+
+class View(NamedTuple):
+    """How a drawing is shown on a page."""
+
+    zoom: float | None = 1.0
+    """None makes it fit into its place."""
+    links: Mapping[str, str] = MappingProxyType({})
+    """Addresses behind titles of clusters and behind nodes, by their ids."""
+    bars: Mapping[str, Sequence[Segment]] = MappingProxyType({})
+    """Bars of clusters and nodes, by their ids."""
+
+
+PLAIN: Final = View()
 
 
 def svg_text(drawing: Drawing, title: str) -> str:
@@ -38,24 +73,30 @@ def svg_text(drawing: Drawing, title: str) -> str:
     opening = f'<svg xmlns="http://www.w3.org/2000/svg" {_extent(drawing)} role="img" aria-labelledby="title desc">'
     page = f'<rect class="page" width="{width}" height="{height}"/>'
     head = [opening, *_about(drawing, title, ""), f"<style>{file_style()}</style>", _arrow(""), page]
-    return "\n".join([*head, *_shapes(drawing, "")]) + "\n"
+    return "\n".join([*head, *_shapes(drawing, "", PLAIN)]) + "\n"
 
 
-def svg_part(drawing: Drawing, title: str, name: str = "drawing") -> Markup:
+def svg_part(drawing: Drawing, title: str, name: str = "drawing", view: View = PLAIN) -> Markup:
     """A part of a web page that has `page_style`; its ids begin with `name`."""
     prefix = f"{name}-"
-    opening = f'<svg class="drawing" {_extent(drawing)} role="img" aria-labelledby="{prefix}title {prefix}desc">'
+    fit = " fit" if view.zoom is None else ""
+    role = "group" if view.links else "img"
+    opening = (
+        f'<svg class="drawing{fit}" {_extent(drawing, view.zoom or 1.0)} role="{role}" '
+        f'aria-labelledby="{prefix}title {prefix}desc">'
+    )
+    head = [opening, *_about(drawing, title, prefix), _arrow(prefix)]
     # All names in it were escaped by `_text` and `_label`.
-    return Markup("\n".join([opening, *_about(drawing, title, prefix), _arrow(prefix), *_shapes(drawing, prefix)]))
+    return Markup("\n".join([*head, *_shapes(drawing, prefix, view)]))
 
 
 def _size(drawing: Drawing) -> tuple[int, int]:
     return drawing.width * CELL_WIDTH + 2 * MARGIN, max(drawing.height, 1) * ROW_HEIGHT + 2 * MARGIN
 
 
-def _extent(drawing: Drawing) -> str:
+def _extent(drawing: Drawing, zoom: float = 1.0) -> str:
     width, height = _size(drawing)
-    return f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+    return f'width="{width * zoom:.0f}" height="{height * zoom:.0f}" viewBox="0 0 {width} {height}"'
 
 
 def _about(drawing: Drawing, title: str, prefix: str) -> list[str]:
@@ -72,14 +113,15 @@ def _arrow(prefix: str) -> str:
     )
 
 
-def _shapes(drawing: Drawing, prefix: str) -> list[str]:
+def _shapes(drawing: Drawing, prefix: str, view: View) -> list[str]:
     names = {box.node.id: box.node.name for box in drawing.boxes}
     return [
         f'<g transform="translate({MARGIN} {MARGIN})">',
         *map(_frame, drawing.frames),
         *(_line(line, names, f"{prefix}arrow") for line in _back_last(drawing.lines)),
-        *map(_title_of_frame, drawing.frames),
-        *map(_box, drawing.boxes),
+        *(_bar(frame, view.bars.get(frame.cluster.id, ()), 12) for frame in drawing.frames),
+        *(_title_of_frame(frame, view.links.get(frame.cluster.id)) for frame in drawing.frames),
+        *(_box(box, view) for box in drawing.boxes),
         "</g>",
         "</svg>",
     ]
@@ -111,7 +153,7 @@ def file_style() -> str:
 def page_style() -> str:
     """The style sheet of web pages with drawings; `color-scheme` of the page decides on light or dark."""
     colours = ";".join(f"--{name}:light-dark({','.join(pair)})" for name, pair in _colours().items())
-    return f"svg.drawing{{{colours}}}{_rules('svg.drawing ')}\n"
+    return f"svg.drawing{{{colours}}}{_rules('svg.drawing ', _PAGE_RULES)}\n"
 
 
 def _colours() -> dict[str, tuple[str, str]]:
@@ -122,7 +164,20 @@ def _colours() -> dict[str, tuple[str, str]]:
     return colours
 
 
-def _rules(scope: str) -> str:
+_PAGE_RULES: Final = (
+    (".segment rect", "fill:var(--h,var(--frame));stroke:var(--frame-line);stroke-width:.5"),
+    (
+        ".segment text",
+        f"font-size:{KIND_SIZE}px;font-weight:700;paint-order:stroke;stroke:var(--page);stroke-width:3px",
+    ),
+    ("a", "cursor:pointer"),
+    ("a .name,a .label", "fill:var(--link);text-decoration:underline"),
+    ("a:focus-visible,.box:focus-visible", "outline:3px solid var(--focus);outline-offset:2px"),
+)
+"""Files have neither bars nor links."""
+
+
+def _rules(scope: str, more: Sequence[tuple[str, str]] = ()) -> str:
     """The rules, for everything inside of the scope."""
     rules = [
         ("text", f"font:{FONT_SIZE}px {FONTS};fill:var(--text);white-space:pre"),
@@ -137,6 +192,7 @@ def _rules(scope: str) -> str:
         ("marker path", "fill:context-stroke;stroke:none"),
         (".box rect,.box path", "stroke-width:1.4"),
         *map(_box_rule, NodeKind),
+        *more,
     ]
     return "".join(f"{','.join(scope + each for each in names.split(','))}{{{body}}}" for names, body in rules)
 
@@ -166,13 +222,36 @@ def _frame(frame: Frame) -> str:
     return f'<rect class="frame" x="{left}" y="{top}" width="{width}" height="{height}" rx="8"/>'
 
 
-def _title_of_frame(frame: Frame) -> str:
+def _title_of_frame(frame: Frame, link: str | None) -> str:
     left, top, _, _ = _outline(frame)
     title = printable(frame.cluster.title)
     width = cells(title) * LETTER_WIDTH
-    return f'<rect class="band" x="{left + 12}" y="{top - 8}" width="{width + 12:.1f}" height="16" rx="4"/>' + _label(
-        "name", left + 18 + width / 2, top + 4, title, LETTER_WIDTH
-    )
+    band = f'<rect class="band" x="{left + 12}" y="{top - 8}" width="{width + 12:.1f}" height="16" rx="4"/>'
+    shown = band + _label("name", left + 18 + width / 2, top + 4, title, LETTER_WIDTH)
+    return shown if link is None else _linked(link, "fold", f"<title>fold {_text(title)}</title>{shown}")
+
+
+def _linked(link: str, kind: str, inner: str) -> str:
+    return f'<a class="{kind}" href="{escape(link)}" data-stay="">{inner}</a>'
+
+
+def _bar(shape: Box | Frame, segments: Sequence[Segment], above: int) -> str:
+    """A bar inside of the left border, divided in proportion; `above` is the room that it leaves there."""
+    left, top, _, height = _outline(shape)
+    y = float(top + above)
+    unit = (height - above - BAR_GAP) / max(1, sum(each.size for each in segments))
+    found = ""
+    for each in segments:
+        found += _segment(each, left + BAR_GAP, y, each.size * unit)
+        y += each.size * unit
+    return found
+
+
+def _segment(each: Segment, x: int, y: float, height: float) -> str:
+    rect = f'<rect x="{x}" y="{y:.1f}" width="{BAR_WIDTH}" height="{height:.1f}"/>'
+    middle = f'x="{x + BAR_WIDTH / 2:g}" y="{y + height / 2 + 3:.1f}" text-anchor="middle"'
+    letter = f"<text {middle}>{_text(each.letter)}</text>" if height >= LETTER_HEIGHT else ""
+    return f'<g class="segment {each.tone}"><title>{_text(each.title)}</title>{rect}{letter}</g>'
 
 
 def _label(kind: str, x: float, y: float, text: str, letter_width: float) -> str:
@@ -183,7 +262,7 @@ def _label(kind: str, x: float, y: float, text: str, letter_width: float) -> str
     )
 
 
-def _box(box: Box) -> str:
+def _box(box: Box, view: View) -> str:
     left, top, width, height = _outline(box)
     middle = left + width / 2
     # The word of the kind is in the upper part of the box, the lines of the name are below it.
@@ -193,10 +272,12 @@ def _box(box: Box) -> str:
         for number, line in enumerate(box.lines)
     )
     word = _label("kind", middle, first - 14, box.node.kind.value, KIND_LETTER_WIDTH)
-    return (
-        f'<g class="box {CLASSES[box.node.kind]}"><title>{_text(f"{box.node.kind.value} {box.node.name}")}</title>'
-        f"{_shape(box.node.kind, left, top, width, height)}{word}{lines}</g>"
-    )
+    title = _text(f"{box.node.kind.value} {box.node.name}")
+    bar = _bar(box, view.bars.get(box.node.id, ()), BAR_GAP)
+    inner = f"<title>{title}</title>{_shape(box.node.kind, left, top, width, height)}{bar}{word}{lines}"
+    kind = f"box {CLASSES[box.node.kind]}"
+    link = view.links.get(box.node.id)
+    return f'<g class="{kind}">{inner}</g>' if link is None else _linked(link, kind, inner)
 
 
 def _shape(kind: NodeKind, left: int, top: int, width: int, height: int) -> str:

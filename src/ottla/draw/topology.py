@@ -6,12 +6,13 @@ stores are nodes in the graph, which shows which processors share a store and wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from enum import Enum
 from itertools import chain
 from typing import NamedTuple
 
 from ottla.draw.graph import Cluster, Edge, EdgeKind, Graph, Node, NodeKind, Rank
+from ottla.health.phrases import plural
 
 REPARTITION_SUFFIX = "-repartition"
 PER_RECORD = "chosen per record"
@@ -64,8 +65,8 @@ def graph_of_topics(parts: Iterable[SubtopologyTopics]) -> Graph:
     edges: dict[Edge, None] = {}
     known = list(parts)
     internal = {name for part in known for name in part.writes}
-    for part in known:
-        here = f"subtopology:{part.id}"
+    for number, part in enumerate(known):
+        here = part_id(number)
         nodes[here] = Node(here, part.id, NodeKind.SUBTOPOLOGY)
         for name in chain(part.reads, part.writes):
             nodes[_topic_id(name)] = Node(
@@ -78,21 +79,42 @@ def graph_of_topics(parts: Iterable[SubtopologyTopics]) -> Graph:
     return Graph(tuple(nodes.values()), tuple(edges))
 
 
-def graph_of(topology: Topology) -> Graph:
-    """The graph: subtopologies are clusters, topics are outside of them."""
+def graph_of(topology: Topology, folded: Collection[str] = ()) -> Graph:
+    """The graph: subtopologies are clusters, topics are outside of them. Those that are folded are one node each."""
     nodes: dict[str, Node] = {}
     edges: dict[Edge, None] = {}
     clusters: list[Cluster] = []
     internal = _repartition_topics(topology)
     for number, part in enumerate(topology.subtopologies):
-        cluster = f"subtopology:{number}"
+        cluster = part_id(number)
+        if part.id in folded:
+            nodes |= {each.id: each for each in _folded(part, cluster, internal) if each.id not in nodes}
+            edges |= dict.fromkeys(edge for node in part.nodes for edge in _topic_edges(node, cluster, cluster))
+            continue
         clusters.append(Cluster(cluster, _title(part)))
         known = {node.name for node in part.nodes}
         for node in part.nodes:
             drawn = chain(_inside(node, cluster), _topic_nodes(node, cluster, internal))
             nodes |= {each.id: each for each in drawn if each.id not in nodes}
-            edges |= dict.fromkeys(chain(_edges_inside(node, cluster, known), _topic_edges(node, cluster)))
+            outside = _topic_edges(node, cluster, _node_id(cluster, node.name))
+            edges |= dict.fromkeys(chain(_edges_inside(node, cluster, known), outside))
     return Graph(tuple(nodes.values()), tuple(edges), tuple(clusters))
+
+
+def without_stores(graph: Graph) -> Graph:
+    nodes = tuple(node for node in graph.nodes if node.kind is not NodeKind.STORE)
+    return graph._replace(nodes=nodes, edges=tuple(edge for edge in graph.edges if edge.kind is not EdgeKind.USES))
+
+
+def part_id(number: int) -> str:
+    """The id that the subtopology with this number has in a graph: of its cluster, or of its node."""
+    return f"subtopology:{number}"
+
+
+def _folded(part: Subtopology, here: str, internal: set[str]) -> Iterator[Node]:
+    yield Node(here, f"{_title(part)}: {plural(len(part.nodes), 'processor')}", NodeKind.SUBTOPOLOGY)
+    for node in part.nodes:
+        yield from _topic_nodes(node, here, internal)
 
 
 def _title(part: Subtopology) -> str:
@@ -131,8 +153,8 @@ def _topic_nodes(node: TopologyNode, cluster: str, internal: set[str]) -> Iterat
         yield Node(_open_id(cluster, node), text, NodeKind.OPEN)
 
 
-def _topic_edges(node: TopologyNode, cluster: str) -> Iterator[Edge]:
-    here = _node_id(cluster, node.name)
+def _topic_edges(node: TopologyNode, cluster: str, here: str) -> Iterator[Edge]:
+    """The edges between topics and the node, or `here`, which stands for it."""
     open_ids = [_open_id(cluster, node)] if _open_end(node) else []
     for other in chain(map(_topic_id, _topics(node)), open_ids):
         yield Edge(here, other, EdgeKind.FLOW) if node.kind is Kind.SINK else Edge(other, here, EdgeKind.FLOW)

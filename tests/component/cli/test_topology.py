@@ -50,6 +50,14 @@ def test_text_in_the_terminal_is_drawn_with_everything_in_it(capsys: Capture):
         assert word in shown
 
 
+@pytest.mark.parametrize("shape", [[], ["--svg"], ["--width", "20"]])
+def test_short_names(shape: list[str], capsys: Capture):
+    assert run([*WORDS, "--from", str(GOLDEN / "word-count.txt"), "--names", "short", *shape]) == 0
+    shown = capsys.readouterr().out
+    assert "flatmapvalues 1" in shown
+    assert ("KSTREAM-FLATMAPVALUES-0000000001" in shown) == ("--svg" in shape), "SVG has it as a hint"
+
+
 def test_a_narrow_terminal_gets_an_outline(capsys: Capture):
     assert run([*WORDS, "--from", str(GOLDEN / "shop.txt"), "--width", "60"]) == 0
     shown = capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -13,17 +14,21 @@ from ottla.wire.types import StreamsGroupHeartbeatRequest
 from tests.component.broker.description_requests import IN_MEMORY, PLUGIN, Push, description
 from tests.component.broker.raw_client import RawClient
 from tests.component.broker.streams_requests import join, topology
+from tests.component.console.large_topology import large_description
 from tests.component.console.served import Browser
 
 GROUP = "x/y ü ~"
 DESCRIBED = "described"
+LARGE = {"large": (10, 20), "huge": (9, 50)}
+"""Groups with subtopologies, and processors in each of them."""
 PATH = href("groups", GROUP)
 
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
     at_once = {"group_streams_initial_rebalance_delay_ms": 0, "group_streams_assignment_interval_ms": 0}
-    with ottla.testing.broker(**{PLUGIN: IN_MEMORY, **at_once}) as running:
+    for_long = {f"group_streams_{each}session_timeout_ms": 3_600_000 for each in ("", "max_")}
+    with ottla.testing.broker(**{PLUGIN: IN_MEMORY, **at_once, **for_long}) as running:
         yield running
 
 
@@ -39,6 +44,9 @@ def source(broker: Broker) -> Iterator[str]:
     raw.ask(join(GROUP, "second", declared), 0)
     raw.ask(join(DESCRIBED, "A", topology(name)), 1)
     assert raw.ask(Push(DESCRIBED, "A", 0, description(name)), 0).error_code == 0
+    for group, (parts, count) in LARGE.items():
+        raw.ask(join(group, "A", topology(name)), 1)
+        assert raw.ask(Push(group, "A", 0, large_description(name, parts, count)), 0).error_code == 0
     yield name
     raw.close_all()
 
@@ -94,6 +102,64 @@ def test_a_stored_description_is_drawn_with_its_processors(browser: Browser, sou
     assert "style=" not in page.text
     assert "subtopology 0" not in browser.page(f"{path}?subtopology=1").text.partition("<pre")[2]
     assert browser.ask(f"{path}?subtopology=9").status == 400
+
+
+def test_subtopologies_fold_and_open(browser: Browser):
+    path = f"/groups/{DESCRIBED}/topology"
+    data = browser.until(f"{path}.json", lambda data: data["why_no_processors"] is None)
+    assert data["folded"] == []
+    folded = browser.page(f"{path}?open=1")
+    assert browser.twin(f"{path}.json?open=1")["data"]["folded"] == ["0"]
+    assert "subtopology 0: 3 processors, 2 tasks" in folded.words
+    assert "processor count [counts]" in folded.words, "the text has everything"
+    assert f"{path}?open=all" in folded.links
+    assert "fold all" in folded.words
+    assert browser.ask(f"{path}?open=7").status == 400
+
+
+def test_the_reader_chooses_how_it_is_drawn(browser: Browser, source: str):
+    path = f"/groups/{DESCRIBED}/topology"
+    whole, half = browser.page(path), browser.page(f"{path}?zoom=50")
+    sizes = [int(re.findall(r'class="drawing[^"]*" width="(\d+)"', each.text)[0]) for each in (whole, half)]
+    assert sizes[1] == round(sizes[0] / 2)
+    assert 'class="drawing fit"' in browser.page(f"{path}?zoom=fit").text
+    assert 'class="box store"' in whole.text
+    assert 'class="box store"' not in browser.page(f"{path}?stores=0").text
+    by_colour = {each: browser.page(f"{PATH}/topology?colour={each}").text for each in ("member", "process", "lag")}
+    assert re.search("<title>A [^<]*: 2 of 2 tasks</title>", by_colour["member"])
+    assert "<title>A process first: 2 of 2 tasks</title>" in by_colour["process"]
+    assert "<title>0_0: not known</title>" in by_colour["lag"]
+    kept = [each for each in half.links if "names=full" in each]
+    assert kept == [f"{path}?zoom=50&amp;names=full"]
+    for wrong in ("zoom=3", "names=long", "stores=2", "colour=age"):
+        assert browser.ask(f"{path}?{wrong}").status == 400, wrong
+
+
+def test_a_large_topology_is_folded_at_first_and_has_short_names(browser: Browser):
+    path = "/groups/large/topology"
+    data = browser.until(f"{path}.json", lambda data: data["why_no_processors"] is None)
+    assert len(data["folded"]) == 10
+    assert browser.page(path).text.count('class="box subtopology"') == 10
+    opened = browser.page(f"{path}?open=all")
+    assert opened.text.count('class="box processor"') == 10 * 18
+    assert ">mapvalues 1</text>" in opened.text
+    assert "<title>processor KSTREAM-MAPVALUES-0000000001</title>" in opened.text
+    assert ">KSTREAM-MAPVALUES-0000000001</text>" in browser.page(f"{path}?open=0&names=full").text.replace(
+        "-</text>", ""
+    )
+
+
+def test_of_a_huge_topology_one_subtopology_is_open_at_a_time(browser: Browser):
+    path = "/groups/huge/topology"
+    data = browser.until(f"{path}.json", lambda data: data["why_no_processors"] is None)
+    assert len(data["folded"]) == 9
+    assert browser.twin(f"{path}.json?open=all")["data"]["folded"] == data["folded"]
+    page = browser.page(path)
+    assert f"{path}?subtopology=8" in page.links
+    assert "open all" not in page.words
+    alone = browser.page(f"{path}?subtopology=8")
+    assert alone.text.count('class="box processor"') == 48
+    assert path in alone.links, "folding leads back"
 
 
 def test_the_drawing_is_a_file_too(browser: Browser):

@@ -8,7 +8,7 @@ import pytest
 from ottla.draw.graph import NodeKind
 from ottla.draw.layout import layout
 from ottla.draw.palette import NODES, TEXT
-from ottla.draw.svg import page_style, svg_part, svg_text
+from ottla.draw.svg import Segment, View, page_style, svg_part, svg_text
 from ottla.draw.topology import SubtopologyTopics, graph_of_topics
 from tests.unit.draw.pictures import NAMES, graph, plain
 
@@ -114,3 +114,38 @@ def test_subtopologies_without_processors_are_drawn_with_their_topics():
     titles = [each.text for each in ElementTree.fromstring(text).iter(f"{SVG}title")]
     assert {"subtopology 0", "repartition topic app-r", "store app-log", "lines → 0", "app-r → 1"} <= set(titles)
     assert '<desc id="desc">1 × topic, 1 × repartition topic, 1 × store, 2 × subtopology, 4 connections.</desc>' in text
+
+
+def test_a_part_of_a_page_has_the_size_that_is_asked_for():
+    drawing = layout(plain("a>b"))
+    sizes = [re.findall(r'width="(\d+)" height="(\d+)" viewBox', svg_part(drawing, "", view=View(zoom)))[0]
+             for zoom in (1.0, 0.5, None)]  # fmt: skip
+    (width, height), half, fitting = ((int(each) for each in size) for size in sizes)
+    assert tuple(half) == (round(width / 2), round(height / 2))
+    assert tuple(fitting) == (width, height)
+    assert 'class="drawing fit"' in svg_part(drawing, "", view=View(None))
+
+
+def test_titles_and_boxes_can_be_links():
+    view = View(links={"subtopology:0": '/fold?a="1"&b=2', "subtopology:1": "/open"})
+    root = ElementTree.fromstring(svg_part(layout(graph("word-count")), "", view=view))
+    links = {each.get("href"): each for each in root.iter("a")}
+    assert set(links) == {'/fold?a="1"&b=2', "/open"}
+    assert links["/open"].findtext("title") == "fold subtopology 1"
+    assert root.get("role") == "group"
+
+
+def test_bars_are_divided_in_proportion_and_stay_inside_of_their_frame():
+    view = View(bars={"subtopology:0": [Segment(3, "A", "h0", "<A>: 3"), Segment(1, "B", "h1", "B: 1")]})
+    root = ElementTree.fromstring(svg_part(layout(graph("word-count")), "", view=view))
+    frame = next(each for each in root.iter("rect") if each.get("class") == "frame")
+    rects = [each.find("rect") for each in root.iter("g") if (each.get("class") or "").startswith("segment")]
+    (x, y, height), (_, below, rest) = (
+        [float(each.get(name) or 0) for name in ("x", "y", "height")] for each in rects if each is not None
+    )
+    assert (height, below) == (pytest.approx(3 * rest, abs=0.2), pytest.approx(y + height, abs=0.2))
+    top, bottom = float(frame.get("y") or 0), float(frame.get("y") or 0) + float(frame.get("height") or 0)
+    assert top < y
+    assert below + rest < bottom
+    assert float(frame.get("x") or 0) < x
+    assert [each.findtext("title") for each in root.iter("g") if each.get("class") == "segment h0"] == ["<A>: 3"]

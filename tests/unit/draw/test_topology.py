@@ -1,8 +1,8 @@
 """The graph of a topology: topics and stores as nodes of their own, subtopologies as clusters."""
 
 from ottla.draw.graph import Edge, EdgeKind, NodeKind
-from ottla.draw.topology import Kind, Subtopology, Topology, TopologyNode, graph_of
-from tests.unit.draw.pictures import graph
+from ottla.draw.topology import Kind, Subtopology, Topology, TopologyNode, graph_of, without_stores
+from tests.unit.draw.pictures import graph, topology
 
 
 def test_a_topic_between_subtopologies_is_one_node_outside_of_both():
@@ -50,3 +50,27 @@ def test_topics_without_names_are_drawn_as_such():
 def test_a_successor_that_is_not_there_is_left_out():
     nodes = (TopologyNode("a", Kind.PROCESSOR, successors=("gone",)),)
     assert graph_of(Topology((Subtopology("0", nodes),))).edges == ()
+
+
+def test_a_folded_subtopology_is_one_node_between_its_topics():
+    found = graph_of(topology("word-count"), {"0"})
+    (part,) = [node for node in found.nodes if node.kind is NodeKind.SUBTOPOLOGY]
+    count = len(topology("word-count").subtopologies[0].nodes)
+    assert (part.name, part.cluster) == (f"subtopology 0: {count} processors", None)
+    assert [each.title for each in found.clusters] == ["subtopology 1"]
+    around = {(edge.source, edge.target) for edge in found.edges if part.id in edge}
+    assert around == {("topic:lines", part.id), (part.id, "topic:counts-repartition")}
+    assert {node.kind for node in found.nodes if node.name == "counts-repartition"} == {NodeKind.REPARTITION}
+
+
+def test_all_subtopologies_folded_leave_topics_with_and_without_names():
+    found = graph_of(topology("routing"), {each.id for each in topology("routing").subtopologies})
+    assert found.clusters == ()
+    assert {"events-[a-z]+(, old)?", "chosen per record"} <= {node.name for node in found.nodes}
+
+
+def test_stores_can_be_left_out():
+    found = without_stores(graph("own-processors"))
+    assert NodeKind.STORE not in {node.kind for node in found.nodes}
+    assert {edge.kind for edge in found.edges} == {EdgeKind.FLOW}
+    assert len(found.nodes) < len(graph("own-processors").nodes)

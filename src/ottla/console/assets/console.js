@@ -14,35 +14,42 @@
     return types || String(getSelection()) !== "";
   }
 
-  async function reload() {
+  function reload() {
     timer = null;
-    if (isPaused || document.hidden || isBusy()) return;
+    if (!isPaused && !document.hidden && !isBusy()) load();
+  }
+
+  // Whether there was something to show.
+  async function load() {
     let answer;
     try {
       answer = await fetch(location.href, { headers: { accept: "text/html" } });
     } catch {
-      return; // The console is away for a moment; the next event brings it back.
+      return false; // The console is away for a moment; the next event brings it back.
     }
-    if (!answer.ok) return;
+    if (!answer.ok) return false;
     if (answer.redirected && new URL(answer.url).pathname === "/login") {
       location.reload();
-      return;
+      return true;
     }
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const next = page.getElementById("main");
     if (next) replace(next);
     const bar = page.querySelector(".sections");
     if (bar) document.querySelector(".sections")?.replaceWith(bar);
+    return true;
   }
 
-  // Folded parts stay as the reader has left them, and the focus stays where it was.
+  // Folded parts and scrolled ones stay as the reader has left them, and the focus stays where it was.
   function replace(next) {
     const open = [...main.querySelectorAll("details")].map((each) => each.open);
     next.querySelectorAll("details").forEach((each, at) => { if (open[at]) each.open = true; });
+    const scrolled = [...main.querySelectorAll(".scroll")].map((each) => [each.scrollLeft, each.scrollTop]);
     const focused = document.activeElement;
     const path = focused && main.contains(focused) ? place(focused) : null;
     main.replaceChildren(...next.childNodes);
-    for (const name of ["live"]) if (next.dataset[name]) main.dataset[name] = next.dataset[name];
+    main.querySelectorAll(".scroll").forEach((each, at) => { if (scrolled[at]) each.scrollTo(...scrolled[at]); });
+    setUpWalks();
     if (path) found(path)?.focus({ preventScroll: true });
   }
 
@@ -55,6 +62,47 @@
   function found(path) {
     return path.reduce((at, index) => at?.children[index], main);
   }
+
+  // Arrow keys go from one link or box of a drawing to the nearest one in their direction, and a line tells its title.
+  const walk = "[data-walk] svg a, [data-walk] svg .box";
+  const directions = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+
+  function setUpWalks() {
+    for (const each of main.querySelectorAll("[data-walk]")) {
+      each.querySelectorAll("svg a, svg .box").forEach((stop, at) => { stop.tabIndex = at ? -1 : 0; });
+      each.querySelector(".told").textContent = each.dataset.walk;
+    }
+  }
+
+  function step(event) {
+    const from = event.target.closest?.(walk);
+    const way = directions[event.key];
+    if (!from || !way) return;
+    event.preventDefault();
+    const middle = (each) => {
+      const box = each.getBoundingClientRect();
+      return [box.x + box.width / 2, box.y + box.height / 2];
+    };
+    const [x, y] = middle(from);
+    let best = null;
+    let least = Infinity;
+    for (const each of from.closest("[data-walk]").querySelectorAll("svg a, svg .box")) {
+      const [dx, dy] = middle(each).map((at, axis) => at - [x, y][axis]);
+      const ahead = dx * way[0] + dy * way[1];
+      const far = ahead + 3 * Math.abs(dx * way[1] + dy * way[0]);
+      if (ahead > 0.5 && far < least) [best, least] = [each, far];
+    }
+    if (!best) return;
+    from.tabIndex = -1;
+    best.tabIndex = 0;
+    best.focus();
+  }
+
+  document.addEventListener("focusin", (event) => {
+    const stop = event.target.closest?.(walk);
+    if (stop) stop.closest("[data-walk]").querySelector(".told").textContent = stop.querySelector("title").textContent;
+  });
+  document.addEventListener("keydown", step);
 
   function listen() {
     const wanted = main.dataset.live;
@@ -108,11 +156,20 @@
     });
   }
 
+  // A link to the same page, shown in another way, does not lose the reader's place.
+  document.addEventListener("click", async (event) => {
+    const link = event.target.closest?.("a[data-stay]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+    event.preventDefault();
+    history.replaceState(null, "", link.getAttribute("href"));
+    if (!(await load())) location.reload();
+  });
   document.addEventListener("click", (event) => {
     const text = event.target.closest?.("[data-copy]")?.dataset.copy;
     if (text) navigator.clipboard?.writeText(text);
   });
   const pause = main.dataset.live || main.dataset.reload ? setUpPause() : null;
+  setUpWalks();
   listen();
   if (main.dataset.reload) setInterval(reload, 1000 * main.dataset.reload);
   setUpKeys(pause);

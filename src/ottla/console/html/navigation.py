@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ottla.draw.markup import Markup, element
 
-__all__ = ["Choice", "Field", "Text", "crumbs", "every_one_of", "filter_form", "tabs"]
+__all__ = ["Choice", "Field", "Switch", "Text", "crumbs", "every_one_of", "filter_form", "switches", "tabs", "walked"]
 
 
 class Text(NamedTuple):
@@ -61,6 +61,28 @@ def tabs(entries: Iterable[tuple[str, str]], current: str, label: str) -> Markup
         for path, title in entries
     ]
     return element("nav", element("ul", *items), class_="tabs", aria_label=label)
+
+
+class Switch(NamedTuple):
+    """One of several ways to show the same page."""
+
+    text: str
+    address: str
+    is_on: bool
+
+
+def switches(label: str, entries: Iterable[Switch]) -> Markup:
+    links = [
+        element("a", each.text, href=each.address, aria_current="true" if each.is_on else None, data_stay=True)
+        for each in entries
+    ]
+    return element("span", element("span", label), *links, class_="switches", role="group", aria_label=label)
+
+
+def walked(figure: Markup, hint: str) -> Markup:
+    """A figure in which the script lets arrow keys go from one link or box to the next; a line tells which it is."""
+    told = element("p", class_="told", role="status")
+    return element("div", figure, told, data_walk=hint)
 
 
 def crumbs(*steps: tuple[str, str], last: str = "") -> Markup:

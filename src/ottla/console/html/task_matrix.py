@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 
 from ottla.console.group_members import TaskMark, task_order
 from ottla.console.html.parts import Column, table
+from ottla.console.task_colours import TaskColours
 from ottla.draw.markup import Markup, element, joined
 
 __all__ = ["task_chips", "task_matrix"]
 
-HUES: Final = 8
 TASKS_MAX: Final = 120
 """More columns than that nobody reads; the JSON has them all."""
 NONE: Final = element("span", class_="task-none")
@@ -42,31 +42,23 @@ def task_matrix(marks: Sequence[TaskMark], members: Sequence[tuple[str, str]]) -
     return joined([element("div", table("Tasks by member", columns, rows, note), class_="matrix"), _legend()])
 
 
-def task_chips(marks: Sequence[TaskMark], members: Sequence[tuple[str, str]]) -> tuple[dict[str, Markup], Markup]:
-    """The tasks of each subtopology, coloured by the member that has them, and which colour is whose.
-
-    A letter stands for a member beside its colour; after eight members colours repeat.
-    """
-    letters = {member: _letter(at) for at, (member, _) in enumerate(members)}
-    hues = {member: f"h{at % HUES}" for at, (member, _) in enumerate(members)}
+def task_chips(
+    marks: Sequence[TaskMark], members: Sequence[tuple[str, str]], colours: TaskColours
+) -> tuple[dict[str, Markup], Markup]:
+    """The tasks of each subtopology with their colours, and what these mean."""
+    names = dict(members)
     chips: dict[str, list[Markup]] = {}
     for each in sorted(marks, key=lambda mark: task_order(mark.task)):
-        look = look_of(each)
-        title = f"{each.task} {each.role}, {each.standing}: {dict(members).get(each.member, each.member)}"
-        text = f"{each.task} {letters.get(each.member, '?')}"
-        kind = f"chip task-{look.name} {hues.get(each.member, '')}"
-        chips.setdefault(each.task.rpartition("_")[0], []).append(element("span", text, class_=kind, title=title))
-    legend = [
-        element("li", element("span", letters[member], class_=f"chip {hues[member]}"), " ", name)
-        for member, name in members
-    ]
+        tone = colours.of(each)
+        title = f"{each.task} {each.role}, {each.standing}: {names.get(each.member, each.member)} ({tone.words})"
+        kind = f"chip task-{look_of(each).name} {tone.hue}".rstrip()
+        chip = element("span", f"{each.task} {tone.letter}", class_=kind, title=title)
+        chips.setdefault(each.task.rpartition("_")[0], []).append(chip)
+    legend = (
+        element("li", element("span", tone.letter, class_=f"chip {tone.hue}"), " ", tone.words)
+        for tone in colours.legend
+    )
     return {part: joined(found, " ") for part, found in chips.items()}, element("ul", *legend, class_="legend")
-
-
-def _letter(at: int) -> str:
-    """A to Z, then A2 and so on."""
-    turn, place = divmod(at, 26)
-    return chr(ord("A") + place) + (str(turn + 1) if turn else "")
 
 
 def _cell(marks: Iterable[TaskMark]) -> Markup:
