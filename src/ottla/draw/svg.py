@@ -37,7 +37,7 @@ ROUNDING: Final = {
     NodeKind.SINK: 3,
     NodeKind.SUBTOPOLOGY: 8,
 }
-BAR_WIDTH: Final = 11
+BAR_WIDTH: Final = 13
 BAR_GAP: Final = 5
 LETTER_HEIGHT: Final = 11
 
@@ -168,7 +168,7 @@ _PAGE_RULES: Final = (
     (".segment rect", "fill:var(--h,var(--frame));stroke:var(--frame-line);stroke-width:.5"),
     (
         ".segment text",
-        f"font-size:{KIND_SIZE}px;font-weight:700;paint-order:stroke;stroke:var(--page);stroke-width:3px",
+        "font-size:10px;font-weight:700;paint-order:stroke;stroke:var(--page);stroke-width:3px",
     ),
     ("a", "cursor:pointer"),
     ("a .name,a .label", "fill:var(--link);text-decoration:underline"),

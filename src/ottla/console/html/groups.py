@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from ottla.console.addresses import href
 from ottla.console.html.navigation import crumbs, tabs
@@ -25,14 +25,6 @@ _TABS: Final = {
 }
 LIST_OPEN: Final = 6
 """Longer lists are folded."""
-
-
-class NamedMember(Protocol):
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def client_id(self) -> str: ...
 
 
 def group_head(group: str, kind: str, current: str = "") -> Markup:
@@ -61,11 +53,11 @@ def epochs(epoch: int | None, assignment_epoch: int | None) -> Markup:
     )
 
 
-def member_names(members: Iterable[NamedMember]) -> dict[str, str]:
-    """What to call each member: its client id, if no other member has the same."""
+def member_names(members: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """What to call each member, of which id and client id are given: its client id, if no other member has the same."""
     known = list(members)
-    clients = Counter(each.client_id for each in known)
-    return {each.id: each.client_id if clients[each.client_id] == 1 and each.client_id else each.id for each in known}
+    clients = Counter(client for _, client in known)
+    return {member: client if client and clients[client] == 1 else member for member, client in known}
 
 
 def long_list(items: Sequence[str], what: str) -> Markup:

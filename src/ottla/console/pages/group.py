@@ -194,7 +194,7 @@ def _share_partition(fact: ShareOffsets) -> SharePartition:
 
 def render(content: Content[GroupPage], context: PageContext) -> Markup:
     data = content.data
-    names = member_names(data.members)
+    names = member_names((each.id, each.client_id) for each in data.members)
     parts = [group_head(data.id, data.kind), _head(data), _findings(data, context), _members(data, names)]
     if data.kind == "streams":
         parts.append(_tasks(data, names))

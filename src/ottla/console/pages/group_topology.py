@@ -13,7 +13,7 @@ import msgspec
 from ottla.client.streams import Described, topology_description
 from ottla.console.group_lookup import find_group_of
 from ottla.console.group_members import TaskMark, task_marks
-from ottla.console.html.groups import group_head, long_list
+from ottla.console.html.groups import group_head, long_list, member_names
 from ottla.console.html.navigation import Switch, switches, walked
 from ottla.console.html.parts import Column, facts, nothing, offset, section, table, topic_link, with_query
 from ottla.console.html.task_matrix import task_chips
@@ -138,7 +138,7 @@ async def load(context: PageContext) -> Content[TopologyPage]:
         folded=[] if why or shown else folded_of(rows, context.query.get("open", "")),
         why_no_processors=why,
         marks=marks,
-        members=[(each.member, each.client or each.member) for each in group.members],
+        members=list(member_names((each.member, each.client) for each in group.members).items()),
         processes={each.member: each.process for each in group.members},
         lags=_lags(rows, marks, context.watcher.state, name),
     )
@@ -436,7 +436,7 @@ def _name(data: TopologyPage, row: SubtopologyRow, query: Mapping[str, str]) -> 
     alone = with_query(_path(data), **_kept(query, subtopology=row.id))
     is_open = row.id not in data.folded and data.shown in (None, row.id)
     turn = element("a", "fold" if is_open else "open", href=address, data_stay=True)
-    return joined([element("a", text, href=alone, title=f"{_words(row)} alone"), " ", turn])
+    return joined([element("a", text, href=alone, title=f"{_words(row)} alone"), " ", element("small", turn)])
 
 
 def _text(data: TopologyPage) -> Markup:
@@ -444,7 +444,10 @@ def _text(data: TopologyPage) -> Markup:
     if data.why_no_processors is not None or (data.processors > NODES_MAX and data.shown is None):
         return NOTHING
     graph = graph_in(msgspec.structs.replace(data, folded=[]), Options(100, False, True, "member"))
-    return section("As text", element("pre", outline(graph), class_="scroll", tabindex="0"))
+    text = element("pre", outline(graph), class_="scroll", tabindex="0")
+    if data.processors > FOLDED_ABOVE and data.shown is None:
+        text = element("details", element("summary", plural(data.processors, "processor")), text, class_="folded wide")
+    return section("As text", text)
 
 
 PAGE = Page(
