@@ -31,6 +31,7 @@ from ottla.health.facts import (
 )
 from ottla.health.samples import Sample, fact_in
 from ottla.health.series import LruDict
+from ottla.health.share_history import ShareGroupHistory
 
 __all__ = ["ClusterState", "Epochs", "Seen"]
 
@@ -119,6 +120,10 @@ class ClusterState:
 
     def share_metrics(self, group: str) -> list[Seen[ShareMetrics]]:
         return [seen for (name, _), seen in self._share_metrics.items() if name == group]
+
+    def share_history(self, group: str) -> ShareGroupHistory | None:
+        """The deliveries of a share group over the last hour, as the rules remember them."""
+        return self.evaluator.engine.share_group(group)
 
     def epochs(self, group: str) -> list[Epochs]:
         return list(self._epochs.get(group) or ())

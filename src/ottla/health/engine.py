@@ -29,6 +29,7 @@ from ottla.health.rule import (
     check_thresholds,
     limits_of,
 )
+from ottla.health.share_history import ShareGroupHistory
 
 __all__ = ["Engine"]
 
@@ -108,6 +109,10 @@ class Engine:
     def elections(self) -> tuple[Election, ...]:
         """The elections of the quorum's leader that were seen."""
         return tuple(self._history.quorum.elections)
+
+    def share_group(self, name: str) -> ShareGroupHistory | None:
+        """What was seen of the deliveries of a share group."""
+        return self._history.share_groups.get(name)
 
     @property
     def forgotten(self) -> int:

@@ -31,13 +31,14 @@ class Archived(NamedTuple):
 
 
 class Bucket:
-    """Ten seconds of deliveries."""
+    """Ten seconds of deliveries, and of locks that expired, which only brokers tell."""
 
-    __slots__ = ("deliveries", "redeliveries", "where")
+    __slots__ = ("deliveries", "expired", "redeliveries", "where")
 
     def __init__(self) -> None:
         self.deliveries = 0
         self.redeliveries = 0
+        self.expired = 0
         self.where: dict[tuple[str, int], int] = {}
 
     def add(self, deliveries: int, redeliveries: int, where: tuple[str, int] | None = None) -> None:
@@ -92,7 +93,9 @@ class ShareGroupHistory:
             old = fact
         elif fact.delivered < old.delivered:
             old = ShareMetrics(group=fact.group, node=fact.node)
-        self.from_metrics.at(at_ms).add(fact.delivered - old.delivered, fact.redelivered - old.redelivered)
+        bucket = self.from_metrics.at(at_ms)
+        bucket.add(fact.delivered - old.delivered, fact.redelivered - old.redelivered)
+        bucket.expired += fact.lock_expiries - old.lock_expiries
         _grow(self.delivered, at_ms, fact.delivered - old.delivered)
         _grow(self.expired, at_ms, fact.lock_expiries - old.lock_expiries)
         _grow(self.rejected, at_ms, fact.rejected - old.rejected)

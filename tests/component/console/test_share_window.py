@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from typing import NamedTuple
@@ -12,8 +13,10 @@ import pytest
 import ottla.testing
 from ottla.client import Client
 from ottla.console.addresses import href
+from ottla.observe import Options
+from ottla.observe.kinds import intervals
 from ottla.testing.ports import PortReservation
-from tests.component.console.served import Browser, console
+from tests.component.console.served import EVERY_S, Browser, console
 from tests.component.share_scene import JOBS, begin_with, worker
 
 GROUP = "x/y ü ~"
@@ -29,9 +32,14 @@ class Scene(NamedTuple):
 
 @pytest.fixture(scope="module")
 def live() -> Iterator[Scene]:
-    with closing(PortReservation()) as inspect:
+    with closing(PortReservation()) as inspect, closing(PortReservation()) as metrics:
         inspect.release()
-        yield from _scene({"ottla.inspect.listeners": f"http://127.0.0.1:{inspect.port}"})
+        metrics.release()
+        settings = {
+            "ottla.inspect.listeners": f"http://127.0.0.1:{inspect.port}",
+            "ottla.metrics.port": str(metrics.port),
+        }
+        yield from _scene(settings, f"http://127.0.0.1:{metrics.port}/metrics")
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +47,12 @@ def stored() -> Iterator[Scene]:
     yield from _scene({})
 
 
-def _scene(settings: dict[str, str]) -> Iterator[Scene]:
+def _scene(settings: dict[str, str], *metrics: str) -> Iterator[Scene]:
     with ottla.testing.broker(**settings) as broker:
         loop = asyncio.new_event_loop()
         client = loop.run_until_complete(Client(broker.bootstrap_servers).__aenter__())
         consumer = loop.run_until_complete(asyncio.wait_for(_prepare(client), TIME_LIMIT_S))
-        with console(broker.bootstrap_servers) as browser:
+        with console(broker.bootstrap_servers, Options(intervals(EVERY_S), metrics=metrics)) as browser:
             browser.until(f"{GROUP_PAGE}.json", lambda data: bool(data["partitions"]))
             yield Scene(browser, consumer.member_id)
         loop.run_until_complete(client.close())
@@ -75,6 +83,30 @@ def test_the_drawing_has_a_table_beside_it(live: Scene):
     assert "5–8 A acquired 1" in page.words
     assert "Not finished: 1 not delivered yet, 4 delivered 1×, 1 delivered 2×." in page.words
     assert "style=" not in page.text
+
+
+def test_each_range_leads_to_its_records(live: Scene):
+    page = live.browser.page(WINDOW)
+    target = f"/topics/{JOBS}/records?partition=0&amp;from=5&amp;limit=4"
+    assert page.links.count(target) == 2, "from the drawing and from the table"
+    rows = live.browser.twin(f"/topics/{JOBS}/records.json?partition=0&from=5&limit=4")["data"]["rows"]
+    assert [each["offset"] for each in rows] == [5, 6, 7, 8]
+    assert f"/topics/{JOBS}/records/0/2" in page.links
+
+
+def test_locks_are_clocks(live: Scene):
+    page = live.browser.page(WINDOW)
+    (left, whole) = re.findall(r'data-left="(\d+)" data-whole="(\d+)"', page.text)[0]
+    assert 0 < int(left) <= int(whole) == 30_000
+    assert "5 records in 2 ranges" in page.words
+
+
+def test_redeliveries_are_counted(live: Scene):
+    data = live.browser.until(f"{WINDOW}.json", lambda data: data["expired_per_min"] is not None)
+    assert data["redelivered_per_min"] >= 0
+    words = live.browser.page(WINDOW).words
+    assert "redelivered per minute" in words
+    assert "locks expired per minute" in words
 
 
 def test_records_tell_what_ended(stored: Scene):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ottla.console.group_members import TaskMark
 from ottla.console.history import Point
 from ottla.console.html.epoch_plot import HEIGHT, WIDTH, epoch_plot, steps
@@ -20,19 +22,30 @@ def test_there_are_never_too_many_rectangles():
     assert len(found) <= RECTS_MAX
     assert (found[0].first, found[-1].last, sum(each.ranges for each in found)) == (0, 9_999, 10_000)
     assert found[0].state == "mixed"
-    assert window_plot(pieces, "many").count("<rect ") <= RECTS_MAX + 4, "with two patterns and a legend of two"
+    assert window_plot(pieces, "many", str).count("<rect ") <= RECTS_MAX + 4, "with two patterns and a legend of two"
 
 
 def test_a_narrow_range_is_drawn_wider_and_stays_inside():
     x, width, is_widened = place(Piece(99_999, 99_999, "archived"), 0, 99_999)
     assert (x + width, width, is_widened) == (1_200, 2.0, True)
     assert place(Piece(0, 49_999, "acquired"), 0, 99_999) == (0, 600, False)
-    assert "≥ 2 px" in window_plot([Piece(0, 99_998, "acquired"), Piece(99_999, 99_999, "archived")], "one")
+    assert "≥ 2 px" in window_plot([Piece(0, 99_998, "acquired"), Piece(99_999, 99_999, "archived")], "one", str)
 
 
 def test_titles_are_text():
-    assert "<b>" not in window_plot([Piece(0, 1, "acquired", 1)], "<b>")
-    assert window_plot([], "nothing") == ""
+    assert "<b>" not in window_plot([Piece(0, 1, "acquired", 1)], "<b>", str)
+    assert window_plot([], "nothing", str) == ""
+
+
+def test_each_range_leads_to_its_records_and_the_first_is_reached_by_tab():
+    pieces = [Piece(0, 4, "acquired", 1), Piece(5, 5, "archived", 2), Piece(6, 9, "available", 1)]
+    text = window_plot(pieces, "three", lambda piece: f"/records/{piece.first}")
+    assert re.findall(r'<a href="([^"]*)"( tabindex="-1")?>', text) == [
+        ("/records/0", ""),
+        ("/records/5", ' tabindex="-1"'),
+        ("/records/6", ' tabindex="-1"'),
+    ]
+    assert "<title>5: archived, delivered 2 times</title>" in text
 
 
 def test_steps_stay_until_the_next_point():

@@ -50,6 +50,7 @@
     main.replaceChildren(...next.childNodes);
     main.querySelectorAll(".scroll").forEach((each, at) => { if (scrolled[at]) each.scrollTo(...scrolled[at]); });
     setUpWalks();
+    setUpClocks();
     if (path) found(path)?.focus({ preventScroll: true });
   }
 
@@ -103,6 +104,27 @@
     if (stop) stop.closest("[data-walk]").querySelector(".told").textContent = stop.querySelector("title").textContent;
   });
   document.addEventListener("keydown", step);
+
+  // Locks run out between two looks at the cluster.
+  const isStill = matchMedia("(prefers-reduced-motion: reduce)");
+  let shownAt = 0;
+
+  function setUpClocks() {
+    shownAt = performance.now();
+    if (isStill.matches) return;
+    for (const hand of main.querySelectorAll(".clock .hand")) {
+      const { left, whole } = hand.dataset;
+      hand.style.animation = `run-out ${whole}ms linear ${left - whole}ms forwards`;
+    }
+  }
+
+  function countDown() {
+    for (const each of main.querySelectorAll("span[data-left]")) {
+      const left = Math.ceil((each.dataset.left - (performance.now() - shownAt)) / 1000);
+      const minutes = left >= 60 ? `${Math.floor(left / 60)} min ` : "";
+      each.textContent = left > 0 ? `${minutes}${left % 60} s` : "over";
+    }
+  }
 
   function listen() {
     const wanted = main.dataset.live;
@@ -170,7 +192,9 @@
   });
   const pause = main.dataset.live || main.dataset.reload ? setUpPause() : null;
   setUpWalks();
+  setUpClocks();
   listen();
+  setInterval(countDown, 500);
   if (main.dataset.reload) setInterval(reload, 1000 * main.dataset.reload);
   setUpKeys(pause);
 })();

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from ottla.console.html.navigation import walked
 from ottla.draw.markup import NOTHING, Markup, element
 from ottla.health.phrases import plural
 
@@ -71,14 +72,20 @@ def _one(some: Sequence[Piece]) -> Piece:
     return Piece(some[0].first, some[-1].last, state, max(counts, default=None), sum(each.ranges for each in some))
 
 
-def window_plot(pieces: Sequence[Piece], title: str) -> Markup:
-    """The scale is linear from the first offset to the last; a range that would be hard to see is drawn wider."""
+def window_plot(pieces: Sequence[Piece], title: str, address_of: Callable[[Piece], str]) -> Markup:
+    """The scale is linear from the first offset to the last; a range that would be hard to see is drawn wider.
+
+    Each piece leads to its records. Only the first is reached with the Tab key; the arrow keys go on from there.
+    """
     if not pieces:
         return NOTHING
     drawn = merged(pieces)
     states = [each for each in LOOKS if any(piece.state == each for piece in drawn)]
     first, last = drawn[0].first, drawn[-1].last
-    inner = [part for each in drawn for part in _rect(each, first, last)]
+    inner = [
+        element("a", *_rect(each, first, last), href=address_of(each), tabindex="-1" if at else None)
+        for at, each in enumerate(drawn)
+    ]
     picture = element(
         "svg",
         element("title", title),
@@ -87,11 +94,13 @@ def window_plot(pieces: Sequence[Piece], title: str) -> Markup:
         element("text", f"{first:,}", x=0, y=HEIGHT - 2, class_="axis"),
         element("text", f"{last:,}", x=WIDTH, y=HEIGHT - 2, text_anchor="end", class_="axis"),
         viewBox=f"0 0 {WIDTH} {HEIGHT}",
-        role="img",
+        role="group",
+        aria_label=title,
         class_="window",
     )
     scrolled = element("div", picture, class_="scroll", role="region", aria_label=title, tabindex="0")
-    return element("figure", scrolled, element("ul", *map(_legend, states), class_="legend"))
+    walk = walked(scrolled, "Arrow keys go from range to range, Enter opens the records of one.")
+    return element("figure", walk, element("ul", *map(_legend, states), class_="legend"))
 
 
 def place(piece: Piece, first: int, last: int) -> tuple[float, float, bool]:
@@ -108,8 +117,9 @@ def _rect(piece: Piece, first: int, last: int) -> Iterator[Markup]:
     told += "" if piece.deliveries is None else f", delivered {plural(piece.deliveries, 'time')}"
     told += f", {piece.ranges} ranges" if piece.ranges > 1 else ""
     told += " (drawn wider: ≥ 2 px)" if is_widened else ""
+    yield element("title", told)
     yield element(
-        "rect", element("title", told), x=f"{x:.1f}", y=2, width=f"{width:.1f}", height=26,
+        "rect", x=f"{x:.1f}", y=2, width=f"{width:.1f}", height=26,
         fill=f"url(#window-{piece.state})", class_="range",
     )  # fmt: skip
     if width >= LETTER_ROOM:

@@ -7,7 +7,7 @@ not what a member holds. All other clusters tell where the group starts and how 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -15,11 +15,29 @@ import msgspec
 from ottla.client import Client, ClientError, TopicPartition
 from ottla.client.offsets import LATEST, ListedOffset, try_list_offsets
 from ottla.client.share.offsets import ShareOffset, describe_offsets
+from ottla.console.addresses import href
 from ottla.console.group_lookup import find_group_of
+from ottla.console.history import Point
 from ottla.console.html.groups import group_head
-from ottla.console.html.parts import Cell, Column, age, facts, link, nothing, numbers, offset, section, table
+from ottla.console.html.lock_clock import Lock, lock_clocks, time_left, together
+from ottla.console.html.parts import (
+    Cell,
+    Column,
+    age,
+    facts,
+    link,
+    nothing,
+    numbers,
+    offset,
+    section,
+    sparkline,
+    table,
+    with_query,
+)
 from ottla.console.html.window_plot import LOOKS, Piece, span, window_plot
 from ottla.console.page import Content, Degraded, NotFoundError, Page, PageContext, why_not
+from ottla.console.scan import BOUNDS
+from ottla.console.share_pace import pace_of
 from ottla.draw.forms import identity, moment, number
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health.facts import Group
@@ -38,6 +56,10 @@ TIERS: Final = {
     "acquired, and unknown ones are new or in flight.",
     OFFSETS: "Only the start offset and the lag are known, as last written.",
 }
+COUNTERS: Final = ("delivered", "redelivered", "accepted", "released", "rejected", "lock_expiries")
+"""Of ottla brokers."""
+METRICS: Final = "ottla console --metrics URL"
+NEEDED: Final = f"It takes READ on __share_group_state, or the metrics page of an ottla broker: {METRICS}."
 FINISHED: Final = ("acknowledged", "archiving", "archived")
 
 
@@ -71,6 +93,10 @@ class WindowPage(msgspec.Struct, frozen=True):
     ranges: list[RangeRow]
     deliveries: dict[str, int]
     """How often delivered -> how many offsets that are not finished."""
+    redelivered_per_min: int | None
+    """In all partitions of the group, in the last minute; None if deliveries are not seen."""
+    expired_per_min: int | None
+    """Locks that ran out, likewise."""
     as_of_ms: int
 
 
@@ -126,6 +152,7 @@ def _data(group: Group, at: TopicPartition, asked: _Asked, context: PageContext,
         window = Window(at, told.start_offset, (), is_live=False)
     ranges = [_range(each) for each in window.ranges]
     configs = context.watcher.state.configs("group", group.group)
+    pace = pace_of(context.watcher.state.share_history(group.group), context.now_ms)
     settings = {name: int(text) for name in (LOCK, LIMIT, LOCKS) if (text := configs.get(name)) and text.isdigit()}
     return WindowPage(
         group=group.group,
@@ -142,8 +169,14 @@ def _data(group: Group, at: TopicPartition, asked: _Asked, context: PageContext,
         max_locks=window.locks_max or settings.get(LOCKS),
         ranges=ranges,
         deliveries=_deliveries(ranges),
+        redelivered_per_min=_last(pace.redelivered),
+        expired_per_min=_last(pace.expired),
         as_of_ms=window.written_ms or at_ms,
     )
+
+
+def _last(points: Sequence[Point] | None) -> int | None:
+    return int(points[-1].value) if points else None
 
 
 def _range(each: Range) -> RangeRow:
@@ -173,10 +206,10 @@ def render(content: Content[WindowPage], context: PageContext) -> Markup:
     members = {} if (seen := context.watcher.state.group(data.group)) is None else _clients(seen.fact)
     parts = [group_head(data.group, "share", "window"), _head(data), _tier(data, content)]
     if data.ranges:
-        parts.append(_ranges(data, members))
+        parts.append(_ranges(data, members, context.now_ms))
     elif data.tier != OFFSETS:
         parts.append(nothing("Nothing is in flight."))
-    return joined([*parts, _metrics(data, context)])
+    return joined([*parts, _pace(data, context)])
 
 
 def _clients(group: Group) -> dict[str, str]:
@@ -208,7 +241,8 @@ def _tier(data: WindowPage, content: Content[WindowPage]) -> Markup:
     return element("p", TIERS[data.tier], written, why, class_="tier")
 
 
-def _ranges(data: WindowPage, members: Mapping[str, str]) -> Markup:
+def _ranges(data: WindowPage, members: Mapping[str, str], now_ms: int) -> Markup:
+    since_ms = now_ms - data.as_of_ms
     pieces = [Piece(each.first, each.last, each.state, each.count) for each in data.ranges]
     title = f"{data.topic}-{data.partition}: {plural(len(pieces), 'range')} from {pieces[0].first:,}"
     columns = (
@@ -222,10 +256,25 @@ def _ranges(data: WindowPage, members: Mapping[str, str]) -> Markup:
     note = (
         f"the first {len(shown):,} of {len(data.ranges):,}; the JSON has all" if len(shown) < len(data.ranges) else ""
     )
-    rows = (list(_cells(each, data, members)) for each in shown)
-    return section(
-        "In flight", window_plot(pieces, title), _beyond(data), _counts(data), table("Ranges", columns, rows, note)
-    )
+    rows = (list(_cells(each, data, members, since_ms)) for each in shown)
+    plot = window_plot(pieces, title, lambda piece: records_of(data, piece.first, piece.last))
+    clocks = lock_clocks(together(_locks(data, members, since_ms)), data.lock_ms)
+    return section("In flight", plot, _beyond(data), _counts(data), clocks, table("Ranges", columns, rows, note))
+
+
+def _locks(data: WindowPage, members: Mapping[str, str], since_ms: int) -> Iterator[Lock]:
+    for each in data.ranges:
+        if each.lock_ms is not None and each.member is not None:
+            name = members.get(each.member) or each.member
+            yield Lock(each.lock_ms - since_ms, name, each.last - each.first + 1)
+
+
+def records_of(data: WindowPage, first: int, last: int) -> str:
+    """The address of the records of a range."""
+    if first == last:
+        return href("topics", data.topic, "records", data.partition, first)
+    limit = min(last - first + 1, BOUNDS.matches)
+    return with_query(href("topics", data.topic, "records"), partition=data.partition, **{"from": first}, limit=limit)
 
 
 def _beyond(data: WindowPage) -> Markup:
@@ -245,9 +294,8 @@ def _counts(data: WindowPage) -> Markup:
     return element("p", f"Not finished: {', '.join(told)}.")
 
 
-def _cells(each: RangeRow, data: WindowPage, members: Mapping[str, str]) -> Iterator[Cell]:
-    records = link(span(each.first, each.last), "topics", data.topic, "records", data.partition, each.first)
-    yield records
+def _cells(each: RangeRow, data: WindowPage, members: Mapping[str, str], since_ms: int) -> Iterator[Cell]:
+    yield element("a", span(each.first, each.last), href=records_of(data, each.first, each.last))
     yield joined([element("span", LOOKS[each.state].letter, class_="letter-key"), " ", state_words(each, data.tier)])
     yield each.count
     if each.member is None:
@@ -255,7 +303,7 @@ def _cells(each: RangeRow, data: WindowPage, members: Mapping[str, str]) -> Iter
     else:
         client = members.get(each.member)
         yield joined([identity(each.member), f" ({client})" if client else " (left the group)"])
-    yield age(each.lock_ms) if each.lock_ms is not None else " "
+    yield time_left(each.lock_ms - since_ms) if each.lock_ms is not None else " "
 
 
 def state_words(each: RangeRow, tier: str) -> str:
@@ -264,14 +312,27 @@ def state_words(each: RangeRow, tier: str) -> str:
     return "available or acquired" if tier == STORED and each.state == "available" else each.state
 
 
-def _metrics(data: WindowPage, context: PageContext) -> Markup:
-    seen = [each.fact for each in context.watcher.state.share_metrics(data.group)]
-    if not seen:
-        return NOTHING
-    names = ("delivered", "redelivered", "accepted", "released", "rejected", "lock_expiries")
-    sums = {name.replace("_", " "): sum(getattr(each, name) for each in seen) for name in names}
-    note = "for the whole group, since each broker started"
-    return section("Counters", facts(dict(sums)), note=note)
+def _pace(data: WindowPage, context: PageContext) -> Markup:
+    """Redeliveries and expired locks of the whole group over the last hour, and what brokers have counted."""
+    state = context.watcher.state
+    pace = pace_of(state.share_history(data.group), context.now_ms)
+    seen = [each.fact for each in state.share_metrics(data.group)]
+    if not pace.redelivered:
+        return section("Redeliveries", nothing(f"No delivery has been seen since the console started. {NEEDED}"))
+    told: dict[str, Cell] = {
+        "redelivered per minute": _trend(pace.redelivered, "redelivered per minute"),
+        "locks expired per minute": _trend(pace.expired, "locks expired per minute"),
+    }
+    for name in COUNTERS if seen else ():
+        told[f"{name.replace('_', ' ')} in all"] = sum(getattr(each, name) for each in seen)
+    since = "counted since each broker started" if seen else "deliveries that have ended, from records"
+    return section("Redeliveries", facts(told), note=f"for the whole group; {since}")
+
+
+def _trend(points: Sequence[Point] | None, what: str) -> Markup:
+    if not points:
+        return element("span", "–", class_="unknown", title=f"needs the metrics page of an ottla broker: {METRICS}")
+    return joined([number(points[-1].value), sparkline(points, what)])
 
 
 PAGE = Page("share-window", "/groups/{group}/window/{topic}/{partition}", WindowPage, load, render, section="groups")

@@ -1,0 +1,43 @@
+"""How often a share group is given records again, minute by minute, from what the rules remember of its deliveries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from ottla.console.history import Point
+from ottla.health.share_history import BUCKET_MS, Bucket, ShareGroupHistory
+
+__all__ = ["SharePace", "pace_of"]
+
+MINUTE_MS: Final = 60_000
+
+
+class SharePace(NamedTuple):
+    """What happened in the minute before each point."""
+
+    redelivered: list[Point]
+    expired: list[Point] | None
+    """Locks; None where no broker tells of them."""
+
+
+def pace_of(history: ShareGroupHistory | None, now_ms: int) -> SharePace:
+    if history is None:
+        return SharePace([], None)
+    redelivered = _minutes(history, now_ms, lambda bucket: bucket.redeliveries)
+    return SharePace(redelivered, _minutes(history, now_ms, _expired) if history.has_metrics else None)
+
+
+def _expired(bucket: Bucket) -> int:
+    return bucket.expired
+
+
+def _minutes(history: ShareGroupHistory, now_ms: int, count: Callable[[Bucket], int]) -> list[Point]:
+    """A point every ten seconds. Ten seconds without a delivery have no bucket."""
+    buckets = history.deliveries.buckets
+    if not buckets:
+        return []
+    ends = range(min(buckets) + BUCKET_MS, now_ms + 1, BUCKET_MS)
+    counts = [count(bucket) if (bucket := buckets.get(end - BUCKET_MS)) is not None else 0 for end in ends]
+    width = MINUTE_MS // BUCKET_MS
+    return [Point(end, sum(counts[max(0, at + 1 - width) : at + 1])) for at, end in enumerate(ends)]

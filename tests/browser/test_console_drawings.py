@@ -1,0 +1,173 @@
+"""Drawings of the console in a browser: arrow keys, zoom and folds without losing the place, clocks of locks."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import ottla.testing
+from ottla.client import Client
+from ottla.testing import Broker
+from ottla.testing.ports import PortReservation
+from tests.component.broker.description_requests import IN_MEMORY, PLUGIN, Push
+from tests.component.broker.raw_client import RawClient
+from tests.component.broker.streams_requests import join, topology
+from tests.component.console.large_topology import large_description
+from tests.component.console.served import Browser as Reader
+from tests.component.console.served import console
+from tests.component.share_scene import JOBS, begin_with, worker
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = [pytest.mark.interop, pytest.mark.xdist_group("console-drawings")]
+
+WINDOW = f"/groups/workers/window/{JOBS}/0"
+TOPOLOGY = "/groups/app/topology"
+
+
+@pytest.fixture(scope="module")
+def reader() -> Iterator[Reader]:
+    """A console of a broker with a share group that holds records, and a large topology."""
+    with closing(PortReservation()) as inspect:
+        inspect.release()
+        settings: dict[str, Any] = {
+            "ottla.inspect.listeners": f"http://127.0.0.1:{inspect.port}",
+            PLUGIN: IN_MEMORY,
+            "group_share_record_lock_duration_ms": 60_000,
+            **{f"group_streams_{each}session_timeout_ms": 3_600_000 for each in ("", "max_")},
+        }
+        with ottla.testing.broker(**settings) as broker, working(broker), console(broker.bootstrap_servers) as reading:
+            _describe(broker)
+            reading.until("/groups.json", lambda data: data["total"] == 2)
+            yield reading
+
+
+@contextmanager
+def working(broker: Broker) -> Iterator[None]:
+    """A worker of a share group, in a thread: Playwright has a loop in this one."""
+    is_ready, is_over = threading.Event(), threading.Event()
+
+    async def work() -> None:
+        async with Client(broker.bootstrap_servers) as client:
+            await begin_with(client, "workers")
+            await worker(client, "workers")
+            is_ready.set()
+            await asyncio.to_thread(is_over.wait)
+
+    thread = threading.Thread(target=lambda: asyncio.run(work()))
+    thread.start()
+    try:
+        assert is_ready.wait(60)
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def _describe(broker: Broker) -> None:
+    raw = RawClient.at(broker.bootstrap_servers)
+    raw.ask(join("app", "A", topology(JOBS)), 1)
+    assert raw.ask(Push("app", "A", 0, large_description(JOBS, 3, 30)), 0).error_code == 0
+    raw.close_all()
+
+
+class Visitor:
+    def __init__(self, browser: Browser, reader: Reader) -> None:
+        self._browser, self._reader = browser, reader
+        self._contexts: list[Any] = []
+        self.complaints: list[str] = []
+
+    def open(self, path: str, **options: Any) -> Page:
+        context = self._browser.new_context(**options)
+        self._contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("console", lambda message: message.type == "error" and self.complaints.append(message.text))
+        origin = self._reader.server.address.rstrip("/")
+        page.goto(f"{origin}/?token={self._reader.token}")
+        page.goto(f"{origin}{path}")
+        return page
+
+    def close(self) -> None:
+        for each in self._contexts:
+            each.close()
+        assert self.complaints == []
+
+
+@pytest.fixture
+def visitor(browser: Browser, reader: Reader) -> Iterator[Visitor]:
+    visiting = Visitor(browser, reader)
+    yield visiting
+    visiting.close()
+
+
+def test_arrow_keys_go_over_the_ranges_and_enter_opens_the_records(visitor: Visitor):
+    page = visitor.open(WINDOW)
+    page.locator(".window a").first.focus()
+    first = page.locator(".told").text_content()
+    page.keyboard.press("ArrowRight")
+    second = page.locator(".told").text_content()
+    assert first != second
+    page.keyboard.press("ArrowLeft")
+    assert page.locator(".told").text_content() == first
+    for _ in range(10):
+        page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.tabIndex") == 0
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/topics/{JOBS}/records?partition=0&from=5&limit=4")
+
+
+def test_clocks_run_and_count_down(visitor: Visitor):
+    page = visitor.open(WINDOW)
+    page.keyboard.press("p")
+    assert page.evaluate("document.getAnimations().length") == page.locator(".clock").count() == 1
+    before = page.locator(".clocks span[data-left]").first.text_content()
+    page.wait_for_function("old => document.querySelector('.clocks span[data-left]').textContent !== old", arg=before)
+
+
+def test_who_wants_no_motion_gets_text(visitor: Visitor):
+    page = visitor.open(WINDOW, reduced_motion="reduce")
+    assert page.evaluate("document.getAnimations().length") == 0
+    assert not page.locator(".clock").first.is_visible()
+    assert page.locator(".clocks span[data-left]").first.is_visible()
+
+
+def test_folding_and_zooming_keep_the_place(visitor: Visitor):
+    page = visitor.open(f"{TOPOLOGY}?open=all&zoom=200", viewport={"width": 800, "height": 600})
+    page.evaluate("document.querySelector('.picture').scrollLeft = 120")
+    page.evaluate("scrollTo(0, 200)")
+    page.get_by_role("group", name="Names").get_by_role("link", name="full").click()
+    page.wait_for_url("**names=full")
+    page.wait_for_function("document.querySelector('.drawing').textContent.includes('KSTREAM-MAPVALUES-0000000001')")
+    assert page.evaluate("document.querySelector('.picture').scrollLeft") == 120
+    assert page.evaluate("scrollY") > 0
+
+
+def test_subtopologies_open_by_key(visitor: Visitor):
+    page = visitor.open(TOPOLOGY)
+    assert page.locator(".box.processor").count() == 0
+    page.locator("a.box.subtopology").first.focus()
+    assert "subtopology 0: 30 processors" in (page.locator(".told").text_content() or "")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**open=0")
+    page.wait_for_function("document.querySelectorAll('.box.processor').length === 28")
+
+
+def test_boxes_tell_their_whole_names(visitor: Visitor):
+    page = visitor.open(f"{TOPOLOGY}?open=all")
+    page.locator(".box.source").first.focus()
+    page.keyboard.press("ArrowDown")
+    assert (page.locator(".told").text_content() or "").startswith("processor KSTREAM-")
+
+
+@pytest.mark.parametrize("path", [WINDOW, f"{TOPOLOGY}?open=all&names=full", TOPOLOGY])
+def test_nothing_is_wider_than_a_small_screen(path: str, visitor: Visitor):
+    page = visitor.open(path, viewport={"width": 320, "height": 640})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
