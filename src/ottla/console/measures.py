@@ -5,7 +5,7 @@ A cluster may have so many leaders that a page cannot ask them everything. Then 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -16,10 +16,13 @@ from ottla.client.sizes import try_leader_sizes
 from ottla.console.asking import ask_part
 from ottla.console.page import Degraded, PageContext, Source, why_not
 
-__all__ = ["Measures", "measure"]
+__all__ = ["ENDS", "REQUESTS_MAX", "SIZES", "STARTS", "Measures", "leaders_in", "measure"]
 
 REQUESTS_MAX: Final = 36
+ENDS: Final = "end offsets"
+STARTS: Final = "start offsets"
 SIZES: Final = "sizes"
+STABLE_ENDS: Final = "last stable offsets"
 
 Known = Mapping[TopicPartition, int]
 NONE: Final[Known] = MappingProxyType({})
@@ -57,23 +60,23 @@ def _offset(which: int, isolation: Isolation = "read_uncommitted") -> Question:
 
 
 QUESTIONS: Final[Mapping[str, Question]] = {
-    "end offsets": _offset(LATEST),
-    "start offsets": _offset(EARLIEST),
+    ENDS: _offset(LATEST),
+    STARTS: _offset(EARLIEST),
     SIZES: try_leader_sizes,
-    "last stable offsets": _offset(LATEST, "read_committed"),
+    STABLE_ENDS: _offset(LATEST, "read_committed"),
 }
 """The most important first, in the order of the fields of `Measures`."""
 
 
-async def measure(context: PageContext, leaders: Known, wanted: int = len(QUESTIONS)) -> Measures:
-    """The answers to the first `wanted` questions. `leaders` are the partitions that have one, with its id."""
+async def measure(
+    context: PageContext, leaders: Known, wanted: Sequence[str] = tuple(QUESTIONS), requests_max: int = REQUESTS_MAX
+) -> Measures:
+    """The answers to some of the questions. `leaders` are the partitions that have one, with its id."""
     if not leaders:
         return Measures()
-    affordable = REQUESTS_MAX // len(set(leaders.values()))
-    asked_for = list(QUESTIONS)[: min(wanted, affordable)]
-    left_out = [
-        Degraded(what, "there are too many leaders for one page") for what in list(QUESTIONS)[affordable:wanted]
-    ]
+    affordable = requests_max // leaders_in(leaders)
+    asked_for = wanted[:affordable]
+    left_out = [Degraded(what, "there are too many leaders for one page") for what in wanted[affordable:]]
 
     async def work(client: Client) -> list[Outcomes[int]]:
         return await client.together(QUESTIONS[what](client, leaders) for what in asked_for)
@@ -82,11 +85,26 @@ async def measure(context: PageContext, leaders: Known, wanted: int = len(QUESTI
     asked = await ask_part(context, "offsets and sizes", key, work)
     outcomes = dict(zip(asked_for, asked.value or (), strict=False))
     ends, starts, sizes, stable = (_known(outcomes.get(what, {})) for what in QUESTIONS)
+    _remember(context, ends, asked.sources)
     troubles = [
         Degraded(what, why) for what in outcomes if (why := _trouble(context, what, outcomes[what])) is not None
     ]
     trouble = (*asked.degraded, *troubles, *left_out)
     return Measures(ends, starts, sizes, stable, tuple(asked.sources), trouble)
+
+
+def leaders_in(leaders: Known) -> int:
+    """How many requests a question takes."""
+    return len(set(leaders.values()))
+
+
+def _remember(context: PageContext, ends: Known, sources: Sequence[Source]) -> None:
+    """Ends of whole topics tell how fast they grow."""
+    state = context.watcher.state
+    topics = {at.topic: seen for at in ends if (seen := state.topic(at.topic)) is not None}
+    counts = {name: len(seen.fact.partitions) for name, seen in topics.items()}
+    for each in sources:
+        state.ends.take(context.now_ms - (each.age_ms or 0), ends, counts)
 
 
 def _known(outcomes: Outcomes[int]) -> Known:

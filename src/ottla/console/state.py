@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
 
+from ottla.console.end_offsets import EndOffsets
 from ottla.console.history import History
 from ottla.health import Change, Finding
 from ottla.health.cluster_history import Election
@@ -68,6 +69,8 @@ class ClusterState:
         self.cluster: Seen[Cluster] | None = None
         self.quorum: Seen[Quorum] | None = None
         self.history = History()
+        self.ends = EndOffsets()
+        """The ends of topics that pages have asked for."""
         self.errors: dict[str, tuple[int, str]] = {}
         """Kind of sample -> when it could not be taken, and why."""
         self._epochs: LruDict[str, deque[Epochs]] = LruDict(GROUPS_WITH_EPOCHS)

@@ -46,6 +46,18 @@ def test_the_list_has_what_was_seen_and_what_was_asked_for(browser: Browser):
     assert "offsets and sizes" in page.words
 
 
+@pytest.mark.parametrize("sort", ["name", "rate"])
+def test_rates_are_known_after_two_looks(sort: str, broker: Broker, browser: Browser):
+    path = f"/topics.json?sort={sort}"
+    before = _row(browser.twin(path)["data"], "gone")["rate"]
+    produce(broker, *(ProducerRecord("gone", b"x", partition=0) for _ in range(50)))
+    is_new = lambda data: (rate := _row(data, "gone")["rate"]) and rate != before and rate["per_s"] > 0  # noqa: E731
+    data = browser.until(path, is_new)
+    if sort == "rate":
+        assert data["rows"][0]["name"] == "gone"
+    assert "/s in " in browser.page("/topics").words
+
+
 def test_topics_are_found_sorted_and_paged(browser: Browser):
     def names(query: str) -> list[str]:
         return [each["name"] for each in browser.twin(f"/topics.json?{query}")["data"]["rows"]]

@@ -55,7 +55,8 @@ def frame(page: Page, content: Content[Any], context: PageContext, inner: Markup
         data_reload=content.reload_s,
     )
     bar = _bar(watcher, page.section, name)
-    return _document(f"{content.title} · {name}", joined([bar, body, footer()]), page.assets, _reload(content.reload_s))
+    again = _reload(content.reload_s) if "follow" in context.query else NOTHING
+    return _document(f"{content.title} · {name}", joined([bar, body, footer()]), page.assets, again)
 
 
 def plain_frame(title: str, inner: Markup) -> str:
@@ -71,7 +72,7 @@ def cluster_name(watcher: ClusterWatcher) -> str:
 
 
 def _reload(seconds: int | None) -> Markup:
-    """The script loads a part of the page anew; without scripts the browser loads all of it."""
+    """The script loads a part of the page anew; without scripts the browser loads all of it, for those who follow."""
     if seconds is None:
         return NOTHING
     return element("noscript", element("meta", http_equiv="refresh", content=seconds))
