@@ -21,3 +21,12 @@ def test_the_quorum_of_one_node(browser: Browser):
 def test_links_lead_somewhere(browser: Browser):
     browser.until("/quorum.json", lambda data: bool(data["voters"]))
     check_links(browser, "/quorum")
+
+
+def test_the_metadata_log_has_a_page_although_nobody_serves_it(browser: Browser):
+    data = browser.until("/topics/__cluster_metadata/records.json", lambda data: bool(data["directories"]))
+    assert data["leader"] == 1
+    assert data["commands"] == [f"ottla dump {data['directories'][0]}/__cluster_metadata-0"]
+    check_links(browser, "/topics/__cluster_metadata")
+    assert "/topics/__cluster_metadata" in browser.page("/quorum").links
+    assert browser.ask("/topics/__cluster_metadata/records/0/1").status == 404

@@ -80,6 +80,16 @@ def test_elections_and_endpoints_that_cannot_be_asked_for():
     assert "without a leader, at most" in html
 
 
+def test_nodes_that_have_left_have_no_page():
+    watcher = watcher_of(
+        quorum(voter(1), voter(2)), quorum(voter(1), voter(2), leader=2, epoch=6), quorum(voter(1), leader=1, epoch=7)
+    )
+    elections = shown(PAGE, context_of(watcher)).partition(">Elections<")[2]
+    assert 'href="/nodes/1"' in elections
+    assert "/nodes/2" not in elections
+    assert 'data-label="leader">2 <span class="badge">has left</span>' in elections
+
+
 def test_offsets_and_epochs_are_never_shortened():
     end = 123_456_789_012
     html = shown(PAGE, context_of(watcher_of(quorum(voter(1, end), epoch=12_345_678, high_watermark=end))))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import msgspec
 
-from ottla.client.cluster import describe_quorum
+from ottla.client.cluster import METADATA_TOPIC, describe_quorum
 from ottla.console.asking import ask_part
 from ottla.console.html.findings import finding_cards
 from ottla.console.html.parts import (
@@ -218,7 +218,7 @@ def _about(data: QuorumData, context: PageContext) -> Markup:
             "leader": node_link(data.leader),
             "epoch": offset(data.epoch),
             "high watermark": offset(data.hw),
-            "end of the leader's log": offset(data.leo),
+            "end of the leader's log": joined([offset(data.leo), " ", link("its records", "topics", METADATA_TOPIC)]),
             "majority": data.majority,
             "high watermark over time": sparkline(context.watcher.state.history.points("quorum"), "high watermark"),
         }
@@ -269,12 +269,18 @@ def _elections(data: QuorumData, context: PageContext) -> Markup:
     watched = joined(["History starts at ", moment(context.watcher.history_since_ms), "."])
     if not data.elections:
         return element("p", "No elections observed. ", watched, class_="nothing")
+    known = {each.id for each in (*data.voters, *data.observers)}
     rows = [
-        (moment(each.at_ms), offset(each.epoch), node_link(each.leader), duration(each.gap_ms))
+        (moment(each.at_ms), offset(each.epoch), _elected(each.leader, known), duration(each.gap_ms))
         for each in data.elections
     ]
     columns = (Column("seen at"), *numbers("epoch"), Column("leader"), *numbers("without a leader, at most"))
     return joined([table("Elections", columns, rows), element("p", watched, class_="note")])
+
+
+def _elected(node_id: int, known: Container[int]) -> Markup:
+    """Nodes that have left have no page."""
+    return node_link(node_id) if node_id in known else joined([str(node_id), " ", badge("has left")])
 
 
 PAGE = Page("quorum", "/quorum", QuorumData, load, render, section="quorum")
