@@ -13,9 +13,11 @@ __all__ = ["at_each_broker"]
 V = TypeVar("V")
 
 
-async def at_each_broker(client: Client, ask: Callable[[int], Awaitable[V]]) -> dict[int, V | ClientError]:
-    """By node id: what `ask` returns, or the error of that node. Raises ClientError if the list of nodes cannot be
-    read."""
+async def at_each_broker(
+    client: Client, ask: Callable[[int], Awaitable[V]], brokers_max: int | None = None
+) -> dict[int, V | ClientError]:
+    """By node id: what `ask` returns, or the error of that node; of at most so many. Raises ClientError if the list of
+    nodes cannot be read."""
 
     async def at(node_id: int) -> V | ClientError:
         try:
@@ -23,5 +25,5 @@ async def at_each_broker(client: Client, ask: Callable[[int], Awaitable[V]]) -> 
         except ClientError as error:
             return error
 
-    nodes = sorted((await client.refresh()).brokers)
+    nodes = sorted((await client.refresh()).brokers)[:brokers_max]
     return dict(zip(nodes, await client.together(map(at, nodes)), strict=True))

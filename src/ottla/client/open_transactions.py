@@ -66,9 +66,9 @@ class OpenProducer(NamedTuple):
     """Of the coordinator that last ended a transaction of this producer here."""
 
 
-async def try_list(client: Client) -> dict[int, list[ListedTransaction] | ClientError]:
-    """What each coordinator lists, or why it does not."""
-    return await at_each_broker(client, lambda node_id: _list_at(client, node_id))
+async def try_list(client: Client, brokers_max: int | None = None) -> dict[int, list[ListedTransaction] | ClientError]:
+    """What each coordinator lists, or why it does not; of at most so many."""
+    return await at_each_broker(client, lambda node_id: _list_at(client, node_id), brokers_max)
 
 
 async def _list_at(client: Client, node_id: int) -> list[ListedTransaction]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ottla.console.pages.transactions import PAGE, blocked_by
+from ottla.client.open_transactions import AT_A_TIME
+from ottla.console.pages.transactions import PAGE, TransactionRow, blocked_by, by_coordinator
 from ottla.health.facts import Transaction, TransactionPartition
 from tests.unit.console.seen import NOW_MS, context_of, loaded, shown, watcher_of
 
@@ -38,3 +39,21 @@ def test_what_hangs_is_shown_although_nobody_lists_it():
 def test_without_a_connection_the_list_says_so():
     html = shown(PAGE, context_of(watcher_of()))
     assert "Transactions cannot be listed: no connection to the cluster." in html
+
+
+def listed(name: str | None, coordinator: int | None) -> TransactionRow:
+    return TransactionRow(name, "Ongoing", 1, None, None, None, [], coordinator, hanging=name is None, is_old=False)
+
+
+def test_as_many_coordinators_are_asked_as_a_page_may_ask():
+    rows = [listed(None, None), listed("a", 1), listed("b", 2), listed("c", 3), listed("d", 1)]
+    assert by_coordinator(rows, 36) == ({1: ["a", "d"], 2: ["b"], 3: ["c"]}, 0)
+    assert by_coordinator(rows, 2) == ({1: ["a", "d"], 2: ["b"]}, 1)
+    assert by_coordinator(rows, 0) == ({}, 4)
+
+
+def test_a_coordinator_of_many_is_asked_more_than_once():
+    rows = [listed(f"t{at}", 1) for at in range(AT_A_TIME + 2)]
+    names, left_out = by_coordinator(rows, 1)
+    assert (len(names[1]), left_out) == (AT_A_TIME, 2)
+    assert by_coordinator(rows, 2)[1] == 0

@@ -9,6 +9,7 @@ import msgspec
 
 from ottla.client import Client, ClientError
 from ottla.client.open_transactions import (
+    AT_A_TIME,
     IDLE,
     STATES,
     ListedTransaction,
@@ -23,13 +24,15 @@ from ottla.console.html.parts import Column, age, badge, code, link, more, nothi
 from ottla.console.page import Content, Degraded, Page, PageContext, one_page, why_not
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health.facts import Transaction
-from ottla.health.phrases import plural
+from ottla.health.phrases import number, plural
 
 OPEN = "open"
 HANGING = "hanging"
 NEEDS = "DESCRIBE on transactional ids"
 BLOCKED_MAX = 100
 PARTITIONS_SHOWN = 6
+REQUESTS_MAX = 36
+TOO_MANY = "there are more coordinators than one page may ask"
 FIELDS = (Choice("state", "State", every_one_of((OPEN, HANGING, *STATES))), Text("q", "Transactional id contains"))
 
 
@@ -81,6 +84,9 @@ class Transactions(msgspec.Struct, frozen=True):
 class Listing(NamedTuple):
     transactions: list[ListedTransaction]
     refusals: list[tuple[int, ClientError]]
+    requests: int
+    left_out: int
+    """Brokers that were not asked, because there are more than one page may ask."""
 
 
 Details = dict[str, TransactionDescription]
@@ -90,10 +96,10 @@ async def load(context: PageContext) -> Content[Transactions]:
     context.choice("state", FIELDS[0].values)
     sampled = _sampled(context)
     listed = await ask_part(context, "list of transactions", ("transactions",), _list, needs=NEEDS)
-    listing = listed.value or Listing([], [])
+    listing = listed.value or Listing([], [], 0, 0)
     brief = _wanted([*map(_hanging, filter(_hangs, sampled)), *map(_brief, listing.transactions)], context)
     shown, next_name = one_page(sorted(brief, key=_place), _place, context)
-    details = await _described(context, shown)
+    details = await _described(context, shown, REQUESTS_MAX - listing.requests)
     blocked = blocked_by(sampled)
     data = Transactions(
         rows=[_whole(each, (details.value or {}).get(each.id or ""), sampled, context.now_ms) for each in shown],
@@ -105,6 +111,8 @@ async def load(context: PageContext) -> Content[Transactions]:
     )
     refused = [Degraded(f"transactions of node {node_id}", why_not(error, context.watcher.principal))
                for node_id, error in listing.refusals]  # fmt: skip
+    if listing.left_out:
+        refused.append(Degraded(f"transactions of {plural(listing.left_out, 'broker')}", TOO_MANY))
     return Content(
         data,
         "Transactions",
@@ -116,19 +124,35 @@ async def load(context: PageContext) -> Content[Transactions]:
 
 
 async def _list(client: Client) -> Listing:
-    outcomes = await try_list(client)
+    outcomes = await try_list(client, REQUESTS_MAX)
     told = [each for some in outcomes.values() if not isinstance(some, ClientError) for each in some]
-    return Listing(told, [(node_id, each) for node_id, each in outcomes.items() if isinstance(each, ClientError)])
+    refusals = [(node_id, each) for node_id, each in outcomes.items() if isinstance(each, ClientError)]
+    return Listing(told, refusals, len(outcomes), len(client.metadata.brokers) - len(outcomes))
 
 
-async def _described(context: PageContext, rows: list[TransactionRow]) -> Part[Details]:
-    """Only of the rows that are shown, with one request to each coordinator."""
+def by_coordinator(rows: Iterable[TransactionRow], requests_max: int) -> tuple[dict[int, list[str]], int]:
+    """The transactions that a page describes, by coordinator, and how many it leaves out. The first rows come first."""
     names: dict[int, list[str]] = {}
+    left_out = requests = 0
     for each in rows:
-        if each.id is not None and each.coordinator is not None:
-            names.setdefault(each.coordinator, []).append(each.id)
+        if each.id is None or each.coordinator is None:
+            continue
+        is_new_request = len(names.get(each.coordinator, ())) % AT_A_TIME == 0
+        if requests + is_new_request > requests_max:
+            left_out += 1
+            continue
+        requests += is_new_request
+        names.setdefault(each.coordinator, []).append(each.id)
+    return names, left_out
+
+
+async def _described(context: PageContext, rows: list[TransactionRow], requests_max: int) -> Part[Details]:
+    """Only of the rows that are shown, and of as many coordinators as may be asked."""
+    what = "transactions in detail"
+    names, left_out = by_coordinator(rows, requests_max)
+    missing = [Degraded(f"{number(left_out)} {what}", TOO_MANY)] if left_out else []
     if not names:
-        return Part({}, [], [])
+        return Part({}, [], missing)
 
     async def work(client: Client) -> tuple[Details, list[ClientError]]:
         asked = [try_describe(client, node_id, some) for node_id, some in names.items()]
@@ -136,13 +160,13 @@ async def _described(context: PageContext, rows: list[TransactionRow]) -> Part[D
         known = {name: each for name, each in outcomes.items() if isinstance(each, TransactionDescription)}
         return known, [each for each in outcomes.values() if isinstance(each, ClientError)]
 
-    what = "transactions in detail"
-    found = await ask_part(context, what, (what, *sorted(each.id or "" for each in rows)), work, needs=NEEDS)
+    key = (what, *sorted(name for some in names.values() for name in some))
+    found = await ask_part(context, what, key, work, needs=NEEDS)
     if found.value is None:
         return Part(None, found.sources, found.degraded)
     details, errors = found.value
     refused = {why_not(each, context.watcher.principal): None for each in errors}
-    return Part(details, found.sources, [Degraded(what, why) for why in refused])
+    return Part(details, found.sources, [*missing, *(Degraded(what, why) for why in refused)])
 
 
 def _sampled(context: PageContext) -> list[Transaction]:
