@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from ottla.console.end_offsets import EndOffsets
+from ottla.console.group_records import GroupTimeline
 from ottla.console.history import History
 from ottla.health import Change, Finding
 from ottla.health.cluster_history import Election
@@ -41,6 +42,7 @@ SUBJECTS_MAX: Final = 100_000
 EVENTS_MAX: Final = 200
 """How many changes of one group's epochs are kept."""
 GROUPS_WITH_EPOCHS: Final = 2_000
+TIMELINES_MAX: Final = 100
 
 F = TypeVar("F", bound=Fact)
 
@@ -83,6 +85,8 @@ class ClusterState:
         self._configs: LruDict[tuple[str, str], Seen[Configs]] = LruDict(SUBJECTS_MAX)
         self._transactions: LruDict[str, Seen[Transaction]] = LruDict(SUBJECTS_MAX)
         self._share_metrics: LruDict[tuple[str, int], Seen[ShareMetrics]] = LruDict(SUBJECTS_MAX)
+        self.timelines: LruDict[str, GroupTimeline] = LruDict(TIMELINES_MAX)
+        """What was read of the records of groups that somebody has looked at."""
         self.gone: LruDict[tuple[str, str], Seen[Fact]] = LruDict(SUBJECTS_MAX)
         """What was last seen of groups and topics that are gone, by kind and name."""
 
@@ -230,6 +234,7 @@ class ClusterState:
             for kept in (self._lags, self._share_offsets, self._windows):
                 kept.pop(gone.name)
             self.history.forget(f"lag:{gone.name}")
+            self.timelines.pop(gone.name)
         elif gone.what == "topic":
             last = self._topics.pop(gone.name)
         else:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ottla.client import Client, Producer, topics
+from ottla.client import Client, Producer, TopicPartition, topics
 from ottla.client.acls import Acl, Operation, PatternType, Permission, ResourceType, add
+from ottla.client.group_offsets import commit
 from ottla.client.properties import settings_of
 from ottla.client.topics import NewTopic
 from tests.component.broker.raw_client import running_node
@@ -37,7 +38,8 @@ async def _fill(servers: str) -> None:
         await topics.create(client, NewTopic("orders", 1, 1), NewTopic("hidden", 1, 1))
         await Producer(client).send("orders", b"x", partition=0)
         right = (PatternType.LITERAL, "User:ana", "*", Operation.DESCRIBE, Permission.ALLOW)
-        await add(client, [Acl(ResourceType.TOPIC, "orders", *right)])
+        await commit(client, "billing", {TopicPartition("orders", 0): 1})
+        await add(client, [Acl(ResourceType.TOPIC, "orders", *right), Acl(ResourceType.GROUP, "billing", *right)])
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +80,14 @@ def test_a_topic_that_is_hidden_looks_like_one_that_is_not_there(ana: Browser):
     hidden, missing = (ana.ask(f"/topics/{name}.json") for name in ("hidden", "nothing"))
     assert hidden.status == missing.status == 403
     assert hidden.text.replace("hidden", "nothing") == missing.text
+
+
+def test_a_timeline_without_the_right_to_read_records(ana: Browser):
+    ana.until("/groups.json", lambda data: bool(data["rows"]))
+    twin = ana.twin("/groups/billing/timeline.json")
+    assert twin["data"]["source"] == "samples"
+    assert {each["what"]: each["why"] for each in twin["degraded"]} == {
+        "timeline from records": 'needs READ on Topic "__consumer_offsets"'
+    }
+    words = ana.page("/groups/billing/timeline").words
+    assert "From what this console has seen" in words

@@ -130,14 +130,42 @@ def test_offsets_by_partition(browser: Browser):
     assert [each["partition"] for each in browser.twin(f"{path}.json?limit=1&after={after}")["data"]["rows"]] == [1]
 
 
-def test_the_timeline_says_since_when_it_knows(browser: Browser):
+def test_the_timeline_comes_from_the_records_of_the_coordinator(browser: Browser):
     path = href("groups", "movers", "timeline")
     data = browser.until(f"{path}.json", lambda data: any(each["members"] == 2 for each in data["history"]))
-    assert data["known_since_ms"] == browser.watcher.history_since_ms
+    assert (data["source"], data["has_epochs"]) == ("records", True)
+    assert data["known_since_ms"] < browser.watcher.history_since_ms
+    assert [(each["members"], len(each["joined"]), each["left"]) for each in data["history"] if each["joined"]] == [
+        (1, 1, []),
+        (2, 1, []),
+    ]
     assert "__consumer_offsets" in data["records"]
-    page = browser.page(path)
-    assert "History starts at" in page.words
-    assert browser.page(href("groups", STRANGE, "timeline")).status == 200
+    words = browser.page(path).words
+    assert "From the records of its coordinator" in words
+    assert "History starts at" in words
+
+
+def test_the_timeline_goes_on_where_it_has_stopped(broker: Broker, browser: Browser):
+    path = href("groups", "leavers", "timeline")
+    raw = RawClient.at(broker.bootstrap_servers)
+    fields = {"subscribed_topic_names": (ORDERS,), "rebalance_timeout_ms": 60_000, "topic_partitions": ()}
+    raw.ask(ConsumerGroupHeartbeatRequest("leavers", "one", member_epoch=0, **fields), 1)
+    browser.until(f"{path}.json", lambda data: bool(data) and bool(data["history"]))
+    raw.ask(ConsumerGroupHeartbeatRequest("leavers", "one", member_epoch=-1), 1)
+    data = browser.until(f"{path}.json", lambda data: data["history"][-1]["members"] == 0)
+    assert [len(each["joined"]) - len(each["left"]) for each in data["history"] if each["joined"] or each["left"]] == [
+        1,
+        -1,
+    ]
+    raw.close_all()
+
+
+def test_without_records_the_timeline_comes_from_samples(browser: Browser):
+    _listed(browser)
+    path = href("groups", STRANGE, "timeline")
+    data = browser.twin(f"{path}.json")["data"]
+    assert (data["source"], data["known_since_ms"]) == ("samples", browser.watcher.history_since_ms)
+    assert "were not read: its coordinator has written none" in browser.page(path).words
 
 
 def test_a_group_that_is_gone_is_remembered(broker: Broker, browser: Browser):
