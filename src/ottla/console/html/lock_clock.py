@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from ottla.console.html.parts import age
+from ottla.draw.forms import ago
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health.phrases import plural
 
@@ -41,7 +41,7 @@ def _both(one: Lock, other: Lock) -> Lock:
 
 def time_left(ms: int) -> Markup:
     """A time that the script counts down."""
-    return element("span", age(ms) if ms > 0 else "over", data_left=max(0, ms))
+    return element("span", ago(ms) if ms > 0 else "over", data_left=max(0, ms))
 
 
 def lock_clocks(locks: Sequence[Lock], whole_ms: int | None) -> Markup:

@@ -8,13 +8,12 @@ from urllib.parse import urlencode
 
 from ottla.console.addresses import href
 from ottla.console.history import Point
-from ottla.draw.forms import UNKNOWN, identity, moment, number, short_number
+from ottla.draw.forms import UNKNOWN, moment, number, short_number
 from ottla.draw.markup import NOTHING, Markup, element, escaped, joined
-from ottla.health.phrases import duration, plural, size
+from ottla.health.phrases import duration, size
 
 __all__ = [
     "Column",
-    "age",
     "badge",
     "byte_size",
     "code",
@@ -123,10 +122,6 @@ def byte_size(value: int | None) -> Markup:
     return UNKNOWN if value is None else element("span", size(value), title=f"{value:,} bytes")
 
 
-def age(ms: int | None) -> Markup:
-    return UNKNOWN if ms is None else escaped(duration(ms))
-
-
 def since(at_ms: int | None, now_ms: int) -> Markup:
     """A time, and how long ago that was."""
     return UNKNOWN if at_ms is None else joined([moment(at_ms), f" ({duration(now_ms - at_ms)} ago)"])
@@ -154,10 +149,6 @@ def group_link(name: str) -> Markup:
 
 def node_link(node_id: int | None) -> Markup:
     return UNKNOWN if node_id is None or node_id < 0 else link(str(node_id), "nodes", node_id)
-
-
-def member_id(value: str) -> Markup:
-    return identity(value)
 
 
 # --- small plots ------------------------------------------------------------------------------------------------------
@@ -201,7 +192,3 @@ def more(next_name: str | None, path: str, query: Mapping[str, str]) -> Markup:
     if next_name is None:
         return NOTHING
     return element("p", element("a", "More", href=with_query(path, **{**query, "after": next_name}), rel="next"))
-
-
-def count_of(count: int, one: str) -> str:
-    return plural(count, one)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
 import msgspec
 
 from ottla.client import Client
@@ -20,6 +23,8 @@ from ottla.wire.errors import ErrorCode
 USERS = "/security/users"
 QUOTAS = "/security/quotas"
 TOKENS = "/security/tokens"
+R = TypeVar("R")
+D = TypeVar("D", bound=msgspec.Struct)
 PAGING = frozenset({"after", "limit"})
 TOKEN_REASONS = {
     ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED: "delegation tokens are disabled; set "
@@ -27,6 +32,27 @@ TOKEN_REASONS = {
     ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: "listing tokens needs a login with a "
     "password or a certificate, not with a token",
 }
+
+
+async def _listed(
+    context: PageContext,
+    title: str,
+    data_of: Callable[[list[R]], D],
+    work: Callable[[Client], Awaitable[list[R]]],
+    place_of: Callable[[R], str],
+    needs: str,
+    reasons: Mapping[ErrorCode, str] | None = None,
+) -> Content[D]:
+    """One page of rows that the cluster lists all at once."""
+    what = title.lower()
+    found = await ask_part(context, what, (what,), work, needs=needs, reasons=reasons)
+    shown, next_name = one_page(sorted(found.value or [], key=place_of), place_of, context)
+    return Content(data_of(shown), title, found.sources, found.degraded, next=next_name)
+
+
+def _rendered(content: Content[Any], path: str, listing: Markup) -> Markup:
+    shown = not_shown(content.title, content.degraded) or listing
+    return joined([security_tabs(path), shown, more(content.next, path, {})])
 
 
 # --- users ------------------------------------------------------------------------------------------------------------
@@ -47,19 +73,13 @@ async def load_users(context: PageContext) -> Content[Users]:
         found = await describe_users(client)
         return [UserRow(name, *each) for name, mechanisms in found.items() for each in mechanisms.items()]
 
-    found = await ask_part(context, "users", ("users",), work, needs="DESCRIBE on the cluster")
-    rows = sorted(found.value or [], key=_user_place)
-    shown, next_name = one_page(rows, _user_place, context)
-    return Content(Users(shown), "Users", found.sources, found.degraded, next=next_name)
-
-
-def _user_place(row: UserRow) -> str:
-    return f"{row.name} {row.mechanism}"
+    return await _listed(
+        context, "Users", Users, work, lambda row: f"{row.name} {row.mechanism}", "DESCRIBE on the cluster"
+    )
 
 
 def render_users(content: Content[Users], _: PageContext) -> Markup:
-    shown = not_shown("Users", content.degraded) or _user_table(content.data.rows)
-    return joined([security_tabs(USERS), shown, more(content.next, USERS, {})])
+    return _rendered(content, USERS, _user_table(content.data.rows))
 
 
 def _user_table(rows: list[UserRow]) -> Markup:
@@ -91,18 +111,13 @@ async def load_quotas(context: PageContext) -> Content[Quotas]:
         found = await describe_quotas(client)
         return [QuotaRow(each.entity, each.who, *value) for each in found for value in each.values.items()]
 
-    found = await ask_part(context, "quotas", ("quotas",), work, needs="DESCRIBE_CONFIGS on the cluster")
-    shown, next_name = one_page(sorted(found.value or [], key=_quota_place), _quota_place, context)
-    return Content(Quotas(shown), "Quotas", found.sources, found.degraded, next=next_name)
-
-
-def _quota_place(row: QuotaRow) -> str:
-    return f"{row.who} {row.key}"
+    return await _listed(
+        context, "Quotas", Quotas, work, lambda row: f"{row.who} {row.key}", "DESCRIBE_CONFIGS on the cluster"
+    )
 
 
 def render_quotas(content: Content[Quotas], _: PageContext) -> Markup:
-    shown = not_shown("Quotas", content.degraded) or _quota_table(content.data.rows)
-    return joined([security_tabs(QUOTAS), shown, more(content.next, QUOTAS, {})])
+    return _rendered(content, QUOTAS, _quota_table(content.data.rows))
 
 
 def _quota_table(rows: list[QuotaRow]) -> Markup:
@@ -138,20 +153,12 @@ async def load_tokens(context: PageContext) -> Content[Tokens]:
             for each in await describe_tokens(client)
         ]  # fmt: skip
 
-    found = await ask_part(
-        context, "tokens", ("tokens",), work, needs="DESCRIBE_TOKENS on their owners", reasons=TOKEN_REASONS
-    )
-    shown, next_name = one_page(sorted(found.value or [], key=_token_place), _token_place, context)
-    return Content(Tokens(shown), "Tokens", found.sources, found.degraded, next=next_name)
-
-
-def _token_place(row: TokenRow) -> str:
-    return f"{row.owner} {row.id}"
+    needs = "DESCRIBE_TOKENS on their owners"
+    return await _listed(context, "Tokens", Tokens, work, lambda row: f"{row.owner} {row.id}", needs, TOKEN_REASONS)
 
 
 def render_tokens(content: Content[Tokens], context: PageContext) -> Markup:
-    shown = not_shown("Tokens", content.degraded) or _token_table(content.data.rows, context.now_ms)
-    return joined([security_tabs(TOKENS), shown, more(content.next, TOKENS, {})])
+    return _rendered(content, TOKENS, _token_table(content.data.rows, context.now_ms))
 
 
 def _token_table(rows: list[TokenRow], now_ms: int) -> Markup:

@@ -18,6 +18,7 @@ from ottla.explain.prose import message_of
 from ottla.explain.redact import carries_secret
 from ottla.explain.tree import Node
 from ottla.explain.values_text import value_text
+from ottla.health.phrases import size
 
 INPUT_MAX_BYTES: Final = 1024 * 1024
 SHOWN_ROWS: Final = 2_000
@@ -73,6 +74,9 @@ def decoded(text: str, name: str) -> Decoded:
         data = bytes_from_text(text)
     except InputError as error:
         return msgspec.structs.replace(EMPTY, text=text, name=name, error=str(error))
+    if len(data) > INPUT_MAX_BYTES:
+        told = f"that is {size(len(data))}; the page takes {size(INPUT_MAX_BYTES)}, ottla decode takes any file"
+        return msgspec.structs.replace(EMPTY, name=name, size=len(data), error=told)
     verdict = guess_name(data, _names(name)) if name else guess(data)
     best = verdict.best
     found = msgspec.structs.replace(

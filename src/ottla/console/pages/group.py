@@ -21,7 +21,6 @@ from ottla.console.html.parts import (
     badge,
     facts,
     link,
-    member_id,
     node_link,
     nothing,
     numbers,
@@ -35,7 +34,7 @@ from ottla.console.html.parts import (
 from ottla.console.html.task_matrix import task_matrix
 from ottla.console.page import Content, Page, PageContext
 from ottla.console.state import Epochs
-from ottla.draw.forms import moment, number
+from ottla.draw.forms import identity, moment, number
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health import Finding
 from ottla.health.facts import Group, GroupMember, ShareOffsets, Subtopology, Tasks, TopicPartitions
@@ -248,7 +247,7 @@ def _members(data: GroupPage, names: Mapping[str, str]) -> Markup:
 
 
 def _member_cells(each: Member, data: GroupPage, names: Mapping[str, str], what: str) -> Iterator[Cell]:
-    yield member_id(each.id)
+    yield identity(each.id)
     yield each.client_id
     yield each.host
     yield each.instance_id
@@ -259,7 +258,7 @@ def _member_cells(each: Member, data: GroupPage, names: Mapping[str, str], what:
     if data.kind in ("consumer", "streams"):
         yield long_list(compact(each.target, each.target_tasks), what)
     if data.kind == "streams":
-        yield each.process and member_id(each.process)
+        yield each.process and identity(each.process)
 
 
 def _state(each: Member, names: Mapping[str, str]) -> Markup:

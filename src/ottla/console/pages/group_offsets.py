@@ -14,9 +14,7 @@ from ottla.console.html.groups import SHARE_LAG, group_head
 from ottla.console.html.parts import (
     Cell,
     Column,
-    age,
     link,
-    member_id,
     more,
     nothing,
     numbers,
@@ -25,6 +23,7 @@ from ottla.console.html.parts import (
     topic_link,
 )
 from ottla.console.page import Content, Degraded, Page, PageContext, one_page
+from ottla.draw.forms import ago, identity
 from ottla.draw.markup import Markup, joined
 from ottla.health.facts import Group
 from ottla.health.phrases import href
@@ -150,8 +149,8 @@ def _cells(row: OffsetRow, data: GroupOffsets) -> list[Cell]:
         offset(row.start),
         offset(row.end),
         row.lag,
-        age(row.lag_ms),
-        joined(map(member_id, row.members), " ") or None,
+        ago(row.lag_ms),
+        joined(map(identity, row.members), " ") or None,
     ]
     return [*cells, *([] if is_share else [row.metadata or " "]), note]
 

@@ -11,7 +11,6 @@ from ottla.console.asking import ask_part
 from ottla.console.html.findings import finding_cards
 from ottla.console.html.parts import (
     Column,
-    age,
     badge,
     code,
     facts,
@@ -25,7 +24,7 @@ from ottla.console.html.parts import (
     table,
 )
 from ottla.console.page import Content, Degraded, Page, PageContext
-from ottla.draw.forms import identity, moment
+from ottla.draw.forms import ago, identity, moment
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health.facts import Quorum, Replica
 from ottla.health.phrases import duration, plural
@@ -253,7 +252,7 @@ def _of_followers(is_leader: bool, cell: Markup) -> Markup:
 def _when(ago_ms: int | None) -> Markup:
     if ago_ms is None:
         return element("span", "–", class_="unknown", title="has not fetched from this leader, or unknown")
-    return age(ago_ms) if ago_ms < 1_000 else joined([age(ago_ms), " ago"])
+    return ago(ago_ms) if ago_ms < 1_000 else joined([ago(ago_ms), " ago"])
 
 
 def _note(row: ReplicaRow) -> Markup | None:

@@ -23,7 +23,6 @@ from ottla.console.html.lock_clock import Lock, lock_clocks, time_left, together
 from ottla.console.html.parts import (
     Cell,
     Column,
-    age,
     facts,
     link,
     nothing,
@@ -38,7 +37,7 @@ from ottla.console.html.window_plot import LOOKS, Piece, span, window_plot
 from ottla.console.page import Content, Degraded, NotFoundError, Page, PageContext, why_not
 from ottla.console.scan import BOUNDS
 from ottla.console.share_pace import pace_of
-from ottla.draw.forms import identity, moment, number
+from ottla.draw.forms import ago, identity, moment, number
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health.facts import Group
 from ottla.health.phrases import join, plural
@@ -230,7 +229,7 @@ def _head(data: WindowPage) -> Markup:
             "window": None if data.tier == OFFSETS else f"{size:,}{limit}",
             "finished": number(data.delivery_complete),
             "delivery limit": number(data.delivery_limit),
-            "lock": age(data.lock_ms),
+            "lock": ago(data.lock_ms),
         }
     )
 

@@ -20,8 +20,9 @@ from ottla.client.open_transactions import (
 from ottla.console.asking import Part, ask_part
 from ottla.console.html.findings import finding_cards
 from ottla.console.html.navigation import Choice, Text, every_one_of, filter_form
-from ottla.console.html.parts import Column, age, badge, code, link, more, nothing, numbers, offset, section, table
+from ottla.console.html.parts import Column, badge, code, link, more, nothing, numbers, offset, section, table
 from ottla.console.page import Content, Degraded, Page, PageContext, one_page, why_not
+from ottla.draw.forms import ago
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health.facts import Transaction
 from ottla.health.phrases import number, plural
@@ -290,7 +291,7 @@ def _nobodys(producer_id: int) -> Markup:
 
 
 def _age(started_ms: int | None, context: PageContext) -> Markup:
-    return age(None if started_ms is None else context.now_ms - started_ms)
+    return ago(None if started_ms is None else context.now_ms - started_ms)
 
 
 def _partition(topic: str, partition: int) -> Markup:
@@ -316,7 +317,7 @@ def _cells(row: TransactionRow, context: PageContext) -> tuple[Markup | str | No
         str(row.producer_id),
         None if row.epoch is None else str(row.epoch),
         None if row.state in IDLE else _age(row.started_ms, context),
-        age(row.timeout_ms),
+        ago(row.timeout_ms),
         _places(row.partitions),
     )
 
