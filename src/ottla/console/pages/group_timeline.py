@@ -18,10 +18,10 @@ from ottla.console.history import Point
 from ottla.console.html.epoch_plot import epoch_plot
 from ottla.console.html.groups import epochs, group_head, has_epochs, long_list
 from ottla.console.html.parts import Cell, Column, code, command, nothing, section, since, table
+from ottla.console.html.records import record_time
 from ottla.console.page import Content, Degraded, Page, PageContext
 from ottla.console.state import EVENTS_MAX
 from ottla.core.coordinator.partitioner import partition_for
-from ottla.draw.forms import moment
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health.facts import Group
 from ottla.health.phrases import consume_since
@@ -136,7 +136,7 @@ def _table(data: Timeline) -> Markup:
 
 def _cells(step: Step, data: Timeline) -> list[Cell]:
     cells: list[Cell] = [
-        moment(step.at_ms),
+        record_time(step.at_ms),
         epochs(step.epoch, step.assignment_epoch) if data.has_epochs else None,
         step.members,
     ]
