@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.interop, pytest.mark.xdist_group("console-drawings")]
 
+expect = pytest.importorskip("playwright.sync_api").expect
 WINDOW = f"/groups/workers/window/{JOBS}/0"
 TOPOLOGY = "/groups/app/topology"
 
@@ -128,8 +129,8 @@ def test_clocks_run_and_count_down(visitor: Visitor):
     page = visitor.open(WINDOW)
     page.keyboard.press("p")
     assert page.evaluate("document.getAnimations().length") == page.locator(".clock").count() == 1
-    before = page.locator(".clocks span[data-left]").first.text_content()
-    page.wait_for_function("old => document.querySelector('.clocks span[data-left]').textContent !== old", arg=before)
+    text = page.locator(".clocks span[data-left]").first
+    expect(text).not_to_have_text(text.text_content() or "")
 
 
 def test_who_wants_no_motion_gets_text(visitor: Visitor):
@@ -145,7 +146,7 @@ def test_folding_and_zooming_keep_the_place(visitor: Visitor):
     page.evaluate("scrollTo(0, 200)")
     page.get_by_role("group", name="Names").get_by_role("link", name="full").click()
     page.wait_for_url("**names=full")
-    page.wait_for_function("document.querySelector('.drawing').textContent.includes('KSTREAM-MAPVALUES-0000000001')")
+    expect(page.locator(".box", has_text="KSTREAM-MAPVALUES-0000000001").locator(".label")).to_have_count(1)
     assert page.evaluate("document.querySelector('.picture').scrollLeft") == 120
     assert page.evaluate("scrollY") > 0
 
@@ -157,7 +158,7 @@ def test_subtopologies_open_by_key(visitor: Visitor):
     assert "subtopology 0: 30 processors" in (page.locator(".told").text_content() or "")
     page.keyboard.press("Enter")
     page.wait_for_url("**open=0")
-    page.wait_for_function("document.querySelectorAll('.box.processor').length === 28")
+    expect(page.locator(".box.processor")).to_have_count(28)
 
 
 def test_boxes_tell_their_whole_names(visitor: Visitor):
@@ -171,3 +172,11 @@ def test_boxes_tell_their_whole_names(visitor: Visitor):
 def test_nothing_is_wider_than_a_small_screen(path: str, visitor: Visitor):
     page = visitor.open(path, viewport={"width": 320, "height": 640})
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
+
+
+@pytest.mark.parametrize("path", [WINDOW, f"{TOPOLOGY}?open=0", f"{TOPOLOGY}?colour=lag"])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_nothing_stands_in_anybodys_way(path: str, theme: str, visitor: Visitor):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    found = axe.run(visitor.open(path, color_scheme=theme)).response["violations"]
+    assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
