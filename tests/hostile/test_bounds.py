@@ -27,7 +27,7 @@ from ottla.broker.replicas import fetch_sessions
 from ottla.broker.replicas.fetch_sessions import FetchSessions, WantedPartition
 from ottla.broker.share import leader
 from ottla.broker.share.counts import OTHERS, GroupCounts
-from ottla.broker.telemetry import log_deduplication
+from ottla.broker.telemetry import log_deduplication, traffic
 from ottla.broker.telemetry.log_deduplication import DeduplicationFilter
 from ottla.core.groups import topic_sets
 from ottla.core.groups.classic import group as classic_group
@@ -68,6 +68,8 @@ from tests.component.broker.streams_requests import join, topology
 from tests.hostile import attacks, counting_tries  # noqa: F401  the tries of the second count
 from tests.hostile.reaching import TRIES, reaches
 from tests.unit.broker.holder import Holder
+from tests.unit.broker.telemetry.watched import Watched
+from tests.unit.broker.telemetry.watched import frames as frames_of
 from tests.unit.core.txn import driver as txn
 
 MINUTES_MS = 60_000
@@ -158,6 +160,25 @@ def pages_are_for_so_many_at_a_time(_directory: Path, _patch: pytest.MonkeyPatch
         server.close()
 
     asyncio.run(crowd())
+
+
+@reaches("viewers", "viewer-rate", "viewer-frames", "viewer-bytes", "viewer-pending")
+def those_who_watch_the_traffic_cost_so_much(_directory: Path, patch: pytest.MonkeyPatch) -> None:
+    watched = Watched()
+    viewer, *others = [watched.watch(errors_only=number > 0) for number in range(traffic.VIEWERS_MAX)]
+    assert watched.traffic.is_full
+    for _ in range(traffic.PENDING_MAX + 1):
+        watched.ask(HeartbeatRequest(), 4)
+    assert len(watched.traffic._pending) == traffic.PENDING_MAX
+    for each in others:
+        each.close()
+    assert sum(map(len, iter(lambda: frames_of(viewer), []))) == traffic.FRAMES_PER_SECOND_MAX
+    patch.setattr(traffic, "FRAMES_PER_SECOND_MAX", 1 << 30)
+    for _ in range(traffic.RING_FRAMES_MAX + 1):
+        watched.ask(HeartbeatRequest(), 4)
+    assert viewer.dropped == 1
+    watched.ask(HeartbeatRequest(), 4, size_bytes=traffic.RING_BYTES_MAX)
+    assert viewer.dropped == 2 + traffic.RING_FRAMES_MAX, "one that large has no room even alone"
 
 
 # --- what comes in ----------------------------------------------------------------------------------------------------

@@ -107,6 +107,7 @@ if TYPE_CHECKING:
     from ottla.broker.network.web_server import WebServer
     from ottla.broker.share import ShareNode
     from ottla.broker.telemetry.clients.telemetry import Telemetry
+    from ottla.broker.telemetry.traffic_page import TrafficPage
     from ottla.broker.transactions.remote_coordinators import RemoteCoordinators
     from ottla.core.replication.partition_leader import InSyncChange, PartitionLeader
     from ottla.log.errors import StorageError
@@ -285,8 +286,8 @@ class Node:
         self.metrics = Metrics(clock, self._samples)
         is_guarded = self._authorizer is not None or self.security.is_guarded
         self._audit_log = open_audit_log(config, disk, self.offload, clock.wall_ms, is_guarded=is_guarded)
-        tell: Tell = self._audit_log.add if self._audit_log is not None else lambda event, fields: None
-        self._audit_events = AuditEvents(tell) if is_guarded else None
+        self.tell_audit: Tell = self._audit_log.add if self._audit_log is not None else lambda event, fields: None
+        self._audit_events = AuditEvents(self.tell_audit) if is_guarded else None
         watching = [each for each in (self.metrics, self._audit_events) if each is not None]
         self.dispatch = dispatch(
             self, load_api, (*watching, *observers), is_unstable=config["unstable.api.versions.enable"]
@@ -297,7 +298,8 @@ class Node:
         limit_bytes = config["queued.max.request.bytes"]
         self.memory_pool = MemoryPool(limit_bytes) if limit_bytes > 0 else MemoryPool()
         self.closed_connections = ClosedConnections()
-        self.logins = Logins(LoginFailures(config["ottla.login.failures.per.minute"]), self.monotonic_ms, tell)
+        failures = LoginFailures(config["ottla.login.failures.per.minute"])
+        self.logins = Logins(failures, self.monotonic_ms, self.tell_audit)
         self.handshake_turns = HandshakeTurns(self.loop, clock.precise_ns)
         self.listeners = self._make_listeners(sockets)
         self._drained: asyncio.Future[None] | None = None
@@ -378,6 +380,13 @@ class Node:
 
             self._telemetry = Telemetry(self.settings, self.image, self.clock, self.randomness)
         return self._telemetry
+
+    @cached_property
+    def traffic(self) -> TrafficPage:
+        """The traffic of clients, for those who watch it."""
+        from ottla.broker.telemetry.traffic_page import TrafficPage
+
+        return TrafficPage(self)
 
     @cached_property
     def remote_transactions(self) -> RemoteCoordinators:

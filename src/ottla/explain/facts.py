@@ -8,7 +8,7 @@ Newer versions name topics by id only. `TopicNames` learns from every struct tha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal, NamedTuple
@@ -46,13 +46,14 @@ class Facts:
 
 
 class TopicNames:
-    """The names of topic ids, learned from messages."""
+    """The names of topic ids, learned from messages. `known` is asked for those that were not."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: Callable[[bytes], str | None] = lambda topic_id: None) -> None:
         self._names = {METADATA_TOPIC_ID: METADATA_TOPIC}
+        self._known = known
 
     def __call__(self, topic_id: bytes) -> str | None:
-        return self._names.get(topic_id)
+        return self._names.get(topic_id) or self._known(topic_id)
 
     def learn(self, topic_id: bytes, name: str | None) -> None:
         if name and topic_id != ZERO_UUID and len(self._names) < TOPICS_KNOWN_MAX:
@@ -60,7 +61,7 @@ class TopicNames:
 
     def text(self, topic_id: bytes) -> str:
         """The name or, where it is not known, the id."""
-        return self._names.get(topic_id) or uuid_text(topic_id)
+        return self(topic_id) or uuid_text(topic_id)
 
 
 def exchange_facts(exchange: Exchange, topic_names: TopicNames) -> Facts:

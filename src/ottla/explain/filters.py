@@ -42,9 +42,13 @@ class Filters(NamedTuple):
     def admits_api(self, exchange: Exchange) -> bool:
         """The filters that do not need the facts."""
         first = exchange.first
-        if self.apis and first.api not in self.apis:
+        return self.admits_client(first.api, first.client_id or "")
+
+    def admits_client(self, api: str, client_id: str) -> bool:
+        """Whether what a client asks of an API is shown; groups and topics are not looked at."""
+        if self.apis and api not in self.apis:
             return False
-        return not self.client_ids or _matches(self.client_ids, [first.client_id or ""])
+        return not self.client_ids or _matches(self.client_ids, [client_id])
 
     def admits(self, exchange: Exchange, facts: Facts) -> bool:
         if not self.admits_api(exchange):

@@ -22,18 +22,27 @@ from ottla.explain.exchanges import SASL_TOKEN, Exchange, Loss, Message, respons
 from ottla.explain.facts import Facts
 from ottla.explain.guess import Verdict, Wrapping, guess_response
 from ottla.explain.open_fields import OPENINGS
+from ottla.explain.record_fields import has_records
 from ottla.explain.redact import RULES, carries_secret
 from ottla.explain.render.lines import Line, Styled, width_of
 from ottla.explain.show_tree import tree_lines
 from ottla.explain.values_text import count_text
-from ottla.wire.compile import message_shape
 from ottla.wire.fault import WireError
 from ottla.wire.frames import frame as framed
 from ottla.wire.index import MESSAGES
-from ottla.wire.shape import Struct
 from ottla.wire.values import Json
 
-__all__ = ["Label", "exchange_block", "exchange_json", "exchange_line", "loss_json", "loss_line"]
+__all__ = [
+    "Label",
+    "exchange_block",
+    "exchange_json",
+    "exchange_line",
+    "fact_pieces",
+    "loss_json",
+    "loss_line",
+    "message_json",
+    "needs_care",
+]
 
 NAMES_SHOWN_MAX = 3
 WIDE = 130
@@ -67,7 +76,7 @@ def exchange_line(exchange: Exchange, facts: Facts, label: Label, width: int) ->
         line += [Styled(text, style), Styled("  " + " " * (column - len(text) if width >= WIDE else 0))]
     if latency or width >= WIDE:
         line.append(Styled(f"{latency:>9}" if width >= WIDE else latency, "number"))
-    line += _fact_pieces(exchange, facts)
+    line += fact_pieces(exchange, facts)
     return cut(line, width)
 
 
@@ -92,7 +101,8 @@ def _sizes_text(exchange: Exchange) -> str:
     return f"{request} → {response}"
 
 
-def _fact_pieces(exchange: Exchange, facts: Facts) -> Iterator[Styled]:
+def fact_pieces(exchange: Exchange, facts: Facts) -> Iterator[Styled]:
+    """What an exchange was about and what became of it: errors, groups, topics, records."""
     for name, count in facts.errors.items():
         yield Styled(f"  {name}" if count == 1 else f"  {name} ×{count}", "removed")
     for message in (exchange.request, exchange.response):
@@ -255,7 +265,7 @@ def _careful_responses() -> tuple[tuple[str, int], ...]:
         for name, entry in MESSAGES.items()
         if entry.kind == "response"
         for version in range(entry.low, entry.high + 1)
-        if _needs_care(name, version)
+        if needs_care(name, version)
     )
 
 
@@ -298,7 +308,7 @@ def exchange_json(
     shared = {"groups": list(facts.groups), "topics": list(facts.topics)}
     for message in (exchange.request, exchange.response):
         if message is not None:
-            found = _message_json(message, label, topic_names, with_records=with_records) | shared
+            found = message_json(message, label, topic_names, with_records=with_records) | shared
             if message is exchange.response:
                 latency = exchange.latency_ns
                 found["latencyMs"] = None if latency is None else latency / 1_000_000
@@ -320,7 +330,8 @@ def _label_json(label: Label, at_ns: int) -> dict[str, Any]:
     return {"time": moment_text(at_ns), "connection": label.number, "client": label.client, "broker": label.broker}
 
 
-def _message_json(message: Message, label: Label, topic_names: TopicLookup, *, with_records: bool) -> dict[str, Any]:
+def message_json(message: Message, label: Label, topic_names: TopicLookup, *, with_records: bool) -> dict[str, Any]:
+    """One message as an object. Without `with_records` record batches have their headers only."""
     kind = "token" if message.name == SASL_TOKEN else "request" if message.name.endswith("Request") else "response"
     found = _label_json(label, message.at_ns) | {"kind": kind, "sizeBytes": message.size_bytes}
     if kind == "token":
@@ -346,7 +357,7 @@ def error_json(error: WireError) -> dict[str, Json]:
 def _body(message: Message, topic_names: TopicLookup, *, with_records: bool) -> Any:
     if message.body is None:
         return None
-    if not _needs_care(message.name, message.version):
+    if not needs_care(message.name, message.version):
         return wire.to_json(message.body, message.version)
     data = message.frame.data[message.body_start :]
     root, _ = dissect_message(message.name, message.version, data, topic_names=topic_names, with_records=with_records)
@@ -354,14 +365,6 @@ def _body(message: Message, topic_names: TopicLookup, *, with_records: bool) -> 
 
 
 @cache
-def _needs_care(name: str, version: int) -> bool:
+def needs_care(name: str, version: int) -> bool:
     """Whether the message may hold secrets, or fields to be opened."""
-    return name in RULES or name in OPENINGS or _has_records(message_shape(name, version))
-
-
-def _has_records(shape: Struct) -> bool:
-    for member in (*shape.plain, *shape.tagged):
-        inner = member.type.element or member.type
-        if inner.kind == "records" or (inner.struct is not None and _has_records(inner.struct)):
-            return True
-    return False
+    return name in RULES or name in OPENINGS or has_records(name, version)

@@ -180,6 +180,7 @@ SUPPORTED_SETTINGS: Final = frozenset(
         "ottla.client.telemetry.enable",
         "ottla.fsync",
         "ottla.inspect.listeners",
+        "ottla.inspect.traffic.enable",
         "ottla.login.failures.per.minute",
         "ottla.metrics.port",
         "ottla.open.files.max",

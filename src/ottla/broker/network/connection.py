@@ -357,14 +357,12 @@ class Connection:
             meter = self._dispatch.meter
             started_ns = 0 if meter is None else meter.now_ns()
             request, api = self._dispatch.read(self, frame, self._owner.monotonic_ms())
-            if unwritten and api is not unwritten[0][0]:
-                self._write(unwritten)  # whoever produces and then reads on one connection finds what it wrote
-                if self._slots:  # a produce still waits to be acknowledged, and this request behind it
-                    self._queue.appendleft(frame)
-                    self._queued_bytes += len(frame)
-                    break
+            if unwritten and api is not unwritten[0][0] and self._waits_for_write(frame, unwritten):
+                break
             if meter is not None:
                 meter.begin(request, len(frame), started_ns)
+            if self._dispatch.tap is not None:
+                self._dispatch.tap.received(request, api, len(frame))
             answer = self._dispatch.call(api, request)
             if not unwritten and not isinstance(answer, _NOT_YET):
                 self._send_queue.add(self._dispatch.write(api, request, answer))  # the usual case, without a slot
@@ -377,6 +375,18 @@ class Connection:
                 break  # nothing behind it is looked at before it is answered
             if meter is not None:
                 break  # nor before it is known whether a pause must follow
+
+    def _waits_for_write(self, frame: bytes, unwritten: list[tuple[Api, Request, Answer]]) -> bool:
+        """Write before a request of another API: whoever produces and then reads on one connection finds what it wrote.
+
+        True if a produce still waits to be acknowledged; the request then waits behind it.
+        """
+        self._write(unwritten)
+        if not self._slots:
+            return False
+        self._queue.appendleft(frame)
+        self._queued_bytes += len(frame)
+        return True
 
     def _next_frame(self) -> bytes:
         frame = self._queue.popleft()
@@ -541,6 +551,8 @@ class Connection:
                 self._send_queue.add([len(token).to_bytes(SIZE_BYTES, "big") + token])
             return True
         request, api = self._dispatch.read(self, frame, self._owner.monotonic_ms())
+        if self._dispatch.tap is not None:
+            self._dispatch.tap.received(request, api, len(frame))
         if sasl.takes(request):
             self._settle(api, request, self._dispatch.call(api, request))
         else:  # it must not come in the middle of a login: the connection ends

@@ -19,7 +19,7 @@ from ottla.wire import WireError, frames
 from ottla.wire.reject import message_of
 from ottla.wire.types.headers import RequestHeader
 
-__all__ = ["Api", "Dispatch", "Observer"]
+__all__ = ["Api", "Dispatch", "Observer", "Tap"]
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +51,12 @@ class Observer(Protocol):
     """Sees each request and its answer; for metrics, request logs and faults in tests."""
 
     def answered(self, request: Request, api: Api, answer: Any, size_bytes: int) -> None: ...  # noqa: ANN401
+
+
+class Tap(Observer, Protocol):
+    """An observer that sees each request before it is handled, too."""
+
+    def received(self, request: Request, api: Api, size_bytes: int) -> None: ...
 
 
 class _Version:
@@ -91,12 +97,24 @@ class Dispatch:
         self.observers = list(observers)
         self.meter: Meter | None = None
         """Measures requests while any client has a quota."""
+        self.tap: Tap | None = None
+        """Sees requests while somebody watches the traffic."""
         self._load = load
         self._apis: dict[int, Api] = {}
         self._versions: dict[bytes, _Version] = {}
         """By the first four bytes of a frame: API key and version."""
         self._answers: dict[int, _Version] = {}
         self._client_ids: dict[bytes, str] = {}
+
+    def begin_tap(self, tap: Tap) -> None:
+        """Show all traffic from now on."""
+        self.tap = tap
+        self.observers.append(tap)
+
+    def end_tap(self) -> None:
+        assert self.tap is not None
+        self.observers.remove(self.tap)
+        self.tap = None
 
     def _api(self, key: int) -> Api | None:
         api = self._load(key, self._is_unstable)

@@ -1,4 +1,4 @@
-"""A minimal HTTP server: one request for a page, then the connection is closed."""
+"""A minimal HTTP server: one request for a page or for a stream of lines, then the connection is closed."""
 
 from __future__ import annotations
 
@@ -7,24 +7,56 @@ import contextlib
 import ssl
 from base64 import b64decode
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
-__all__ = ["Find", "Page", "WebServer", "is_loopback"]
+__all__ = ["Find", "Page", "Source", "Stream", "Visit", "WebServer", "is_loopback"]
 
 _REQUEST_SECONDS: Final = 10
 CONNECTIONS_MAX: Final = 64
+TAKE_EVERY_S: Final = 0.05
+"""How often a stream is asked for what is new."""
+_STALLED_SECONDS: Final = 30
+"""A stream whose reader has taken nothing for so long ends."""
+_OK: Final = "200 OK"
 _UNAUTHORIZED: Final = "401 Unauthorized"
 _FORBIDDEN: Final = "403 Forbidden"
 _NOT_FOUND: Final = "404 Not Found"
 _NOT_ALLOWED: Final = "405 Method Not Allowed"
 
 
+class Visit(NamedTuple):
+    """Somebody who asks for a page."""
+
+    path: str
+    query: str = ""
+    host: str = ""
+    user: str | None = None
+    """Who has logged in; None where nobody must."""
+
+
 class Page(NamedTuple):
     content_type: str
     text: str
+    status: str = _OK
 
 
-Find = Callable[[str], Page | None]
+class Source(Protocol):
+    """What a stream sends."""
+
+    def take(self) -> bytes | None:
+        """What is there to be sent now; None if it has ended. It is asked again once that is sent."""
+
+    def close(self) -> None: ...
+
+
+class Stream(NamedTuple):
+    """A page without an end: what its source gives, until the reader goes away."""
+
+    content_type: str
+    begin: Callable[[], Source]
+
+
+Find = Callable[[Visit], Page | Stream | None]
 Check = Callable[[str, str, str], bool]
 """Address, user and password -> whether he is let in."""
 
@@ -39,7 +71,7 @@ class WebServer:
 
     def __init__(
         self,
-        find: Find = lambda path: None,
+        find: Find = lambda visit: None,
         *,
         is_local: bool = False,
         has_login: bool = False,
@@ -51,6 +83,7 @@ class WebServer:
         self._has_login = has_login
         self._tls = tls
         self._server: asyncio.Server | None = None
+        self._streams: set[asyncio.Task[None]] = set()
         self.connections = 0
 
     async def start(self, host: str, port: int) -> int:
@@ -60,46 +93,75 @@ class WebServer:
         return bound
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self.connections < CONNECTIONS_MAX:
-            self.connections += 1
-            try:
-                await self._answer_one(reader, writer)
-            finally:
-                self.connections -= 1
-        writer.close()
+        if self.connections >= CONNECTIONS_MAX:
+            writer.close()
+            return
+        self.connections += 1
+        try:
+            await self._answer_one(reader, writer)
+        finally:
+            self.connections -= 1
+            writer.close()
 
     async def _answer_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
             async with asyncio.timeout(_REQUEST_SECONDS):
                 head = await reader.readuntil(b"\r\n\r\n")
-                writer.write(self._response(head.decode("latin-1"), writer.get_extra_info("peername")[0]))
+                answer = self._response(head.decode("latin-1"), writer.get_extra_info("peername")[0])
+                writer.write(_stream_head(answer) if isinstance(answer, Stream) else answer)
                 await writer.drain()
+            if isinstance(answer, Stream):
+                sending = asyncio.create_task(_send(answer.begin(), reader, writer))
+                self._streams.add(sending)
+                sending.add_done_callback(self._streams.discard)
+                await sending
 
-    def _response(self, head: str, host: str) -> bytes:
+    def _response(self, head: str, host: str) -> bytes | Stream:
         first, *lines = head.split("\r\n")
         method, target, *_ = [*first.split(" "), "", ""]
         if self._is_local and not _is_local(lines):
             return _encoded(_FORBIDDEN)
-        if self._has_login and not self._lets_in(lines, host):
+        user = self._user(lines, host) if self._has_login else None
+        if self._has_login and user is None:
             return _encoded(_UNAUTHORIZED)
         if method not in ("GET", "HEAD"):
             return _encoded(_NOT_ALLOWED)
-        page = self.find(target.partition("?")[0])
-        if page is None:
+        path, _, query = target.partition("?")
+        found = self.find(Visit(path, query, host, user))
+        if found is None:
             return _encoded(_NOT_FOUND)
-        return _encoded("200 OK", page, has_body=method == "GET")
+        if isinstance(found, Stream):
+            return found if method == "GET" else _stream_head(found)
+        return _encoded(found.status, found, has_body=method == "GET")
 
-    def _lets_in(self, lines: list[str], host: str) -> bool:
+    def _user(self, lines: list[str], host: str) -> str | None:
+        """The user whose password a request has brought; None if it has brought none that is right."""
         scheme, _, text = _header(lines, "authorization").partition(" ")
         try:
             user, colon, password = b64decode(text, validate=True).decode().partition(":")
         except ValueError:
-            return False
-        return scheme.lower() == "basic" and bool(colon) and self.check(host, user, password)
+            return None
+        is_let_in = scheme.lower() == "basic" and bool(colon) and self.check(host, user, password)
+        return user if is_let_in else None
 
     def close(self) -> None:
+        for each in self._streams:
+            each.cancel()
         if self._server is not None:
             self._server.close()
+
+
+async def _send(source: Source, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Send what a source gives until it ends or the reader goes away."""
+    try:
+        while not reader.at_eof() and (data := source.take()) is not None:
+            writer.write(data)
+            async with asyncio.timeout(_STALLED_SECONDS):
+                await writer.drain()
+            await asyncio.sleep(TAKE_EVERY_S)
+    finally:
+        source.close()
+        writer.close()
 
 
 def _header(lines: list[str], wanted: str) -> str:
@@ -128,8 +190,12 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def _stream_head(stream: Stream) -> bytes:
+    return f"HTTP/1.1 {_OK}\r\nContent-Type: {stream.content_type}\r\nConnection: close\r\n\r\n".encode()
+
+
 def _encoded(status: str, page: Page | None = None, *, has_body: bool = True) -> bytes:
-    kind, text = page or ("text/plain; charset=utf-8", "")
+    kind, text, _ = page or Page("text/plain; charset=utf-8", "")
     body = text.encode()
     extra = 'WWW-Authenticate: Basic realm="ottla", charset="UTF-8"\r\n' if status == _UNAUTHORIZED else ""
     size = len(body)

@@ -21,7 +21,7 @@ from ottla.core.metadata.image import BROKER
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 
-__all__ = ["AuditEvents"]
+__all__ = ["AuditEvents", "denial_fields"]
 
 _Event = tuple[str, dict[str, object]]
 
@@ -53,7 +53,7 @@ class AuditEvents:
         if (denials or api.key in FORWARDABLE) and _has_refusal(answer):
             self.refused[api.name] += 1
             count_last(self._refused_by_principal, (request.principal, api.name))
-            for said in [_denied(each) for each in _missing(denials)[:_DENIALS_MAX]] or [_BY_CONTROLLER]:
+            for said in [denial_fields(each) for each in _missing(denials)[:_DENIALS_MAX]] or [_BY_CONTROLLER]:
                 self._tell("authz.denied", {**_who(request, api.name), **said})
         find = _EVENTS.get(api.key)
         if find is not None and isinstance(answer, msgspec.Struct):
@@ -98,7 +98,8 @@ def _missing(denials: Sequence[Denial]) -> list[Denial]:
     ]
 
 
-def _denied(denial: Denial) -> dict[str, object]:
+def denial_fields(denial: Denial) -> dict[str, object]:
+    """What the audit log says about a right that somebody does not have."""
     resource = _resource(denial.resource_type, denial.resource_name)
     return {"op": denial.operation.name, "resource": resource, "rule": denial.rule}
 

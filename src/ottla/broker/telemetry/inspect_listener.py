@@ -3,6 +3,7 @@
     /inspect/v1/share/{group}    the records of a share group that are in flight on this node
     /inspect/v1/access           failed logins by user and address, refused requests by principal and API
     /inspect/v1/client-metrics   the clients that push their metrics, what they are asked for and what they have sent
+    /inspect/v1/traffic          requests and responses as they pass, line by line (`traffic_page`)
 
 It is off unless `ottla.inspect.listeners` names an address. That must be a loopback address, since whoever can connect
 may read, unless `ottla.web.security.listener.name` names a listener with TLS and users.
@@ -15,13 +16,14 @@ import re
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import unquote
 
-from ottla.broker.network.web_server import Find, Page, is_loopback
+from ottla.broker.network.web_server import Find, Page, Stream, Visit, is_loopback
 from ottla.core.metadata.config_defs import ConfigError
 
 if TYPE_CHECKING:
     from ottla.broker.loop.clock import Clock
     from ottla.broker.share import ShareNode
     from ottla.broker.telemetry.clients.telemetry import Telemetry
+    from ottla.broker.telemetry.traffic_page import TrafficPage
     from ottla.core.metadata.image import MetadataImage
 
 __all__ = ["SETTING", "InspectPorts", "inspect_address", "inspect_page"]
@@ -31,6 +33,7 @@ _ADDRESS: Final = re.compile(r"(https?)://(\[[0-9A-Fa-f:]+\]|[^:/\[\]]+):(\d{1,5
 _SHARE: Final = re.compile(r"/inspect/v1/share/([^/]+)")
 _ACCESS: Final = "/inspect/v1/access"
 _CLIENT_METRICS: Final = "/inspect/v1/client-metrics"
+_TRAFFIC: Final = "/inspect/v1/traffic"
 _PORT_MAX: Final = 65_535
 
 
@@ -47,6 +50,8 @@ class InspectPorts(Protocol):
     def share(self) -> ShareNode: ...
     @property
     def telemetry(self) -> Telemetry: ...
+    @property
+    def traffic(self) -> TrafficPage: ...
     def access_view(self) -> dict[str, object]: ...
 
 
@@ -66,8 +71,10 @@ def inspect_address(text: str, *, has_tls: bool = False, has_login: bool = False
 
 
 def inspect_page(node: InspectPorts) -> Find:
-    def find(path: str) -> Page | None:
-        view = _view(node, path) if node.is_serving else None
+    def find(visit: Visit) -> Page | Stream | None:
+        if visit.path == _TRAFFIC and node.is_serving:
+            return node.traffic.find(visit)
+        view = _view(node, visit.path) if node.is_serving else None
         return None if view is None else Page("application/json", json.dumps(view, ensure_ascii=False) + "\n")
 
     return find

@@ -15,4 +15,4 @@ _PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 def metrics_page(text: Callable[[], str]) -> Find:
     """Shows the text that `text` gives."""
-    return lambda path: Page(_PROMETHEUS, text()) if path in _PATHS else None
+    return lambda visit: Page(_PROMETHEUS, text()) if visit.path in _PATHS else None
