@@ -1021,13 +1021,16 @@ async def _open_pages(config: NodeConfig) -> WebServers:
             metrics_port = await open_web_server(metrics, config.listeners[0].host, port, "metrics page")
         if address:
             from ottla.broker.network.web_server import WebServer
+            from ottla.broker.telemetry.inspect_listener import SETTING as INSPECT_LISTENERS
             from ottla.broker.telemetry.inspect_listener import inspect_address
 
             is_secured = tls is not None and has_login
             inspect = WebServer(is_local=not is_secured, has_login=has_login, tls=tls)
             opened.callback(inspect.close)
-            place = inspect_address(address, has_tls=tls is not None, has_login=has_login)
-            inspect_port = await open_web_server(inspect, *place, "inspect listener")
+            host, wanted = inspect_address(address, has_tls=tls is not None, has_login=has_login)
+            inspect_port = await open_web_server(inspect, host, wanted, "inspect listener")
+            if inspect_port != wanted:  # consoles find it by the setting
+                config.settle(INSPECT_LISTENERS, f"{address.rpartition(':')[0]}:{inspect_port}")
         opened.pop_all()
     return WebServers(metrics, metrics_port, inspect, inspect_port)
 

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from importlib import import_module
-from typing import Any, Protocol, TextIO
+from typing import Any, Final, Protocol, TextIO
 
 from ottla.broker.config.node_config import ConfigError, ListenerConfig, NodeConfig
 from ottla.broker.controller.metadata_replay import MetadataLogError
@@ -25,11 +25,13 @@ from ottla.core.quorum.stored import StoredStateError
 from ottla.log.disk import Disk, OsDisk
 from ottla.log.errors import StorageError
 
-__all__ = ["CannotServe", "new_loop", "run", "run_node"]
+__all__ = ["WITH_CONSOLE", "CannotServe", "new_loop", "run", "run_node"]
 
 log = logging.getLogger(__name__)
 
 _EXIT_FAILED = 1
+WITH_CONSOLE: Final = {"ottla.inspect.listeners": "http://127.0.0.1:0", "ottla.inspect.traffic.enable": "true"}
+"""Settings of a node with a console, where they are not set otherwise: the console shows what only the node knows."""
 
 
 class CannotServe(Exception):

@@ -27,12 +27,12 @@ from ottla.cli.failure import EXIT_REFUSED, Failure, nearest
 @click.option(
     "--inspect-port",
     type=click.IntRange(0, 65535),
-    help="Port where local programs can inspect share groups; 0 means any.",
+    help="Port where local programs can see what the node holds in memory, such as records in flight; 0 means any.",
 )
 @click.option(
     "--console-port",
     type=click.IntRange(0, 65535),
-    help="Port of the console on this machine, with --inspect-port if that is not given; 0 means any.",
+    help="Port of the console on this machine; it also shows what is in flight, and live traffic. 0 means any.",
 )
 @click.option("-v", "--verbose", count=True, help="Log requests; -vv logs more.")
 def serve(
@@ -66,7 +66,6 @@ def serve(
         raise Failure("--data and --ephemeral exclude each other")
     if console_port is not None:
         check_console()
-        inspect_port = inspect_port or 0
     wanted = {
         "log.dirs": data or None,
         "node.id": node_id,
@@ -77,6 +76,7 @@ def serve(
     options = {name: str(value) for name, value in wanted.items() if value is not None}
     try:
         places = [
+            {} if console_port is None else node_process.WITH_CONSOLE,
             file_settings(config) if config else {},
             environment_settings(os.environ),
             dict(map(set_option, settings)),

@@ -40,6 +40,12 @@ def test_a_page_with_tls_and_a_login() -> None:
     reserved.close()
 
 
+def test_a_port_that_the_broker_has_chosen_is_found() -> None:
+    with broker(**{"ottla.inspect.listeners": "http://127.0.0.1:0"}) as made:
+        (address,) = asyncio.run(nodes_by_address(Client(made.bootstrap_servers)))
+    assert not address.endswith(":0")
+
+
 @contextmanager
 def served(location: str = "") -> Iterator[tuple[str, list[Mapping[str, str]]]]:
     """A page, which points elsewhere if a location is given; its URL, and the headers of those who ask for it."""

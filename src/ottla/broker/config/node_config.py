@@ -206,6 +206,11 @@ class NodeConfig:
             self._values[name] = key.parse(self.static.get(name, key.default))
         return self._values[name]
 
+    def settle(self, name: str, text: str) -> None:
+        """Set what the settings left to the start, such as a port in place of 0."""
+        self.static[name] = text
+        self._values.pop(name, None)
+
     def _check_voters(self) -> None:
         ids = [entry.partition("@")[0] for entry in self["controller.quorum.voters"]]
         twice = next((each for each in ids if ids.count(each) > 1), None)

@@ -103,12 +103,13 @@ def _run(layout: ClusterLayout, *, is_durable: bool, console_port: int | None) -
     from ottla.cli.local_cluster.control import Control
     from ottla.cli.local_cluster.performer import Performer
     from ottla.testing.clusters.cluster import Cluster, ClusterError
-    from ottla.testing.clusters.nodes import OTTLA, OTTLA_WITHOUT_SYNC
+    from ottla.testing.clusters.nodes import ottla_node
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with contextlib.ExitStack() as stack:
         try:
-            cluster = Cluster(layout, program=OTTLA if is_durable else OTTLA_WITHOUT_SYNC)
+            options = {"--no-sync": not is_durable, "--console": console_port is not None}
+            cluster = Cluster(layout, program=ottla_node(*(name for name, is_set in options.items() if is_set)))
             stack.callback(cluster.close)
             click.echo(f"{len(layout.nodes)} nodes are starting in {layout.directory}", err=True)
             cluster.start()

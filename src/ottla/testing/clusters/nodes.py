@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from ottla.testing.clusters.layout import BROKER, CONTROLLER, NodeLayout
 from ottla.testing.ports import PortReservation
 
-__all__ = ["OTTLA", "ClusterError", "ClusterNode", "NodeState", "Program", "wait_until"]
+__all__ = ["OTTLA", "ClusterError", "ClusterNode", "NodeState", "Program", "ottla_node", "wait_until"]
 
 START_MAX_SECONDS: Final = 60.0
 STOP_MAX_SECONDS: Final = 60.0
@@ -45,7 +45,9 @@ class Program(NamedTuple):
     """What it says when it serves."""
 
 
-def _ottla(*options: str) -> Program:
+def ottla_node(*options: str) -> Program:
+    """A node of ottla; the options are those of `node_main`."""
+
     def command(node: NodeLayout, links: Mapping[str, str]) -> Sequence[str]:
         pairs = [f"{known}={other}" for known, other in links.items()]
         module = "ottla.testing.clusters.node_main"
@@ -54,8 +56,8 @@ def _ottla(*options: str) -> Program:
     return Program(command, "ottla ready ")
 
 
-OTTLA: Final = _ottla()
-OTTLA_WITHOUT_SYNC: Final = _ottla("--no-sync")
+OTTLA: Final = ottla_node()
+OTTLA_WITHOUT_SYNC: Final = ottla_node("--no-sync")
 
 
 class ClusterNode:
