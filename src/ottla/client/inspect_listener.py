@@ -17,10 +17,20 @@ from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Requ
 
 from ottla.client.client import Client
 from ottla.client.configs import Resource, ResourceType, try_describe
+from ottla.client.errors import ResponseError
 from ottla.client.sasl import Plain, Scram
 from ottla.client.settings import ClientSettings
 
-__all__ = ["access_url", "inspect_addresses", "reachable", "read_json", "read_page", "share_url"]
+__all__ = [
+    "access_url",
+    "inspect_addresses",
+    "inspect_listeners",
+    "login_headers",
+    "reachable",
+    "read_json",
+    "read_page",
+    "share_url",
+]
 
 LISTENER_SETTING: Final = "ottla.inspect.listeners"
 PATH: Final = "/inspect/v1/share/"
@@ -31,16 +41,24 @@ _ALL_ADDRESSES: Final = ("0.0.0.0", "::")
 
 
 async def inspect_addresses(client: Client) -> list[str]:
-    """The addresses of the brokers' inspect listeners; brokers of Apache Kafka do not have the setting."""
+    """The addresses of the brokers' inspect listeners."""
+    return [each for each in (await inspect_listeners(client)).values() if isinstance(each, str)]
+
+
+async def inspect_listeners(client: Client) -> dict[int, str | ResponseError | None]:
+    """Broker -> the address of its inspect listener, or why it does not tell.
+
+    None stands for a broker without one; those of Apache Kafka do not have the setting.
+    """
     hosts = {str(node_id): broker.host for node_id, broker in sorted(client.metadata.brokers.items())}
     brokers = [Resource(ResourceType.BROKER, node_id) for node_id in hosts]
     outcomes = await try_describe(client, *brokers, keys=(LISTENER_SETTING,))
-    addresses = []
+    found: dict[int, str | ResponseError | None] = {}
     for resource, outcome in outcomes.items():
         entry = outcome.get(LISTENER_SETTING) if isinstance(outcome, dict) else None
-        if entry is not None and entry.value:
-            addresses.append(reachable(entry.value, hosts[resource.name]))
-    return addresses
+        address = reachable(entry.value, hosts[resource.name]) if entry is not None and entry.value else None
+        found[int(resource.name)] = outcome if isinstance(outcome, ResponseError) else address
+    return found
 
 
 def reachable(address: str, broker_host: str) -> str:
@@ -85,7 +103,7 @@ def _read(settings: ClientSettings, url: str, timeout_s: float) -> str:
     # No proxy: it is on this machine, or near it.
     opener = build_opener(ProxyHandler({}), HTTPSHandler(context=settings.tls), _NoRedirects)
     try:
-        with opener.open(Request(url, headers=_login(settings, url)), timeout=timeout_s) as answer:
+        with opener.open(Request(url, headers=login_headers(settings, url)), timeout=timeout_s) as answer:
             data: bytes = answer.read(PAGE_MAX_BYTES)
     except HTTPError as error:
         with error:
@@ -97,7 +115,8 @@ def _read(settings: ClientSettings, url: str, timeout_s: float) -> str:
     return data.decode(errors="replace")
 
 
-def _login(settings: ClientSettings, url: str) -> dict[str, str]:
+def login_headers(settings: ClientSettings, url: str) -> dict[str, str]:
+    """The headers that log the client in to a page, if its password may go there."""
     sasl = settings.sasl
     is_in_clear = settings.tls is None and isinstance(sasl, Plain)
     if isinstance(sasl, Plain | Scram) and (url.startswith("https:") or is_in_clear):

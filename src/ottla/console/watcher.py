@@ -22,6 +22,7 @@ from ottla.client.backoff import Backoff
 from ottla.client.settings import Changes
 from ottla.console.events import EventHub
 from ottla.console.state import ClusterState
+from ottla.console.traffic import Taps
 from ottla.health.evaluator import SampleEvaluator
 from ottla.health.samples import OBSERVATIONS, UNREACHABLE, Sample
 from ottla.health.series import LruDict
@@ -82,6 +83,7 @@ class ClusterWatcher:
         """Who is logged in to the cluster, if the console knows."""
         self.state = ClusterState(evaluator)
         self.events = EventHub()
+        self.traffic = Taps(self.events.publish, now_ms)
         self.pipelines = tuple(pipelines)
         """Directories to which pipelines write their tables and reports."""
         self.outage: Outage | None = None
@@ -119,6 +121,12 @@ class ClusterWatcher:
     # --- watching -----------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
+        try:
+            await self._run()
+        finally:
+            self.traffic.close()
+
+    async def _run(self) -> None:
         backoff = Backoff(RETRY_FIRST_MS, RETRY_LONGEST_MS)
         while True:
             try:

@@ -7,13 +7,15 @@ the time that this may take has no `body`; the line then says why.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla import wire
 from ottla.broker.network.request import Encoded
 from ottla.explain.exchanges import Exchange, Message
-from ottla.explain.facts import TopicNames, exchange_facts
+from ottla.explain.facts import Facts, TopicNames, exchange_facts
 from ottla.explain.show_exchange import Label, fact_pieces, message_json, needs_care
 from ottla.explain.stream import Frame as WireFrame
 
@@ -54,7 +56,7 @@ class TrafficText:
             "groups": list(facts.groups),
             "topics": list(facts.topics),
             "errors": dict(facts.errors),
-            "text": "".join(piece.text for piece in fact_pieces(exchange, facts)).strip(),
+            "text": _words(exchange, facts),
             "recordBytesLeftOut": frame.record_bytes,
         }
         if frame.took_us is not None:
@@ -82,6 +84,12 @@ def has_error(body: Any, name: str, version: int) -> bool:  # noqa: ANN401
     """Whether a response has an error code in it, at any level."""
     message = Message(name, version, 0, None, body, 0, WireFrame(b"", 0, 0))
     return bool(exchange_facts(_alone(message), TopicNames()).errors)
+
+
+def _words(exchange: Exchange, facts: Facts) -> str:
+    """What a message is about, without its errors."""
+    pieces = fact_pieces(exchange, replace(facts, errors=Counter()))
+    return "".join(piece.text for piece in pieces).strip()
 
 
 def _body_bytes(frame: Frame) -> bytes:

@@ -1,5 +1,5 @@
 // Live updates: when the server says that something on this page has changed, the page is loaded anew and its content
-// replaced, at most every two seconds, and never while the reader types, selects or has paused.
+// replaced, at most every two seconds, and never while the reader types, selects, has opened a frame or has paused.
 "use strict";
 (() => {
   const PAUSE_MS = 2000;
@@ -11,7 +11,7 @@
   function isBusy() {
     const active = document.activeElement;
     const types = active && main.contains(active) && /^(INPUT|SELECT|TEXTAREA)$/.test(active.tagName);
-    return types || String(getSelection()) !== "";
+    return types || String(getSelection()) !== "" || main.querySelector("details.frame[open]") !== null;
   }
 
   function reload() {
@@ -132,6 +132,9 @@
     const events = new EventSource(`/events?${wanted}`);
     events.addEventListener("changed", () => { timer ??= setTimeout(reload, PAUSE_MS); });
     addEventListener("pagehide", () => events.close());
+    // What was held back while the page was hidden, or while a frame was open, comes now.
+    document.addEventListener("visibilitychange", reload);
+    main.addEventListener("toggle", (event) => { if (event.target.matches("details.frame")) reload(); }, true);
   }
 
   function setUpPause() {
@@ -153,7 +156,7 @@
     return button;
   }
 
-  const targets = { o: "/", t: "/topics", g: "/groups", n: "/nodes", q: "/quorum", w: "/wire", p: "/pipeline" };
+  const targets = { o: "/", t: "/topics", g: "/groups", n: "/nodes", q: "/quorum", w: "/wire", l: "/live", p: "/pipeline" };
 
   function setUpKeys(pause) {
     let isGoing = false;

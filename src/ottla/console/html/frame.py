@@ -26,6 +26,7 @@ SECTIONS: Final = (
     ("transactions", "/transactions", "Transactions"),
     ("security", "/security/acls", "Security"),
     ("wire", "/wire", "Wire"),
+    ("live", "/live", "Live"),
     ("pipeline", "/pipeline", "Pipeline"),
 )
 """The entries of the navigation."""

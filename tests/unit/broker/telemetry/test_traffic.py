@@ -53,7 +53,8 @@ def test_a_request_is_seen_before_it_is_answered(watched: Watched):
     watched.answer(asked, HeartbeatResponse(error_code=27), 10)
     (response,) = frames(viewer)
     assert (response["kind"], response["correlationId"]) == ("response", request["correlationId"])
-    assert response["errors"] == {"REBALANCE_IN_PROGRESS": 1}
+    assert (response["errors"], response["text"]) == ({"REBALANCE_IN_PROGRESS": 1}, "")
+    assert request["text"] == "group g"
     assert response["latencyMs"] >= 0
     assert response["atUs"] >= request["atUs"]
 
