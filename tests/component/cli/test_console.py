@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,6 +41,18 @@ def healthy(address: str) -> bytes:
         return bytes(answer.read())
 
 
+def nodes_with_traffic(address: str) -> list[tuple[int, str | None]]:
+    """The nodes whose traffic the console can show, as soon as it knows the cluster; the address has the token."""
+    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    opener.open(address, timeout=TIMEOUT_S).close()
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        with opener.open(f"{address.partition('?')[0]}live.json", timeout=TIMEOUT_S) as answer:
+            nodes = json.load(answer)["data"]["nodes"]
+        if nodes or time.monotonic() > deadline:
+            return [(each["node"], each["why_not"]) for each in nodes]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_says_where_it_is_and_ends_when_it_is_told(number: signal.Signals):
     with ottla.testing.broker() as broker:
@@ -55,6 +69,7 @@ def test_it_comes_with_a_node_and_ends_with_it(tmp_path: Path):
     arguments = ("serve", "--port", "0", "--data", str(tmp_path), "--console-port", "0")
     with started(*arguments) as (process, address):
         assert healthy(address) == b"ok\n"
+        assert nodes_with_traffic(address) == [(1, None)]
         process.terminate()
         assert process.wait(TIMEOUT_S) == 0
     with pytest.raises(OSError, match="refused"):
@@ -64,6 +79,7 @@ def test_it_comes_with_a_node_and_ends_with_it(tmp_path: Path):
 def test_it_comes_with_a_cluster_and_ends_with_it():
     with started("cluster", "up", "--nodes", "1", "--console-port", "0") as (process, address):
         assert healthy(address) == b"ok\n"
+        assert nodes_with_traffic(address) == [(1, None)]
         process.terminate()
         assert process.wait(TIMEOUT_S) == 0
     with pytest.raises(OSError, match="refused"):

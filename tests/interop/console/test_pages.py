@@ -106,7 +106,7 @@ def paths(chrome: Browser, reader: Reader) -> list[str]:
 def test_every_link_leads_somewhere(paths: list[str]):
     seen = paths
     assert len(seen) > 30, seen
-    for start in ("/topics/", "/groups/", "/nodes/", "/findings/", "/security/", "/wire/"):
+    for start in ("/topics/", "/groups/", "/nodes/", "/findings/", "/security/", "/wire/", "/live"):
         assert any(each.startswith(start) for each in seen), (start, seen)
 
 
@@ -156,7 +156,7 @@ def test_a_page_follows_what_happens(visitor: Visitor):
 
 def test_without_scripts_pages_are_complete(chrome: Browser, reader: Reader):
     visitor = Visitor(chrome, reader, java_script_enabled=False)
-    for path in ("/", "/topics", "/groups", "/groups/word-totals", "/quorum"):
+    for path in ("/", "/topics", "/groups", "/groups/word-totals", "/quorum", "/live"):
         visitor.open(path)
         assert visitor.page.get_by_role("heading", level=1).count() == 1, path
         assert len(visitor.page.inner_text("main")) > 200, path

@@ -114,7 +114,7 @@ class WebServer:
                 sending = asyncio.create_task(_send(answer.begin(), reader, writer))
                 self._streams.add(sending)
                 sending.add_done_callback(self._streams.discard)
-                await sending
+                await asyncio.wait((sending,))
 
     def _response(self, head: str, host: str) -> bytes | Stream:
         first, *lines = head.split("\r\n")
@@ -154,11 +154,12 @@ class WebServer:
 async def _send(source: Source, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Send what a source gives until it ends or the reader goes away."""
     try:
-        while not reader.at_eof() and (data := source.take()) is not None:
-            writer.write(data)
-            async with asyncio.timeout(_STALLED_SECONDS):
-                await writer.drain()
-            await asyncio.sleep(TAKE_EVERY_S)
+        with contextlib.suppress(OSError, TimeoutError):
+            while not reader.at_eof() and (data := source.take()) is not None:
+                writer.write(data)
+                async with asyncio.timeout(_STALLED_SECONDS):
+                    await writer.drain()
+                await asyncio.sleep(TAKE_EVERY_S)
     finally:
         source.close()
         writer.close()

@@ -114,7 +114,6 @@ COLUMNS: Final = (
     Column("size", is_number=True),
     Column("took", is_number=True, about="from the request to its response"),
     Column("about"),
-    Column("content"),
 )
 ARROWS: Final = {"req": "→", "resp": "←"}
 MESSAGES: Final = {"req": "request", "resp": "response"}
@@ -156,14 +155,15 @@ def _cells(frame: LiveFrame) -> Iterator[Cell]:
     yield _time(frame.at_us)
     page = href("wire", "api", frame.api, f"{MESSAGES[frame.dir]}-v{frame.version}")
     arrow = element("span", ARROWS[frame.dir], title=MESSAGES[frame.dir], role="img", aria_label=MESSAGES[frame.dir])
-    yield joined([arrow, " ", element("a", f"{frame.api} v{frame.version}", href=page), f" #{frame.corr}"])
+    name = element("a", f"{frame.api} v{frame.version}", href=page)
+    yield element("span", arrow, " ", name, f" #{frame.corr}", class_="message")
     client = element("span", frame.client_id or "(no client id)", title=f"{frame.conn} on {frame.listener}")
     yield joined([client, " ", element("small", frame.principal)])
     yield node_link(frame.node)
     yield byte_size(frame.bytes)
     yield " " if frame.ms is None else f"{frame.ms:,.1f} ms"
-    yield joined([badge(frame.error, "critical") if frame.error else NOTHING, " ", _about(frame)])
-    yield _content(frame)
+    about = element("p", badge(frame.error, "critical") if frame.error else NOTHING, " ", _about(frame))
+    yield element("div", about, _content(frame))
 
 
 def _time(at_us: int) -> Markup:
