@@ -42,7 +42,7 @@ class TrafficText:
         is_careful = needs_care(frame.name, frame.version)
         limit_bytes = CAREFUL_BODY_BYTES_MAX if is_careful else BODY_BYTES_MAX
         is_shown = frame.body is not None and frame.size_bytes - frame.record_bytes <= limit_bytes
-        data = _body_bytes(frame) if is_shown else b""
+        data = _body_bytes(frame) if is_shown else None
         message = _message(frame, data)
         peer = frame.peer
         label = Label(peer.port, f"{peer.host}:{peer.port}", peer.listener)
@@ -63,7 +63,7 @@ class TrafficText:
             line["latencyMs"] = frame.took_us / 1000
         if frame.body is not None and not is_shown:
             line["bodyLeftOut"] = f"larger than {limit_bytes // 1024} KiB"
-        if not is_careful and 0 < len(data) <= HEX_BYTES_MAX:
+        if not is_careful and data is not None and len(data) <= HEX_BYTES_MAX:
             line["bodyHex"] = data.hex()
         return _line(line)
 
@@ -98,13 +98,13 @@ def _body_bytes(frame: Frame) -> bytes:
     return wire.encoder(frame.name, frame.version)(frame.body)
 
 
-def _message(frame: Frame, data: bytes) -> Message:
-    """The frame as the proxy would have read it; without a body if there are no bytes."""
+def _message(frame: Frame, data: bytes | None) -> Message:
+    """The frame as the proxy would have read it, without a body if that is not shown."""
     body = None
-    if data:
+    if data is not None:
         is_encoded = isinstance(frame.body, Encoded)
         body = wire.decoder(frame.name, frame.version)(data) if is_encoded else frame.body
-    seen = WireFrame(data, frame.size_bytes, frame.at_us * _NS)
+    seen = WireFrame(data or b"", frame.size_bytes, frame.at_us * _NS)
     return Message(frame.name, frame.version, frame.correlation_id, frame.client_id or None, body, 0, seen)
 
 

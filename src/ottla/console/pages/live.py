@@ -195,6 +195,8 @@ def _content(frame: LiveFrame) -> Markup:
 
 
 def _bytes(frame: LiveFrame, name: str) -> Markup:
+    if frame.hex == "":
+        return element("small", "It has no bytes: a header is all of it.")
     if frame.hex is None:
         return element("small", "Its bytes are not shown: it is large, or of a kind that may hold secrets or records.")
     fields = {"bytes": frame.hex, "name": name}

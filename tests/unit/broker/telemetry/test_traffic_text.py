@@ -13,7 +13,14 @@ from ottla.broker.telemetry.traffic import RECORD_BYTES_MAX, Frame
 from ottla.broker.telemetry.traffic_text import BODY_BYTES_MAX, HEX_BYTES_MAX, TrafficText
 from ottla.wire import types
 from ottla.wire.batch import Record, build_batch
-from ottla.wire.types import DescribeGroupsRequest, FetchRequest, FetchResponse, MetadataResponse, ProduceRequest
+from ottla.wire.types import (
+    DescribeGroupsRequest,
+    FetchRequest,
+    FetchResponse,
+    ListGroupsRequest,
+    MetadataResponse,
+    ProduceRequest,
+)
 from tests.unit.broker.telemetry.watched import Line, Watched, frames
 from tests.unit.explain.secrets import CASES, Case, leaks
 
@@ -106,6 +113,11 @@ def test_bytes_of_small_messages_without_secrets():
     assert bytes.fromhex(line["bodyHex"]) == wire.encode(body, 5)
     assert line["text"] == "group g"
     assert "bodyHex" not in shown(DescribeGroupsRequest(groups=("g" * HEX_BYTES_MAX,)), 5, HEX_BYTES_MAX + 20)
+
+
+def test_a_message_without_fields_has_an_empty_body():
+    line = shown(ListGroupsRequest(), 0)
+    assert (line["body"], line["bodyHex"]) == ({}, "")
 
 
 def test_an_answer_that_was_encoded_before_is_read_again():
