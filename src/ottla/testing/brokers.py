@@ -140,6 +140,11 @@ class Broker:
         return int(self._facts["node_id"])
 
     @property
+    def pid(self) -> int:
+        """The process that the broker runs in: one of its own with `process=True`, and else this one."""
+        return int(self._facts["pid"])
+
+    @property
     def is_running(self) -> bool:
         return self._runner.is_running
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -49,7 +50,7 @@ class NodeHost:
             dispatch=partial(FaultyDispatch, self.rules),
         )
         ports = {name: listener.address[1] for name, listener in node.listeners.items()}
-        return {"ports": ports, "cluster_id": node.cluster_id, "node_id": node.node_id}
+        return {"ports": ports, "cluster_id": node.cluster_id, "node_id": node.node_id, "pid": os.getpid()}
 
     def _end_after_failure(self, reason: str) -> None:
         async def end() -> None:
