@@ -1,4 +1,4 @@
-"""Names of users from TLS certificates: the distinguished name as Java writes it, and `ssl.principal.mapping.rules`.
+"""The names in a certificate: the distinguished name of its subject as Java writes it, and its alternative names.
 
 Kafka's ACLs hold names as Java's X500Principal gives them (RFC 2253), so ours must be the same text: the last part
 first, joined by commas, keywords for some attributes and dotted numbers with hexadecimal values for all others.
@@ -7,12 +7,10 @@ first, joined by commas, keywords for some attributes and dotted numbers with he
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
-from ottla.security.errors import LoginRefused, SecuritySettingError
-
-__all__ = ["distinguished_name", "mapping_rules", "subject_of"]
+__all__ = ["alternative_names", "distinguished_name", "subject_of"]
 
 _KEYWORDS: Final = {
     "2.5.4.3": "CN",
@@ -31,28 +29,46 @@ _SEQUENCE: Final = 0x30
 _SET: Final = 0x31
 _OID: Final = 6
 _VERSION: Final = 0xA0
+_EXTENSIONS: Final = 0xA3
+_ALTERNATIVE_NAMES: Final = "2.5.29.17"
 _BEFORE_SUBJECT: Final = 4
 """Parts of a certificate before its subject: serial number, algorithm, issuer, validity."""
 _SPECIAL: Final = re.compile(r'([,=+<>#;\\"])')
 
 
-# --- distinguished names
-
-
 def subject_of(certificate: bytes) -> bytes:
     """The subject of a certificate in DER. ValueError if it cannot be read."""
-    ((_, whole),) = _parts(certificate)
-    (_, signed), *_ = _parts(whole)
-    parts = [part for part in _parts(signed) if part[0] != _VERSION]
+    parts = [part for part in _signed_parts(certificate) if part[0] != _VERSION]
     tag, subject = parts[_BEFORE_SUBJECT] if len(parts) > _BEFORE_SUBJECT else (0, b"")
     if tag != _SEQUENCE:
         raise ValueError("the certificate has no subject")
     return subject
 
 
+def alternative_names(certificate: bytes) -> frozenset[tuple[int, bytes]]:
+    """Hosts, addresses and other names of a certificate in DER, each with its tag. ValueError if it cannot be read."""
+    for tag, extensions in _signed_parts(certificate):
+        if tag != _EXTENSIONS:
+            continue
+        ((_, listed),) = _parts(extensions)
+        for _, extension in _parts(listed):
+            (_, oid), *_, (_, value) = _parts(extension)
+            if _dotted(oid) == _ALTERNATIVE_NAMES:
+                ((_, names),) = _parts(value)
+                return frozenset(_parts(names))
+    return frozenset()
+
+
 def distinguished_name(subject: bytes) -> str:
     """The text of a name in DER, as Java writes it. ValueError if it cannot be read."""
     return ",".join(reversed([_relative_name(content) for tag, content in _parts(subject) if tag == _SET]))
+
+
+def _signed_parts(certificate: bytes) -> Iterator[tuple[int, bytes]]:
+    """What the issuer has signed: serial number, issuer, subject and so on."""
+    ((_, whole),) = _parts(certificate)
+    (_, signed), *_ = _parts(whole)
+    return _parts(signed)
 
 
 def _relative_name(content: bytes) -> str:
@@ -114,52 +130,3 @@ def _header(tag: int, size: int) -> bytes:
         return bytes((tag, size))
     length = size.to_bytes((size.bit_length() + 7) // 8, "big")
     return bytes((tag, 0x80 | len(length))) + length
-
-
-# --- mapping rules
-
-_RULE: Final = re.compile(r"\s*(?:(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?))\s*(?:,|$)")
-
-
-def mapping_rules(text: str) -> Callable[[str], str]:
-    """How the name in a certificate becomes a user: the first rule whose pattern matches the whole name.
-
-    A rule is `RULE:pattern/replacement/` with L or U behind it for lower or upper case, or DEFAULT for the name as it
-    is; the setting is `ssl.principal.mapping.rules`.
-    """
-    rules: list[tuple[re.Pattern[str] | None, str, str]] = []
-    at = 0
-    text = text.strip()
-    while at < len(text):
-        rule = _RULE.match(text, at)
-        if rule is None:
-            raise SecuritySettingError(
-                f"ssl.principal.mapping.rules cannot be read at {text[at : at + 40]!r}; "
-                f"a rule is RULE:pattern/replacement/[LU] or DEFAULT"
-            )
-        rules.append((None, "", "") if rule[1] else _compiled(rule[2], rule[3], rule[4]))
-        at = rule.end()
-    if not rules:
-        rules.append((None, "", ""))
-
-    def user(name: str) -> str:
-        for pattern, replacement, case in rules:
-            if pattern is None:
-                return name
-            found = pattern.fullmatch(name)
-            if found is not None:
-                made = found.expand(replacement)
-                return made.lower() if case == "L" else made.upper() if case == "U" else made
-        raise LoginRefused(f"no rule of ssl.principal.mapping.rules matches the certificate of {name}")
-
-    return user
-
-
-def _compiled(pattern: str, replacement: str, case: str) -> tuple[re.Pattern[str], str, str]:
-    try:
-        compiled = re.compile(pattern.replace("\\/", "/"))
-        template = re.sub(r"\$(\d)", r"\\g<\1>", replacement.replace("\\/", "/").replace("\\", "\\\\"))
-        compiled.sub(template, "")
-    except (re.error, IndexError) as error:
-        raise SecuritySettingError(f"ssl.principal.mapping.rules has {pattern!r}: {error}") from None
-    return compiled, template, case

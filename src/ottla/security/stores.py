@@ -7,6 +7,7 @@ is given as text goes through a file in memory, or where there are none through 
 from __future__ import annotations
 
 import os
+import re
 import ssl
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -22,6 +23,7 @@ T = TypeVar("T")
 Properties = Mapping[str, str]
 PEM: Final = "PEM"
 PKCS12: Final = "PKCS12"
+_CERTIFICATE: Final = re.compile("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 
 
 def store_files(properties: Properties) -> list[str]:
@@ -42,8 +44,8 @@ def load_trust_store(context: ssl.SSLContext, properties: Properties) -> bool:
     return True
 
 
-def load_key_store(context: ssl.SSLContext, properties: Properties) -> bool:
-    """Take the certificate and key that settings name; False if they name none."""
+def load_key_store(context: ssl.SSLContext, properties: Properties) -> bytes | None:
+    """Take the certificate and key that settings name. Gives the certificate in DER; None if they name none."""
     password = properties.get("ssl.key.password")
     store = properties.get("ssl.keystore.location") or None
     chain, key = properties.get("ssl.keystore.certificate.chain"), properties.get("ssl.keystore.key")
@@ -52,15 +54,23 @@ def load_key_store(context: ssl.SSLContext, properties: Properties) -> bool:
         chain, key, password = opened.certificates, opened.key, None
     elif store is not None:
         _loaded("ssl.keystore", store, lambda: context.load_cert_chain(store, password=password or ""))
-        return True
+        return _first_certificate(Path(store).read_text(errors="replace"))
     if chain is None and key is None:
-        return False
+        return None
     if chain is None or key is None:
         missing = "ssl.keystore.certificate.chain" if chain is None else "ssl.keystore.key"
         raise SecuritySettingError(f"{missing} is not set; a certificate and its key go together")
     with _file_of(f"{key}\n{chain}\n") as name:
         _loaded("ssl.keystore.key", None, lambda: context.load_cert_chain(name, password=password or ""))
-    return True
+    return _first_certificate(chain)
+
+
+def _first_certificate(pem: str) -> bytes:
+    """The first certificate is the holder's own; those of its issuers follow."""
+    found = _CERTIFICATE.search(pem)
+    if found is None:
+        raise SecuritySettingError("ssl.keystore has no certificate that begins with -----BEGIN CERTIFICATE-----")
+    return ssl.PEM_cert_to_DER_cert(found[0])
 
 
 @contextmanager

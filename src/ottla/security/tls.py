@@ -6,10 +6,11 @@ import ssl
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from ottla.security.certificate_names import alternative_names, distinguished_name, subject_of
 from ottla.security.errors import SecuritySettingError
 from ottla.security.stores import load_key_store, load_trust_store
 
-__all__ = ["ServerTls", "client_context", "server_tls"]
+__all__ = ["ServerTls", "check_renewal", "client_context", "server_tls"]
 
 _VERSIONS: Final = {
     "TLSv1": ssl.TLSVersion.TLSv1,
@@ -23,6 +24,8 @@ _TLS_1_3_SUITES: Final = frozenset({"TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY
 
 class ServerTls(NamedTuple):
     context: ssl.SSLContext
+    certificate: bytes
+    """In DER."""
     notes: tuple[str, ...]
     """What cannot be done as the settings say it."""
 
@@ -42,13 +45,32 @@ def client_context(properties: Mapping[str, str]) -> ssl.SSLContext:
 def server_tls(properties: Mapping[str, str]) -> ServerTls:
     """The context of a listener. SecuritySettingError if the settings cannot be used."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    if not load_key_store(context, properties):
+    certificate = load_key_store(context, properties)
+    if certificate is None:
         raise SecuritySettingError("it has no certificate: set ssl.keystore.location (and ssl.keystore.type)")
     context.verify_mode = _CLIENT_AUTH[properties.get("ssl.client.auth", "none")]
     if context.verify_mode is not ssl.CERT_NONE and not load_trust_store(context, properties):
         context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
     _set_versions(context, properties)
-    return ServerTls(context, tuple(_set_suites(context, properties)))
+    return ServerTls(context, certificate, tuple(_set_suites(context, properties)))
+
+
+def check_renewal(before: bytes, after: bytes, *, allow_dn_changes: bool, allow_san_changes: bool) -> None:
+    """SecuritySettingError if the new certificate of a listener has another name, or lacks alternative names."""
+    try:
+        old_name, new_name = (distinguished_name(subject_of(each)) for each in (before, after))
+        missing = alternative_names(before) - alternative_names(after)
+    except ValueError as error:
+        raise SecuritySettingError(f"the names of the certificate cannot be read: {error}") from None
+    if not allow_dn_changes and old_name.casefold() != new_name.casefold():
+        raise SecuritySettingError(
+            f"the new certificate is for {new_name}, the one in use for {old_name}; "
+            "set ssl.allow.dn.changes=true to allow it"
+        )
+    if not allow_san_changes and missing:
+        raise SecuritySettingError(
+            "the new certificate lacks alternative names of the one in use; set ssl.allow.san.changes=true to allow it"
+        )
 
 
 def _set_versions(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:

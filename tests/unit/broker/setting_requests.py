@@ -54,6 +54,7 @@ class SettingsNode:
         self.denied: set[tuple[int, str]] = set()
         self.request_logging: list[bool] = []
         self.loggers = Loggers({REQUESTS: self.request_logging.append})
+        self.security = SimpleNamespace(check_tls=lambda changes: None)
 
     def authorize(self, request: Any, operation: int, resource_type: int, name: str) -> bool:
         return (resource_type, name) not in self.denied

@@ -1,18 +1,23 @@
 """Resources of AlterConfigs and IncrementalAlterConfigs: the broker itself answers for some, the controller for others.
 
-The settings of one broker are altered through that broker, which knows whether they fit. On a listener of controllers
-nobody asks for a certain broker, so there they go to the controller like others.
+The settings of one broker are altered through that broker, which knows whether they fit: it opens the certificates
+that they name. On a listener of controllers nobody asks for a certain broker, so there they go to the controller like
+others.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from ottla.broker.network.authorization import check_cluster
 from ottla.broker.network.request import Answer, DelayedResponse, Request
+from ottla.core.metadata.config_defs import ConfigError
 from ottla.core.metadata.image import BROKER, CLUSTER_DEFAULT
+from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 
@@ -21,15 +26,28 @@ if TYPE_CHECKING:
 
 __all__ = ["alter_resources"]
 
+_TLS: Final = re.compile(r"(listener\.name\.[^.]+\.)?ssl\.")
 
-def _check_broker(node: Configs, request: Request, resource_type: int, resource_name: str) -> None:
-    """Reject settings of another broker than the one that was asked."""
-    if resource_type != BROKER or resource_name == CLUSTER_DEFAULT:
+
+def _check_broker(node: Configs, request: Request, resource: Any) -> None:  # noqa: ANN401 - of one of two requests
+    """Reject settings of another broker than the one that was asked, and TLS that cannot work."""
+    name = resource.resource_name
+    if resource.resource_type != BROKER or name == CLUSTER_DEFAULT:
         return
-    if request.connection.peer.listener not in node.controller_listeners and resource_name != str(node.node_id):
-        raise Reject(
-            ErrorCode.INVALID_REQUEST, f"This is broker {node.node_id}; send the request to broker {resource_name!r}."
-        )
+    if request.connection.peer.listener in node.controller_listeners:
+        return
+    if name != str(node.node_id):
+        raise Reject(ErrorCode.INVALID_REQUEST, f"This is broker {node.node_id}; send the request to broker {name!r}.")
+    tls = {each.name: each.value for each in resource.configs if _TLS.match(each.name)}
+    if tls:
+        check_cluster(node, request, Operation.ALTER_CONFIGS)
+        given = node.settings.as_given(name)
+        try:
+            node.security.check_tls(
+                {key: None if text is None else node.settings.resolve(key, text, given) for key, text in tls.items()}
+            )
+        except ConfigError as error:
+            raise Reject(ErrorCode.INVALID_REQUEST, str(error)) from None
 
 
 def alter_resources(
@@ -46,7 +64,7 @@ def alter_resources(
 
     def verdict_of(resource: Any) -> Any | None:  # noqa: ANN401 - a resource of one of two requests
         try:
-            _check_broker(node, request, resource.resource_type, resource.resource_name)
+            _check_broker(node, request, resource)
         except Reject as reject:
             return verdict_on(resource, reject.code, reject.message)
         return answer_here(resource)

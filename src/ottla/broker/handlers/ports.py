@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ottla.broker.loop.clock import Clock
     from ottla.broker.loop.purgatory import Purgatory
     from ottla.broker.network.dispatch import Dispatch
+    from ottla.broker.network.node_security import NodeSecurity
     from ottla.broker.network.request import DelayedResponse, Request
     from ottla.broker.peers.broker_connections import Brokers
     from ottla.broker.replicas.fetch_sessions import FetchSessions
@@ -182,6 +183,7 @@ class Configs(Access, Controller, Protocol):
     image: MetadataImage
     settings: Settings
     loggers: Loggers
+    security: NodeSecurity
     controller_listeners: frozenset[str]
 
     @property

@@ -14,9 +14,10 @@ from typing import Any, Final, NamedTuple, Protocol
 from ottla.broker.config.node_config import ConfigError, ListenerConfig
 from ottla.core.metadata.config_defs import broker_defs
 from ottla.core.metadata.config_rules import LISTENER_PREFIX
+from ottla.security.certificate_names import distinguished_name, subject_of
 from ottla.security.errors import SecuritySettingError
 from ottla.security.jaas import JaasEntry, read_jaas
-from ottla.security.principals import distinguished_name, mapping_rules, subject_of
+from ottla.security.principals import mapping_rules
 from ottla.security.sasl_server import (
     Mechanism,
     OAuthBearerServer,
@@ -26,10 +27,10 @@ from ottla.security.sasl_server import (
     TokenLogin,
 )
 from ottla.security.scram_messages import HASHES
-from ottla.security.tls import server_tls
+from ottla.security.tls import ServerTls, check_renewal, server_tls
 from ottla.wire.access import ANONYMOUS
 
-__all__ = ["Credentials", "ListenerSecurity", "ListenerSettings", "listener_security"]
+__all__ = ["Credentials", "ListenerSecurity", "ListenerSettings", "listener_security", "listener_tls"]
 
 _UNSECURED: Final = "OAuthBearerUnsecuredValidatorCallbackHandler"
 _SECURED: Final = "OAuthBearerValidatorCallbackHandler"
@@ -87,6 +88,8 @@ class ListenerSettings:
 
 class ListenerSecurity(NamedTuple):
     tls: ssl.SSLContext | None = None
+    certificate: bytes | None = None
+    """What the listener shows, in DER."""
     user_of: Callable[[str], str] = mapping_rules("DEFAULT")
     mechanisms: Mapping[str, Mechanism] = {}
     """By name; empty without SASL."""
@@ -112,15 +115,22 @@ PLAINTEXT: Final = ListenerSecurity()
 
 
 def listener_security(
-    listener: ListenerConfig, settings: Mapping[str, str], credentials: Credentials
+    listener: ListenerConfig,
+    settings: Mapping[str, str],
+    credentials: Credentials,
+    before: ListenerSecurity | None = None,
 ) -> ListenerSecurity:
-    """What the settings say of a listener. ConfigError names the listener and what is wrong."""
+    """What the settings say of a listener, after what was in force `before`.
+
+    ConfigError names the listener and what is wrong.
+    """
     own = ListenerSettings(settings, listener.name)
+    tls = listener_tls(listener, settings, before)
     try:
-        tls = server_tls(own.tls()) if listener.has_tls else None
         mechanisms = _mechanisms(listener, own, settings, credentials) if listener.has_sasl else {}
         return ListenerSecurity(
             tls=None if tls is None else tls.context,
+            certificate=None if tls is None else tls.certificate,
             user_of=mapping_rules(own["ssl.principal.mapping.rules"]),
             mechanisms=mechanisms,
             max_reauth_ms={
@@ -134,6 +144,27 @@ def listener_security(
         )
     except SecuritySettingError as error:
         raise ConfigError(f"listener {listener.name}: {error}") from None
+
+
+def listener_tls(
+    listener: ListenerConfig, settings: Mapping[str, str], before: ListenerSecurity | None
+) -> ServerTls | None:
+    """The TLS of a listener, if it has any; ConfigError if the settings or the files that they name cannot be used."""
+    if not listener.has_tls:
+        return None
+    own = ListenerSettings(settings, listener.name)
+    try:
+        tls = server_tls(own.tls())
+        if before is not None and before.certificate is not None:
+            check_renewal(
+                before.certificate,
+                tls.certificate,
+                allow_dn_changes=own["ssl.allow.dn.changes"],
+                allow_san_changes=own["ssl.allow.san.changes"],
+            )
+    except SecuritySettingError as error:
+        raise ConfigError(f"listener {listener.name}: {error}") from None
+    return tls
 
 
 def _mechanisms(

@@ -18,6 +18,7 @@ from ottla.broker.network.listener_security import (
     ListenerSecurity,
     ListenerSettings,
     listener_security,
+    listener_tls,
 )
 from ottla.broker.network.web_server import is_loopback
 from ottla.broker.peers.peer_connection import Dial
@@ -80,6 +81,12 @@ class NodeSecurity:
         """Whether any listener has TLS or wants a login."""
         return any(each.mechanisms or each.tls is not None for each in self.by_listener.values())
 
+    def check_tls(self, changes: Mapping[str, str | None]) -> None:
+        """ConfigError if a listener's TLS could not work with changed settings; None takes a setting away."""
+        settings = {name: text for name, text in {**self._of_security(), **changes}.items() if text is not None}
+        for listener in self._config.listeners:
+            listener_tls(listener, settings, self.by_listener[listener.name])
+
     def follow(self) -> bool:
         """Take over changed settings and files; whether there were any."""
         settings = self._of_security()
@@ -104,7 +111,8 @@ class NodeSecurity:
         settings = self._of_security()
         files = self._file_versions(settings)
         by_listener = {
-            each.name: listener_security(each, settings, self._credentials) for each in self._config.listeners
+            each.name: listener_security(each, settings, self._credentials, self.by_listener.get(each.name))
+            for each in self._config.listeners
         }
         config = self._config
         self.of_controllers = self._peer_security(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import ssl
 import struct
@@ -37,6 +36,7 @@ from ottla.testing import Broker, BrokerError, broker
 from ottla.testing.certificates import CertificateAuthority
 from ottla.testing.ports import PortReservation
 from ottla.testing.security import MECHANISMS
+from ottla.wire.errors import ErrorCode
 
 
 @pytest.fixture(scope="module")
@@ -131,16 +131,15 @@ def test_a_certificate_is_replaced_while_the_node_runs(tmp_path: Any):
     """The file is written anew, and the next connection sees what is in it."""
     with broker(security="ssl") as made:
         path = made.security.settings()["ssl.keystore.location"]
-
-        before = served_serial(made)
-        renewed = made.security.authority.issue("renewed")
-        os.replace(renewed.pem, path)
+        first = served_serial(made)
+        made.security.authority.issue("broker")
         made.advance(10_000)
-        assert served_serial(made) != before
-        with open(path, "w") as file:
-            file.write("no certificate")
-        made.advance(10_000)
-        assert served_serial(made) != before, "what cannot be used leaves the old one in force"
+        renewed = served_serial(made)
+        assert renewed != first
+        for content in ("no certificate", made.security.authority.issue("somebody else").pem.read_text()):
+            Path(path).write_text(content)
+            made.advance(10_000)
+            assert served_serial(made) == renewed, "what cannot be used leaves the old one in force"
 
 
 @pytest.mark.parametrize(
@@ -333,10 +332,30 @@ def served_serial(made: Broker) -> int:
 def test_a_key_store_is_changed_by_a_dynamic_setting():
     with broker(security="ssl") as made:
         before = served_serial(made)
-        renewed = made.security.authority.issue("renewed")
-        change = [Change(Operation.SET, "listener.name.ssl.ssl.keystore.location", str(renewed.pem))]
-        with BlockingClient(made.bootstrap_servers, **settings_of(made.security.client_properties())) as client:
-            client.call(configs.alter, Resource(ResourceType.BROKER, "1"), change)
+        moved = made.security.authority.issue("broker").pem.rename(made.security.authority.directory / "moved.pem")
+        alter_broker(made, "listener.name.ssl.ssl.keystore.location", str(moved))
+        assert served_serial(made) != before
+
+
+def alter_broker(made: Broker, name: str, value: str) -> None:
+    change = [Change(Operation.SET, name, value)]
+    with BlockingClient(made.bootstrap_servers, **settings_of(made.security.client_properties())) as client:
+        client.call(configs.alter, Resource(ResourceType.BROKER, "1"), change)
+
+
+def test_a_certificate_that_cannot_be_used_is_refused():
+    with broker(security="ssl") as made:
+        before = served_serial(made)
+        location = "listener.name.ssl.ssl.keystore.location"
+        other = str(made.security.authority.issue("somebody else").pem)
+        with pytest.raises(ResponseError, match=r"there is no file /nowhere\.pem") as refused:
+            alter_broker(made, location, "/nowhere.pem")
+        assert refused.value.code == ErrorCode.INVALID_REQUEST
+        with pytest.raises(ResponseError, match=r"set ssl\.allow\.dn\.changes=true"):
+            alter_broker(made, location, other)
+        assert served_serial(made) == before
+        alter_broker(made, "listener.name.ssl.ssl.allow.dn.changes", "true")
+        alter_broker(made, location, other)
         assert served_serial(made) != before
 
 
