@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 import ottla.testing
+from ottla.client import Client, Producer, ProducerRecord
 from ottla.client import topics as topic_calls
 from ottla.client.blocking import BlockingClient
+from ottla.client.errors import ClientError
 from ottla.client.topics import NewTopic
 from ottla.testing import Cluster, ClusterError, ClusterNode
 from ottla.testing.clusters import inspection
@@ -148,3 +150,17 @@ def test_settings_that_each_node_has_its_own_of_are_refused():
 def test_the_fixture_takes_settings(ottla_cluster: Cluster):
     create(ottla_cluster.bootstrap_servers, "orders")
     assert {each.partition for each in inspection.partitions(ottla_cluster[1].bootstrap_servers) or ()} == {0, 1}
+
+
+def test_nodes_that_log_in_to_each_other_copy_records():
+    with ottla.testing.cluster(2, security="sasl_ssl", min_insync_replicas=2) as made:
+
+        async def produce(client: Client) -> None:
+            await topic_calls.create(client, NewTopic("copied", partitions=2, replication_factor=2))
+            await Producer(client).send_all(ProducerRecord("copied", b"x", partition=number) for number in (0, 1))
+
+        with BlockingClient(made.bootstrap_servers) as client:
+            client.call(produce)  # with acks=all: both have it
+        internal = made[1].layout.address("INTERNAL")
+        with pytest.raises(ClientError), BlockingClient(internal, default_api_timeout_ms=2_000) as stranger:
+            stranger.call(topic_calls.create, NewTopic("refused"))

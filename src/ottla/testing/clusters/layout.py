@@ -29,6 +29,7 @@ __all__ = ["ClusterLayout", "LayoutError", "NodeLayout"]
 
 BROKER: Final = "PLAINTEXT"
 CONTROLLER: Final = "CONTROLLER"
+BETWEEN_BROKERS: Final = "inter.broker.listener.name"
 PROPERTIES: Final = "server.properties"
 
 REPLICATION_FACTOR: Final = 3
@@ -128,7 +129,7 @@ class ClusterLayout(NamedTuple):
             raise LayoutError(f"{directory} already contains a cluster")
         if ours := sorted(_OURS & (settings or {}).keys()):
             raise LayoutError(f"{ours[0]} cannot be set: each node of a cluster has its own")
-        layout = _plan(directory.absolute(), brokers, controllers)
+        layout = _plan(directory.absolute(), brokers, controllers, (settings or {}).get(BETWEEN_BROKERS, BROKER))
         try:
             _write(layout, defaults(brokers) | dict(settings or {}))
         except BaseException:
@@ -168,17 +169,19 @@ def defaults(brokers: int) -> dict[str, str]:
     }
 
 
-def _plan(directory: Path, brokers: int, controllers: int | None) -> ClusterLayout:
+def _plan(directory: Path, brokers: int, controllers: int | None, between_brokers: str) -> ClusterLayout:
+    """Nodes with their ports. Brokers have one listener for clients, and another for each other if it has a name."""
     both: tuple[str, ...] = ("broker", "controller")
     roles = [both] * brokers if controllers is None else [both[:1]] * brokers + [both[1:]] * controllers
-    listeners = {"broker": BROKER, "controller": CONTROLLER}
-    kept = tuple(PortReservation() for each in roles for _ in each)
-    ports = iter([each.port for each in kept])
-    nodes = tuple(
-        NodeLayout(number, directory / f"node-{number}", each, {listeners[role]: next(ports) for role in each})
-        for number, each in enumerate(roles, 1)
-    )
-    return ClusterLayout(directory, nodes, kept)
+    listeners = {"broker": dict.fromkeys((BROKER, between_brokers)), "controller": (CONTROLLER,)}
+    kept: list[PortReservation] = []
+    nodes: list[NodeLayout] = []
+    for number, each in enumerate(roles, 1):
+        ports = {name: PortReservation() for role in each for name in listeners[role]}
+        kept += ports.values()
+        numbers = {name: reservation.port for name, reservation in ports.items()}
+        nodes.append(NodeLayout(number, directory / f"node-{number}", each, numbers))
+    return ClusterLayout(directory, tuple(nodes), tuple(kept))
 
 
 def _write(layout: ClusterLayout, settings: Mapping[str, str]) -> None:

@@ -8,11 +8,13 @@ from typing import Final
 from ottla.client.properties import settings_of
 from ottla.client.settings import Changes
 from ottla.testing.certificates import CertificateAuthority
+from ottla.testing.clusters.layout import BETWEEN_BROKERS
 from ottla.wire.properties import read_properties
 
 __all__ = ["client_of_controllers", "node_settings"]
 
 PROTOCOLS: Final = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_INTERNAL: Final = "INTERNAL"
 _PREFIX: Final = "listener.name.controller."
 _JAAS: Final = (
     "org.apache.kafka.common.security.plain.PlainLoginModule required "
@@ -25,16 +27,23 @@ def node_settings(protocol: str, directory: Path) -> dict[str, str]:
     if protocol.upper() not in PROTOCOLS:
         raise ValueError(f"security={protocol!r}; it can be plaintext, {', '.join(PROTOCOLS).lower()}")
     authority = CertificateAuthority(directory / "certificates")
+    of_listener = {
+        "sasl.enabled.mechanisms": "PLAIN",
+        "plain.sasl.jaas.config": _JAAS,
+        "ssl.client.auth": "required",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(authority.issue("node").pem),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(authority.file),
+    }
+    between = f"CONTROLLER:{protocol.upper()},{_INTERNAL}:{protocol.upper()}"
     return {
-        "listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,CONTROLLER:{protocol.upper()}",
+        "listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,{between}",
+        BETWEEN_BROKERS: _INTERNAL,
         "sasl.mechanism.controller.protocol": "PLAIN",
-        f"{_PREFIX}sasl.enabled.mechanisms": "PLAIN",
-        f"{_PREFIX}plain.sasl.jaas.config": _JAAS,
-        f"{_PREFIX}ssl.client.auth": "required",
-        f"{_PREFIX}ssl.keystore.type": "PEM",
-        f"{_PREFIX}ssl.keystore.location": str(authority.issue("node").pem),
-        f"{_PREFIX}ssl.truststore.type": "PEM",
-        f"{_PREFIX}ssl.truststore.location": str(authority.file),
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        **{f"{_PREFIX}{name}": text for name, text in of_listener.items()},
+        **{f"listener.name.{_INTERNAL.lower()}.{name}": text for name, text in of_listener.items()},
     }
 
 
