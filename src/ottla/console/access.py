@@ -99,6 +99,9 @@ class Access(Protocol):
     async def run(self) -> None:
         """Watch the cluster until this is cancelled."""
 
+    def end_events(self) -> None:
+        """End all streams of events: the console stops."""
+
 
 class TokenAccess:
     """One token, and one view of the cluster for all who have it."""
@@ -124,6 +127,9 @@ class TokenAccess:
 
     async def run(self) -> None:
         await self._watcher.run()
+
+    def end_events(self) -> None:
+        self._watcher.events.end()
 
 
 @dataclass
@@ -197,6 +203,10 @@ class PasswordAccess:
             for viewer in self._viewers.values():
                 viewer.watching.cancel()
 
+    def end_events(self) -> None:
+        for viewer in self._viewers.values():
+            viewer.watcher.events.end()
+
     def sweep(self, at_ms: int) -> None:
         """End sessions that nobody uses."""
         self._sessions = {key: each for key, each in self._sessions.items() if at_ms - each.used_ms < IDLE_MS}
@@ -205,7 +215,9 @@ class PasswordAccess:
     def _end_unused(self) -> None:
         used = {each.user for each in self._sessions.values()}
         for user in self._viewers.keys() - used:
-            self._viewers.pop(user).watching.cancel()
+            viewer = self._viewers.pop(user)
+            viewer.watching.cancel()
+            viewer.watcher.events.end()
 
 
 def _is_same(given: str, wanted: str) -> bool:

@@ -22,6 +22,7 @@ class Viewer:
         self._wanted = wanted
         self._missed: dict[str, None] = {}
         self._woken = asyncio.Event()
+        self._has_ended = False
 
     def tell(self, changed: Iterable[str]) -> None:
         self._missed |= dict.fromkeys(self._wanted.intersection(changed))
@@ -30,9 +31,13 @@ class Viewer:
         if self._missed:
             self._woken.set()
 
+    def end(self) -> None:
+        self._has_ended = True
+        self._woken.set()
+
     async def changes(self, quiet_s: float) -> AsyncIterator[list[str]]:
-        """What has changed since the last time; an empty list when nothing has for a while."""
-        while True:
+        """What has changed since the last time; an empty list when nothing has for a while. Stops at the end."""
+        while not self._has_ended:
             try:
                 async with asyncio.timeout(quiet_s):
                     await self._woken.wait()
@@ -41,7 +46,8 @@ class Viewer:
                 continue
             self._woken.clear()
             missed, self._missed = sorted(self._missed), {}
-            yield missed
+            if missed:
+                yield missed
 
 
 class EventHub:
@@ -61,6 +67,11 @@ class EventHub:
         if changed:
             for viewer in self._viewers:
                 viewer.tell(changed)
+
+    def end(self) -> None:
+        """Let all viewers go."""
+        for viewer in self._viewers:
+            viewer.end()
 
     @contextmanager
     def viewer(self, wanted: Iterable[str]) -> Iterator[Viewer]:

@@ -56,6 +56,7 @@ class ConsoleServer:
                 ssl_keyfile=None if certificate is None else certificate.key,
             )
         )
+        self._uvicorn.on_shutdown = access.end_events
 
     async def run(self, on_ready: Callable[[], object] = lambda: None) -> None:
         """Serve until `stop` is called or a signal comes."""
@@ -70,9 +71,13 @@ class ConsoleServer:
 
 
 class _Server(uvicorn.Server):
-    """A server that says when it serves. A signal is its normal end; uvicorn's own would die of it afterwards."""
+    """A server that says when it serves and when it stops: streams have to end by themselves.
+
+    A signal is its normal end; uvicorn's own would die of it afterwards.
+    """
 
     on_ready: Callable[[], object]
+    on_shutdown: Callable[[], object]
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -89,3 +94,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.on_shutdown()
+        await super().shutdown(sockets)

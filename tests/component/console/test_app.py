@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.client import HTTPConnection
 
 import msgspec
@@ -10,6 +12,7 @@ import pytest
 
 from ottla.console.page import Page
 from ottla.console.pages import PAGES
+from ottla.testing import Broker
 from tests.component.console.served import Browser, console
 
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'"
@@ -81,15 +84,29 @@ def test_a_cluster_that_is_away_is_said_to_be(browser: Browser):
         assert lonely.page("/overview.json").json["outage"].startswith("cannot connect")
 
 
-def test_events_come_when_something_changes(browser: Browser):
+@contextmanager
+def events(browser: Browser) -> Iterator[Iterator[bytes]]:
+    """The lines of a stream of events."""
     connection = HTTPConnection(browser.address.hostname or "", browser.address.port, timeout=60)
     try:
         connection.request("GET", "/events?of=group&of=cluster", headers={"cookie": browser.cookie})
         answer = connection.getresponse()
         assert answer.headers["content-type"].startswith("text/event-stream")
-        lines = iter(answer.readline, b"")
+        yield iter(answer.readline, b"")
+    finally:
+        connection.close()
+
+
+def test_events_come_when_something_changes(browser: Browser):
+    with events(browser) as lines:
         assert next(lines) == b"retry: 3000\n"
         assert next(line for line in lines if line.startswith(b"event:")) == b"event: changed\n"
         assert next(lines) == b'data: ["cluster"]\n'
-    finally:
-        connection.close()
+
+
+def test_a_console_stops_without_a_word_while_pages_are_open(broker: Broker, capfd: pytest.CaptureFixture[str]):
+    with console(broker.bootstrap_servers) as browser, events(browser) as lines:
+        assert next(lines) == b"retry: 3000\n"
+        browser.server.stop()
+        list(lines)
+    assert capfd.readouterr().err == ""

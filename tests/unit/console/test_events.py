@@ -58,3 +58,11 @@ def test_there_are_only_so_many_viewers():
     with hub.viewer(["group"]):
         assert hub.is_full
     assert not hub.is_full
+
+
+def test_viewers_are_let_go_at_the_end():
+    hub = EventHub()
+    with hub.viewer(["finding"]) as viewer:
+        hub.publish({"finding"})
+        hub.end()
+        assert run_with(viewer, 2) == []
