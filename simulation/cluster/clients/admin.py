@@ -80,7 +80,7 @@ class Admin(SimulatedClient):
             lambda: client.refresh(),
             lambda: configs.describe(client, Resource(ResourceType.TOPIC, self._own[-1])),
             lambda: configs.list_resources(client),
-            lambda: self._look_at_groups(),
+            lambda: self._describe_groups(),
             lambda: open_transactions.try_list(client),
             lambda: open_transactions.open_producers(client, partitions),
             lambda: log_dirs.try_describe_log_dirs(client),
@@ -88,6 +88,6 @@ class Admin(SimulatedClient):
         )
         await self.random.choice(looks)()
 
-    async def _look_at_groups(self) -> None:
+    async def _describe_groups(self) -> None:
         for group in sorted(await groups.list_groups(self.client))[:3]:
             await groups.describe(self.client, group.group_id)

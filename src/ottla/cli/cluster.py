@@ -13,8 +13,8 @@ import click
 
 from ottla.cli import colour
 from ottla.cli.failure import Failure, unknown_command
-from ottla.cli.moments import duration_ms
 from ottla.cli.refusal import failure_of
+from ottla.cli.times import parse_duration_ms
 
 if TYPE_CHECKING:
     from ottla.client import Client
@@ -37,7 +37,7 @@ class Seconds(click.ParamType[float]):
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         text = str(value)
         try:
-            seconds = duration_ms(text if text[-1:].isalpha() else f"{text}s") / 1000
+            seconds = parse_duration_ms(text if text[-1:].isalpha() else f"{text}s") / 1000
         except Failure:
             seconds = 0.0
         if not seconds:

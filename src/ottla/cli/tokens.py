@@ -21,7 +21,7 @@ from ottla.cli.cluster import (
     target_options,
 )
 from ottla.cli.failure import Failure
-from ottla.cli.moments import duration_ms
+from ottla.cli.times import parse_duration_ms
 
 if TYPE_CHECKING:
     from ottla.client.tokens import DelegationToken
@@ -52,7 +52,7 @@ def create(target: Target, owner: str | None, renewers: tuple[str, ...], lifetim
     """Create a token, and print it with its HMAC."""
     from ottla.client.tokens import create_token
 
-    max_ms = -1 if lifetime is None else duration_ms(lifetime)
+    max_ms = -1 if lifetime is None else parse_duration_ms(lifetime)
     made = on_cluster(
         target, lambda client: create_token(client, owner=owner, renewers=renewers, max_lifetime_ms=max_ms)
     )
@@ -87,7 +87,7 @@ def renew(target: Target, hmac_text: str, period: str | None) -> None:
     """Renew a token."""
     from ottla.client.tokens import renew_token
 
-    hmac, period_ms = _hmac(hmac_text), -1 if period is None else duration_ms(period)
+    hmac, period_ms = _hmac(hmac_text), -1 if period is None else parse_duration_ms(period)
     expires_ms = on_cluster(target, lambda client: renew_token(client, hmac, period_ms))
     click.echo(f"it expires at {_moment(expires_ms)}")
 
@@ -100,7 +100,7 @@ def expire(target: Target, hmac_text: str, period: str | None) -> None:
     """Expire a token."""
     from ottla.client.tokens import expire_token
 
-    hmac, after_ms = _hmac(hmac_text), -1 if period is None else duration_ms(period)
+    hmac, after_ms = _hmac(hmac_text), -1 if period is None else parse_duration_ms(period)
     expires_ms = on_cluster(target, lambda client: expire_token(client, hmac, after_ms))
     click.echo(f"it expires at {_moment(expires_ms)}" if period else "it has expired")
 

@@ -10,7 +10,7 @@ import pytest
 from ottla.cli import run
 from ottla.cli.failure import Failure
 from ottla.cli.groups.describe import compact
-from ottla.cli.moments import duration_ms, moment_ms, moment_of_duration_ms
+from ottla.cli.times import parse_duration_ms, parse_time_ms, time_ago_ms
 from ottla.client import TopicPartition
 from ottla.client.group_view import Task
 from ottla.wire import frames, types
@@ -422,10 +422,10 @@ def nothing_kept(request: frames.Request) -> types.OffsetFetchResponse:
 
 
 def test_moments():
-    assert moment_ms("1700000000000") == 1_700_000_000_000
-    assert moment_ms("2023-11-14T22:13:20") == moment_ms("2023-11-14T23:13:20+01:00") == 1_700_000_000_000
-    assert moment_ms("2023-11-14T22:13:20.123Z") == 1_700_000_000_123
-    assert [duration_ms(text) for text in ("90s", "1d12h", "1.5m", "250ms", "P1DT12H", "PT0.5S", "pt2m")] == [
+    assert parse_time_ms("1700000000000") == 1_700_000_000_000
+    assert parse_time_ms("2023-11-14T22:13:20") == parse_time_ms("2023-11-14T23:13:20+01:00") == 1_700_000_000_000
+    assert parse_time_ms("2023-11-14T22:13:20.123Z") == 1_700_000_000_123
+    assert [parse_duration_ms(text) for text in ("90s", "1d12h", "1.5m", "250ms", "P1DT12H", "PT0.5S", "pt2m")] == [
         90_000,
         129_600_000,
         90_000,
@@ -434,10 +434,10 @@ def test_moments():
         500,
         120_000,
     ]
-    assert moment_of_duration_ms("10s", 15_000) == 5_000
+    assert time_ago_ms("10s", 15_000) == 5_000
     for wrong in ("", "P", "10", "s", "1h x", "-5s"):
         with pytest.raises(Failure, match="is not a duration"):
-            duration_ms(wrong)
+            parse_duration_ms(wrong)
 
 
 # --- share groups -----------------------------------------------------------------------------------------------------

@@ -102,22 +102,22 @@ def check_storage(
     except (MetaPropertiesError, OSError) as error:
         found.problem(f"{path}: {error}")
         return found
-    _look_at_identity(found, found.directory)
-    _look_at_names(found, found.directory)
-    _look_at_bootstrap(found, found.directory)
+    _check_identity(found, found.directory)
+    _check_names(found, found.directory)
+    _check_bootstrap(found, found.directory)
     if METADATA_PARTITION in found.directory.found:
         progress(str(METADATA_PARTITION))
-        _look_at_metadata(found, found.directory)
+        _check_metadata(found, found.directory)
     if found.metadata is not None:
-        _look_at_cluster(found, found.directory, found.metadata)
-        _look_at_partitions(found, found.directory, found.metadata.image, is_deep=is_deep, progress=progress)
+        _check_cluster(found, found.directory, found.metadata)
+        _check_partitions(found, found.directory, found.metadata.image, is_deep=is_deep, progress=progress)
     return found
 
 
 # --- the directory itself ---------------------------------------------------------------------------------------------
 
 
-def _look_at_identity(found: StorageCheck, directory: LogDirectory) -> None:
+def _check_identity(found: StorageCheck, directory: LogDirectory) -> None:
     if directory.properties.directory_id is None:
         found.problem(f"{META_PROPERTIES_FILE} has no directory.id; with a new one the node is no longer a voter")
     is_new = set(directory.found) <= {METADATA_PARTITION}
@@ -125,7 +125,7 @@ def _look_at_identity(found: StorageCheck, directory: LogDirectory) -> None:
         found.note("the last stop was not clean: logs are recovered at the next start, which takes longer")
 
 
-def _look_at_names(found: StorageCheck, directory: LogDirectory) -> None:
+def _check_names(found: StorageCheck, directory: LogDirectory) -> None:
     for entry in directory.disk.list_directory(directory.path):
         if not entry.is_directory or entry.name == "lost+found":
             continue
@@ -138,7 +138,7 @@ def _look_at_names(found: StorageCheck, directory: LogDirectory) -> None:
             found.note(f"{entry.name} is being deleted, or was set aside")
 
 
-def _look_at_bootstrap(found: StorageCheck, directory: LogDirectory) -> None:
+def _check_bootstrap(found: StorageCheck, directory: LogDirectory) -> None:
     path = f"{directory.path}/{BOOTSTRAP_CHECKPOINT}"
     if not directory.disk.exists(path):
         return
@@ -151,7 +151,7 @@ def _look_at_bootstrap(found: StorageCheck, directory: LogDirectory) -> None:
 # --- the metadata -----------------------------------------------------------------------------------------------------
 
 
-def _look_at_metadata(found: StorageCheck, directory: LogDirectory) -> None:
+def _check_metadata(found: StorageCheck, directory: LogDirectory) -> None:
     path = f"{directory.path}/{METADATA_PARTITION}"
     replay = MetadataReplay()
     try:
@@ -221,7 +221,7 @@ def _metadata_batches(found: StorageCheck, disk: Disk, path: str, start: int) ->
             )
 
 
-def _look_at_cluster(found: StorageCheck, directory: LogDirectory, replay: MetadataReplay) -> None:
+def _check_cluster(found: StorageCheck, directory: LogDirectory, replay: MetadataReplay) -> None:
     properties, image = directory.properties, replay.image
     voters = replay.control.voters
     own = properties.directory_id
@@ -245,7 +245,7 @@ def _look_at_cluster(found: StorageCheck, directory: LogDirectory, replay: Metad
 # --- partitions -------------------------------------------------------------------------------------------------------
 
 
-def _look_at_partitions(
+def _check_partitions(
     found: StorageCheck,
     directory: LogDirectory,
     image: MetadataImage,

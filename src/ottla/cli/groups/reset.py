@@ -21,8 +21,8 @@ from ottla.cli.cluster import (
 )
 from ottla.cli.failure import EXIT_IN_PART, EXIT_REFUSED, Failure
 from ottla.cli.groups.find import check_inactive, chosen_partitions, kept_offsets, listed_group
-from ottla.cli.moments import moment_ms, moment_of_duration_ms
 from ottla.cli.refusal import one_line
+from ottla.cli.times import parse_time_ms, time_ago_ms
 
 if TYPE_CHECKING:
     from ottla.client import Client, TopicPartition
@@ -166,9 +166,9 @@ def chosen_way(ways: Mapping[str, Any]) -> ResetTarget:
         raise Failure(problem, f"choose one of {', '.join(WAYS.values())}")
     (key,) = given
     if key == "to_datetime":
-        return ResetTarget(key, moment_ms(ways[key]))
+        return ResetTarget(key, parse_time_ms(ways[key]))
     if key == "by_duration":
-        return ResetTarget(key, moment_of_duration_ms(ways[key]))
+        return ResetTarget(key, time_ago_ms(ways[key]))
     return ResetTarget(key, int(ways[key]))
 
 

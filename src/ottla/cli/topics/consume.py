@@ -114,7 +114,7 @@ async def _records(client: Client, starts: Starts, *, committed: bool, follow: b
 
 
 async def _starts(client: Client, topic: TopicDescription, partitions: tuple[int, ...], place: str) -> Starts:
-    from ottla.client.places import PlaceError, starts
+    from ottla.client.start_offsets import StartOffsetError, start_offsets
 
     there = {each.partition for each in topic.partitions}
     absent = next((each for each in partitions if each not in there), None)
@@ -127,8 +127,8 @@ async def _starts(client: Client, topic: TopicDescription, partitions: tuple[int
         if start is not None and end is not None and (not partitions or at.partition in partitions)
     }
     try:
-        return await starts(client, spans, place)
-    except PlaceError as error:
+        return await start_offsets(client, spans, place)
+    except StartOffsetError as error:
         raise Failure(error.problem, error.advice) from None
 
 

@@ -9,7 +9,7 @@ import click
 from ottla.cli.cluster import PARTITION_COLUMNS, Target, json_option, numbers, on_cluster, print_table, target_options
 from ottla.cli.confirm import confirm, yes_option
 from ottla.cli.failure import Failure
-from ottla.cli.moments import moment_ms
+from ottla.cli.times import parse_time_ms
 from ottla.cli.topics.find import Ends, ends_of, found_topics
 from ottla.cli.watch import Watch, find_and_show, watch_options
 from ottla.health.phrases import number
@@ -34,7 +34,7 @@ Found = tuple[Ends, "dict[TopicPartition, ListedOffset]"]
 @target_options
 def offsets(target: Target, names: tuple[str, ...], at: str | None, as_json: bool, watch: Watch) -> None:
     """Show the start and end offsets of topics."""
-    at_ms = None if at is None else moment_ms(at)
+    at_ms = None if at is None else parse_time_ms(at)
 
     async def find(client: Client) -> Found:
         from ottla.client import list_offsets

@@ -15,8 +15,8 @@ import msgspec
 from ottla.client import Client, TopicPartition
 from ottla.client.filters import Filter, FilterError, compile_filter
 from ottla.client.offsets import Isolation, spans
-from ottla.client.places import BEGINNING, PlaceError, starts
 from ottla.client.record_text import FORMS, RecordRow, decoded, record_row
+from ottla.client.start_offsets import BEGINNING, StartOffsetError, start_offsets
 from ottla.client.topics import TopicDescription
 from ottla.console.addresses import href
 from ottla.console.asking import ask_to_read
@@ -96,7 +96,7 @@ async def load(context: PageContext) -> Content[Records]:
 
     try:
         found, at_ms = await ask_to_read(context, "records", work, *wanted)
-    except PlaceError as error:
+    except StartOffsetError as error:
         raise BadQueryError(f"from={wanted.start}: {error}") from None
     rows = [_row(each, key_form, value_form) for each in _shown(found.scan.found, wanted)]
     data = Records(
@@ -205,7 +205,7 @@ async def _starts(
 ) -> dict[TopicPartition, int]:
     stopped = read_cursor(place)
     if stopped is None:
-        return await starts(client, known, place) if known else {}
+        return await start_offsets(client, known, place) if known else {}
     return {
         at: min(max(start, stopped[at.partition]), end) for at, (start, end) in known.items() if at.partition in stopped
     }

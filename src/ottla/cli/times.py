@@ -7,7 +7,7 @@ from functools import wraps
 from typing import ParamSpec
 
 from ottla.cli.failure import Failure
-from ottla.client import moments
+from ottla.client import times
 
 P = ParamSpec("P")
 
@@ -17,12 +17,12 @@ def _refusing(parse: Callable[P, int]) -> Callable[P, int]:
     def refusing(*args: P.args, **more: P.kwargs) -> int:
         try:
             return parse(*args, **more)
-        except moments.MomentError as error:
+        except times.TimeTextError as error:
             raise Failure(error.problem, error.advice) from None
 
     return refusing
 
 
-moment_ms = _refusing(moments.moment_ms)
-moment_of_duration_ms = _refusing(moments.moment_of_duration_ms)
-duration_ms = _refusing(moments.duration_ms)
+parse_time_ms = _refusing(times.parse_time_ms)
+time_ago_ms = _refusing(times.time_ago_ms)
+parse_duration_ms = _refusing(times.parse_duration_ms)

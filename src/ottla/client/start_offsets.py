@@ -7,21 +7,21 @@ from typing import Final
 
 from ottla.client.client import Client
 from ottla.client.metadata import TopicPartition
-from ottla.client.moments import MomentError, moment_ms, moment_of_duration_ms
 from ottla.client.offsets import list_offsets
+from ottla.client.times import TimeTextError, parse_time_ms, time_ago_ms
 
-__all__ = ["BEGINNING", "END", "PlaceError", "starts"]
+__all__ = ["BEGINNING", "END", "StartOffsetError", "start_offsets"]
 
 BEGINNING: Final = "beginning"
 END: Final = "end"
-PLACES_NAMED_MAX: Final = 5
+PARTITIONS_NAMED_MAX: Final = 5
 _DIGITS_MAX: Final = 18
 
 Spans = Mapping[TopicPartition, tuple[int, int]]
 """Start and end offsets."""
 
 
-class PlaceError(ValueError):
+class StartOffsetError(ValueError):
     """A text that is no place in these partitions, and what would be one."""
 
     def __init__(self, problem: str, advice: str) -> None:
@@ -30,7 +30,7 @@ class PlaceError(ValueError):
         self.advice = advice
 
 
-async def starts(client: Client, spans: Spans, place: str) -> dict[TopicPartition, int]:
+async def start_offsets(client: Client, spans: Spans, place: str) -> dict[TopicPartition, int]:
     """The offset to begin at in each partition; partitions that do not have the place are left out."""
     if place == BEGINNING:
         return {at: start for at, (start, _) in spans.items()}
@@ -47,9 +47,9 @@ def _by_number(spans: Spans, wanted: int, *, is_from_end: bool) -> dict[TopicPar
         return {at: max(start, end - wanted) for at, (start, end) in spans.items()}
     chosen = {at: wanted for at, (start, end) in spans.items() if start <= wanted <= end}
     if not chosen:
-        known = sorted(spans.items())[:PLACES_NAMED_MAX]
+        known = sorted(spans.items())[:PARTITIONS_NAMED_MAX]
         there = ", ".join(f"{at} has {start:,} to {end:,}" for at, (start, end) in known)
-        raise PlaceError(f"no partition has the offset {wanted:,}", there)
+        raise StartOffsetError(f"no partition has the offset {wanted:,}", there)
     return chosen
 
 
@@ -61,6 +61,6 @@ async def _by_time(client: Client, spans: Spans, at_ms: int) -> dict[TopicPartit
 def _moment(text: str) -> int:
     is_duration = text[-1:].isalpha() and text[:1].isdigit() and not text.endswith("Z")
     try:
-        return moment_of_duration_ms(text) if is_duration else moment_ms(text)
-    except MomentError as error:
-        raise PlaceError(error.problem, error.advice) from None
+        return time_ago_ms(text) if is_duration else parse_time_ms(text)
+    except TimeTextError as error:
+        raise StartOffsetError(error.problem, error.advice) from None
