@@ -9,9 +9,10 @@ import msgspec
 from ottla.client.errors import ResponseError
 from ottla.client.groups import described_by
 from ottla.console.page import BadQueryError, NotFoundError, PageContext, Source
-from ottla.console.state import ClusterState, lag_of
 from ottla.health.facts import Group
+from ottla.health.lag_history import lag_of
 from ottla.health.phrases import clock, plural
+from ottla.observe.cluster_state import ClusterState
 from ottla.observe.group_facts import group_fact
 from ottla.wire.errors import ErrorCode
 

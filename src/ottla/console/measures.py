@@ -104,7 +104,7 @@ def _remember(context: PageContext, ends: Known, sources: Sequence[Source]) -> N
     topics = {at.topic: seen for at in ends if (seen := state.topic(at.topic)) is not None}
     counts = {name: len(seen.fact.partitions) for name, seen in topics.items()}
     for each in sources:
-        state.ends.take(context.now_ms - (each.age_ms or 0), ends, counts)
+        context.watcher.ends.take(context.now_ms - (each.age_ms or 0), ends, counts)
 
 
 def _known(outcomes: Outcomes[int]) -> Known:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ottla.console.state import ClusterState, lag_of
+from ottla.health.lag_history import lag_of
+from ottla.observe.cluster_state import ClusterState
 
 __all__ = ["Reader", "readers_by_topic"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from ottla.console.history import Point
 from ottla.health.share_history import BUCKET_MS, Bucket, ShareGroupHistory
+from ottla.observe.series_history import Point
 
 __all__ = ["SharePace", "pace_of"]
 

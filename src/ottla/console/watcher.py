@@ -20,13 +20,15 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 from ottla.client import Client, ClientError
 from ottla.client.backoff import Backoff
 from ottla.client.settings import Changes
+from ottla.console.end_offsets import EndOffsets
 from ottla.console.events import EventHub
-from ottla.console.state import ClusterState
+from ottla.console.group_records import GroupTimeline
 from ottla.console.traffic import Taps
 from ottla.health.evaluator import SampleEvaluator
 from ottla.health.samples import OBSERVATIONS, UNREACHABLE, Sample
 from ottla.health.series import LruDict
 from ottla.observe import QUIET, Observer, Options, read_topic
+from ottla.observe.cluster_state import ClusterState
 
 __all__ = ["ClusterWatcher", "NotConnectedError", "Outage", "now_ms"]
 
@@ -35,6 +37,7 @@ T = TypeVar("T")
 FRESH_MS: Final = 2_000
 """How long an answer serves everybody who opens the same page."""
 ANSWERS_MAX: Final = 500
+TIMELINES_MAX: Final = 100
 RETRY_FIRST_MS: Final = 1_000
 RETRY_LONGEST_MS: Final = 30_000
 ADVANCE_S: Final = 1.0
@@ -84,6 +87,10 @@ class ClusterWatcher:
         self.state = ClusterState(evaluator)
         self.events = EventHub()
         self.traffic = Taps(self.events.publish, now_ms)
+        self.ends = EndOffsets()
+        """The ends of topics that pages have asked for."""
+        self.timelines: LruDict[str, GroupTimeline] = LruDict(TIMELINES_MAX)
+        """By group; from the records of its coordinator."""
         self.pipelines = tuple(pipelines)
         """Directories to which pipelines write their tables and reports."""
         self.outage: Outage | None = None

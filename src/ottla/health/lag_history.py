@@ -8,7 +8,7 @@ from ottla.health.facts import Lag
 from ottla.health.series import Series
 from ottla.wire.lag import lag_ms
 
-__all__ = ["LagHistory", "TopicLagHistory"]
+__all__ = ["LagHistory", "TopicLagHistory", "lag_of"]
 
 SPACING_MS: Final = 15_000
 
@@ -54,6 +54,7 @@ class LagHistory:
 
 
 def lag_of(fact: Lag) -> int | None:
+    """How many records a group has not committed yet; None if it has committed nothing or the end is unknown."""
     if fact.committed is None or fact.committed < 0 or fact.high_watermark is None:
         return None
     return max(0, fact.high_watermark - fact.committed)

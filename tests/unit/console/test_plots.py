@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from ottla.console.group_members import TaskMark
-from ottla.console.history import Point
 from ottla.console.html.epoch_plot import HEIGHT, WIDTH, epoch_plot, steps
 from ottla.console.html.task_matrix import task_matrix
 from ottla.console.html.window_plot import RECTS_MAX, Piece, merged, place, window_plot
+from ottla.observe.series_history import Point
 
 
 def test_alike_neighbours_are_one():

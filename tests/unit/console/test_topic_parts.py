@@ -14,10 +14,10 @@ from ottla.console.html.topics import nav_of_topic
 from ottla.console.measures import Measures
 from ottla.console.pages.records import cursor_of, read_cursor
 from ottla.console.readers import Reader, readers_by_topic
-from ottla.console.state import ClusterState
 from ottla.health.evaluator import SampleEvaluator
 from ottla.health.facts import Fact, Group, Lag, ShareOffsets
 from ottla.health.samples import Sample
+from ottla.observe.cluster_state import ClusterState
 
 
 def entry(name: str, value: str | None, source: ConfigSource, *, is_sensitive: bool = False) -> ConfigEntry:

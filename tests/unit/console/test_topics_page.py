@@ -29,7 +29,7 @@ FACTS = (
 def test_the_most_come_first(sort: str, names: str):
     watcher = watcher_of(*FACTS)
     for at_ms, end in ((NOW_MS - 9_000, 10), (NOW_MS - 4_000, 1_010)):
-        watcher.state.ends.take(at_ms, {TopicPartition("b", 0): end, TopicPartition("c", 0): 7}, {"b": 1, "c": 1})
+        watcher.ends.take(at_ms, {TopicPartition("b", 0): end, TopicPartition("c", 0): 7}, {"b": 1, "c": 1})
     content = loaded(topics.PAGE, context_of(watcher, {"sort": sort}))
     assert "".join(each.name for each in content.data.rows) == names
 
@@ -37,7 +37,7 @@ def test_the_most_come_first(sort: str, names: str):
 def test_rates_have_the_time_in_which_they_were_measured():
     watcher = watcher_of(*FACTS)
     for at_ms, end in ((NOW_MS - 60_000, 10), (NOW_MS - 30_000, 3_010)):
-        watcher.state.ends.take(at_ms, {TopicPartition("b", 0): end}, {"b": 1})
+        watcher.ends.take(at_ms, {TopicPartition("b", 0): end}, {"b": 1})
     text = shown(topics.PAGE, context_of(watcher))
     assert "100/s <small>in 30 s, 30 s ago</small>" in text
     assert "its ends were not seen twice yet" in text

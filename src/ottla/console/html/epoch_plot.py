@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ottla.console.history import Point
 from ottla.draw.markup import NOTHING, Markup, element
 from ottla.health.phrases import duration
+from ottla.observe.series_history import Point
 
 __all__ = ["epoch_plot", "steps"]
 

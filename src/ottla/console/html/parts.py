@@ -7,10 +7,10 @@ from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
 from ottla.console.addresses import href
-from ottla.console.history import Point
 from ottla.draw.forms import UNKNOWN, moment, number, short_number
 from ottla.draw.markup import NOTHING, Markup, element, escaped, joined
 from ottla.health.phrases import duration, size
+from ottla.observe.series_history import Point
 
 __all__ = [
     "Column",

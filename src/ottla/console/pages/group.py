@@ -33,12 +33,12 @@ from ottla.console.html.parts import (
 )
 from ottla.console.html.task_matrix import task_matrix
 from ottla.console.page import Content, Page, PageContext
-from ottla.console.state import Epochs
 from ottla.draw.forms import identity, moment, number
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health import Finding
 from ottla.health.facts import Group, GroupMember, ShareOffsets, Subtopology, Tasks, TopicPartitions
 from ottla.health.phrases import plural
+from ottla.observe.cluster_state import Epochs
 
 EPOCHS_SHOWN: Final = 8
 STATE_TONES: Final = {"stable": "ok", "moving": "warning", "waiting": "warning", "left": "critical"}

@@ -14,17 +14,17 @@ from ottla.client import Client
 from ottla.console.asking import Part, ask_part
 from ottla.console.group_lookup import find_group
 from ottla.console.group_records import GROUP_TOPIC, STEPS_MAX, GroupTimeline, Step, UnreadableError, read_on
-from ottla.console.history import Point
 from ottla.console.html.epoch_plot import epoch_plot
 from ottla.console.html.groups import epochs, group_head, has_epochs, long_list
 from ottla.console.html.parts import Cell, Column, code, command, nothing, section, since, table
 from ottla.console.html.records import record_time
 from ottla.console.page import Content, Degraded, Page, PageContext
-from ottla.console.state import EVENTS_MAX
 from ottla.core.coordinator.partitioner import partition_for
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health.facts import Group
 from ottla.health.phrases import consume_since
+from ottla.observe.cluster_state import EVENTS_MAX
+from ottla.observe.series_history import Point
 
 RECORDS, SAMPLES = "records", "samples"
 WHAT: Final = "timeline from records"
@@ -72,7 +72,7 @@ async def load(context: PageContext) -> Content[Timeline]:
 
 async def _from_records(context: PageContext, group: str) -> Part[GroupTimeline]:
     """Each look goes on where the last one has stopped."""
-    kept = context.watcher.state.timelines
+    kept = context.watcher.timelines
 
     async def work(client: Client) -> GroupTimeline:
         timeline = await read_on(client, group, kept.pop(group))

@@ -18,7 +18,6 @@ from ottla.console.html.navigation import Switch, switches, walked
 from ottla.console.html.parts import Column, facts, nothing, offset, section, table, topic_link, with_query
 from ottla.console.html.task_matrix import task_chips
 from ottla.console.page import BadQueryError, Content, Degraded, Page, PageContext
-from ottla.console.state import ClusterState, lag_of
 from ottla.console.task_colours import WAYS, TaskColours, by_lag, by_member, by_process
 from ottla.draw.described import topology_of
 from ottla.draw.graph import Graph
@@ -38,7 +37,9 @@ from ottla.draw.topology import (
     part_id,
     without_stores,
 )
+from ottla.health.lag_history import lag_of
 from ottla.health.phrases import href, plural
+from ottla.observe.cluster_state import ClusterState
 from ottla.wire.types.streams_group_describe import StreamsGroupDescribeResponseDescribedGroup as DescribedGroup
 
 FOLDED_ABOVE: Final = 60

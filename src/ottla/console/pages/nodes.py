@@ -28,12 +28,12 @@ from ottla.console.html.parts import (
     table,
 )
 from ottla.console.page import Content, Degraded, NotFoundError, Page, PageContext, one_page
-from ottla.console.state import ClusterState
 from ottla.draw.forms import percent
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health import Finding
 from ottla.health.facts import Broker, LogDir
 from ottla.health.phrases import plural
+from ottla.observe.cluster_state import ClusterState
 
 KINDS = ("cluster", "topic", "quorum", "log_dirs")
 ROLES = ("broker", "controller")

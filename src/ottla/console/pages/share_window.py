@@ -17,7 +17,6 @@ from ottla.client.offsets import LATEST, ListedOffset, try_list_offsets
 from ottla.client.share.offsets import ShareOffset, describe_offsets
 from ottla.console.addresses import href
 from ottla.console.group_lookup import find_group_of
-from ottla.console.history import Point
 from ottla.console.html.groups import group_head
 from ottla.console.html.lock_clock import Lock, lock_clocks, time_left, together
 from ottla.console.html.parts import (
@@ -43,6 +42,7 @@ from ottla.health.facts import Group
 from ottla.health.phrases import join, plural
 from ottla.inflight.sources import windows
 from ottla.inflight.window import Range, Window
+from ottla.observe.series_history import Point
 
 ROWS_MAX: Final = 1_000
 LOCK: Final = "share.record.lock.duration.ms"

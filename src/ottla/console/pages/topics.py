@@ -64,11 +64,11 @@ async def load(context: PageContext) -> Content[Topics]:
     matching = _chosen(known, context)
     sort = context.choice("sort", SORTS, "name")
     ends = await _all_ends(context, matching) if sort == "rate" else Measures()
-    place = _place(sort, readers, context.watcher.state.ends)
+    place = _place(sort, readers, context.watcher.ends)
     shown, after = one_page(sorted(matching, key=place), place, context)
     measures = await _measured(context, shown, ends)
     findings = of_subject(context.watcher.state.findings, "topic")
-    rates = context.watcher.state.ends
+    rates = context.watcher.ends
     rows = [
         _row(each, measures, rates.rate(each.topic), readers.get(each.topic, []), findings.get(each.topic, []))
         for each in shown

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from ottla.console.state import ClusterState
 from ottla.health.evaluator import SampleEvaluator
 from ottla.health.facts import Broker as Node
 from ottla.health.facts import Cluster, Fact, Gone, Group, GroupMember, Lag, LogDir, Quorum, ShareOffsets, Topic
 from ottla.health.samples import Sample
+from ottla.observe.cluster_state import ClusterState
 
 NOON_MS = 1_700_049_600_000
 

@@ -1,4 +1,4 @@
-"""How figures changed while the console was watching: points over time, bounded in number and in length."""
+"""How figures changed while a cluster was observed: points over time, bounded in number and in length."""
 
 from __future__ import annotations
 

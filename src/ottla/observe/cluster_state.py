@@ -9,9 +9,6 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from ottla.console.end_offsets import EndOffsets
-from ottla.console.group_records import GroupTimeline
-from ottla.console.history import History
 from ottla.health import Change, Finding
 from ottla.health.cluster_history import Election
 from ottla.health.evaluator import SampleEvaluator
@@ -31,9 +28,11 @@ from ottla.health.facts import (
     Topic,
     Transaction,
 )
+from ottla.health.lag_history import lag_of
 from ottla.health.samples import Sample, fact_in
 from ottla.health.series import LruDict
 from ottla.health.share_history import ShareGroupHistory
+from ottla.observe.series_history import History
 
 __all__ = ["ClusterState", "Epochs", "Seen"]
 
@@ -42,7 +41,6 @@ SUBJECTS_MAX: Final = 100_000
 EVENTS_MAX: Final = 200
 """How many changes of one group's epochs are kept."""
 GROUPS_WITH_EPOCHS: Final = 2_000
-TIMELINES_MAX: Final = 100
 
 F = TypeVar("F", bound=Fact)
 
@@ -71,8 +69,6 @@ class ClusterState:
         self.cluster: Seen[Cluster] | None = None
         self.quorum: Seen[Quorum] | None = None
         self.history = History()
-        self.ends = EndOffsets()
-        """The ends of topics that pages have asked for."""
         self.errors: dict[str, tuple[int, str]] = {}
         """Kind of sample -> when it could not be taken, and why."""
         self._epochs: LruDict[str, deque[Epochs]] = LruDict(GROUPS_WITH_EPOCHS)
@@ -85,7 +81,6 @@ class ClusterState:
         self._configs: LruDict[tuple[str, str], Seen[Configs]] = LruDict(SUBJECTS_MAX)
         self._transactions: LruDict[str, Seen[Transaction]] = LruDict(SUBJECTS_MAX)
         self._share_metrics: LruDict[tuple[str, int], Seen[ShareMetrics]] = LruDict(SUBJECTS_MAX)
-        self.timelines: LruDict[str, GroupTimeline] = LruDict(TIMELINES_MAX)
         """What was read of the records of groups that somebody has looked at."""
         self.gone: LruDict[tuple[str, str], Seen[Fact]] = LruDict(SUBJECTS_MAX)
         """What was last seen of groups and topics that are gone, by kind and name."""
@@ -137,7 +132,7 @@ class ClusterState:
 
     @property
     def elections(self) -> Sequence[Election]:
-        """The elections of the quorum's leader while the console watched."""
+        """The elections of the quorum's leader since the first sample."""
         return self.evaluator.engine.elections
 
     @property
@@ -234,7 +229,6 @@ class ClusterState:
             for kept in (self._lags, self._share_offsets, self._windows):
                 kept.pop(gone.name)
             self.history.forget(f"lag:{gone.name}")
-            self.timelines.pop(gone.name)
         elif gone.what == "topic":
             last = self._topics.pop(gone.name)
         else:
@@ -265,10 +259,3 @@ def _subjects(changes: Iterable[Change]) -> set[str]:
         subject = each.finding.subject
         changed |= {"finding", f"{subject.kind}:{subject.name}"}
     return changed
-
-
-def lag_of(fact: Lag) -> int | None:
-    """How many records a group has not committed yet; None if it has committed nothing or the end is unknown."""
-    if fact.committed is None or fact.high_watermark is None:
-        return None
-    return max(0, fact.high_watermark - fact.committed)

@@ -2,7 +2,7 @@
 
 import itertools
 
-from ottla.console.history import POINTS_MAX, SPACING_MS, History, Point
+from ottla.observe.series_history import POINTS_MAX, SPACING_MS, History, Point
 
 
 def test_points_that_are_too_close_are_replaced_by_the_newest():
