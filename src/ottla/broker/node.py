@@ -87,7 +87,7 @@ from ottla.broker.replicas.unit_of_work import UnitOfWork
 from ottla.broker.telemetry.audit_events import AuditEvents
 from ottla.broker.telemetry.audit_log import open_audit_log
 from ottla.broker.telemetry.loggers import AUDIT, REQUESTS, Loggers
-from ottla.broker.telemetry.metrics import Metrics, Sample
+from ottla.broker.telemetry.metrics import Metrics
 from ottla.core.metadata.config_rules import Rules
 from ottla.core.metadata.delegation_tokens import TokenSecrets
 from ottla.core.metadata.image import BROKER, Changes, MetadataImage
@@ -97,6 +97,7 @@ from ottla.log.names import TopicPartition
 from ottla.security.sasl_server import accepts_password
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.batch import BatchView, split_batches
+from ottla.wire.exposition import Sample
 from ottla.wire.index import MESSAGES
 from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest
 

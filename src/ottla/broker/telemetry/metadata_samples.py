@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from ottla.broker.controller.metadata_chores import MetadataChores
     from ottla.broker.controller.raft_log import RaftLog
     from ottla.broker.loop.clock import Clock
-    from ottla.broker.telemetry.metrics import Sample
     from ottla.core.metadata.image import MetadataImage
     from ottla.core.quorum.quorum import Quorum
+    from ottla.wire.exposition import Sample
 
 __all__ = ["MetadataPorts", "metadata_samples"]
 

@@ -15,14 +15,13 @@ from typing import Any, Final
 from ottla.broker.loop.clock import Clock
 from ottla.broker.network.dispatch import Api
 from ottla.broker.network.request import Request
+from ottla.wire.exposition import Labels, Sample, exposition
 
 __all__ = ["Metrics", "RequestCount"]
 
 _BOUNDS_MS: Final = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 30_000)
 _QUANTILES: Final = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
 
-Labels = dict[str, object]
-Sample = tuple[str, Labels, float]
 Source = Callable[[], Iterable[Sample]]
 
 
@@ -71,19 +70,7 @@ class Metrics:
 
     def page(self) -> str:
         """All samples in Prometheus' text format."""
-        by_name: dict[str, list[Sample]] = {}
-        for sample in self._samples():
-            by_name.setdefault(sample[0], []).append(sample)
-        lines: list[str] = []
-        for name, samples in by_name.items():
-            if name.endswith("_total"):
-                lines.append(f"# TYPE {name} counter")
-            elif name.endswith("_bucket"):
-                lines.append(f"# TYPE {name.removesuffix('_bucket')} histogram")
-            elif f"{name.rpartition('_')[0]}_bucket" not in by_name:
-                lines.append(f"# TYPE {name} gauge")
-            lines += [f"{name}{_labels(labels)} {_number(value)}" for _, labels, value in samples]
-        return "\n".join(lines) + "\n"
+        return exposition(self._samples())
 
     def _samples(self) -> Iterator[Sample]:
         yield from self._request_times()
@@ -105,21 +92,6 @@ class Metrics:
         for name, api in (("totalproducerequests", "Produce"), ("totalfetchrequests", "Fetch")):
             total = sum(each.count for key, each in self.requests.items() if key[0] == api)
             yield f"{by_topic}_{name}_total", {}, total
-
-
-def _labels(labels: Labels) -> str:
-    if not labels:
-        return ""
-    pairs = (f'{name}="{_escaped(str(value))}"' for name, value in labels.items())
-    return "{" + ",".join(pairs) + "}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
-
-
-def _number(value: float) -> str:
-    return str(int(value)) if value == int(value) else repr(value)
 
 
 def _error_name(code: int) -> str:

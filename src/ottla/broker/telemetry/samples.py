@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ottla.broker.network.listener import Listener
     from ottla.broker.network.quotas.quotas import Quotas
     from ottla.broker.replicas.replicas import Replicas
-    from ottla.broker.telemetry.metrics import Labels, Sample
+    from ottla.wire.exposition import Labels, Sample
 
 __all__ = [
     "connection_samples",
