@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,12 +24,16 @@ from ottla.cli.observer_run import (
 )
 
 if TYPE_CHECKING:
+    from ottla.broker.network.web_server import WebServer
     from ottla.client import Client
     from ottla.health.evaluator import SampleEvaluator
     from ottla.health.samples import Sample
     from ottla.observe import Observer, Options, Sink
+    from ottla.observe.cluster_state import ClusterState
+    from ottla.observe.notifier import Notifier
 
-MINUTE_S = 60.0
+FLUSH_S = 5.0
+"""How long posting the last findings may take at the end."""
 
 
 @click.command()
@@ -36,6 +44,18 @@ MINUTE_S = 60.0
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
     help="Write samples to files below this directory.",
+)
+@click.option(
+    "--export-port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Serve Prometheus metrics at http://HOST:PORT/metrics; 0 picks a free port.",
+)
+@click.option(
+    "--export-host", default="127.0.0.1", show_default=True, metavar="HOST", help="The address for --export-port."
+)
+@click.option(
+    "--notify", "hook", metavar="URL", help="POST findings to this URL as JSON when they open and when they close."
 )
 @click.option("--rules", "apply_rules", is_flag=True, help="Print findings as they open and close.")
 @click.option("--once", is_flag=True, help="Probe everything once, and stop.")
@@ -58,6 +78,9 @@ def observe(
     rules: Rules,
     to_topic: str | None,
     directory: Path | None,
+    export_port: int | None,
+    export_host: str,
+    hook: str | None,
     apply_rules: bool,
     once: bool,
     for_s: float | None,
@@ -70,18 +93,26 @@ def observe(
 ) -> int:
     """Watch any cluster: groups, lag, nodes, quorum. Samples are written to the topic ottla.observations by default.
 
-    With only --once or --rules, no samples are written.
+    With only --once, --rules, --export-port or --notify, no samples are written.
     """
+    if hook is not None and not hook.startswith(("http://", "https://")):
+        raise Failure(f"--notify {hook!r} is not a URL", "for example http://127.0.0.1:8000/findings")
     options = options_of(every, own_intervals, metrics)._replace(longest_pause_ms=round(backoff_max * 1000))
     if to_topic is not None and directory is not None:
         raise Failure("--to-topic and --to cannot both be given")
     evaluator = evaluator_of(rules, longest_hold_s=0.0 if once else None, intervals_s=options.intervals_s)
     watch = _Watch(evaluator, shows=apply_rules or rules.fail_on is not None, as_json=as_json, is_quiet=quiet)
+    has_other_use = once or apply_rules or export_port is not None or hook is not None
 
     async def work(client: Client) -> int:
-        where, sink = await _sink(client, to_topic, directory, is_needed=not (once or apply_rules))
+        where, sink = await _sink(client, to_topic, directory, is_needed=not has_other_use)
         watch.begin(client, where, for_s=for_s, once=once)
-        return await watch.run(client, options, sink, for_s=for_s, once=once)
+        async with contextlib.AsyncExitStack() as stack:
+            if hook is not None:
+                await stack.enter_async_context(watch.notifying(client, hook))
+            if export_port is not None:
+                stack.enter_context(await watch.export(options, export_host, export_port))
+            return await watch.run(client, options, sink, for_s=for_s, once=once)
 
     code: int = on_quiet_cluster(target, work, backoff_max)
     return code or (EXIT_REFUSED if has_failed(evaluator, rules.fail_on, ever=True) else 0)
@@ -113,6 +144,8 @@ class _Watch:
         self._progress = Progress(is_quiet=is_quiet)
         self._is_quiet = is_quiet
         self._observer: Observer | None = None
+        self._state: ClusterState | None = None
+        self._notifier: Notifier | None = None
 
     def begin(self, client: Client, where: str, *, for_s: float | None, once: bool) -> None:
         """Say what is being done."""
@@ -122,6 +155,41 @@ class _Watch:
         nodes = len(client.metadata.brokers)
         cluster = f"cluster {client.metadata.cluster_id or 'without id'}, {nodes} node{'' if nodes == 1 else 's'}"
         click.echo(f"ottla observe: {cluster}; {where}; {ends}", err=True)
+
+    async def export(self, options: Options, host: str, port: int) -> contextlib.closing[WebServer]:
+        """Serve the metrics of what is observed, until it is closed."""
+        from ottla.broker.network.web_server import WebServer, is_loopback
+        from ottla.broker.telemetry.metrics_page import metrics_page
+        from ottla.observe.cluster_state import ClusterState
+        from ottla.observe.exporter import Exporter
+
+        self._state = ClusterState(self._evaluator)
+        exporter = Exporter(self._state, self._probed_ms, options.intervals_s)
+        server = WebServer(metrics_page(lambda: exporter.page(time.time_ns() // 1_000_000)), is_local=is_loopback(host))
+        try:
+            bound = await server.start(host, port)
+        except OSError as error:
+            advice = "another program has the port; choose one with --export-port"
+            raise Failure(f"cannot listen on {host}:{port}: {error.strerror}", advice, code=EXIT_REFUSED) from None
+        if not self._is_quiet:
+            click.echo(f"ottla observe: metrics at http://{host}:{bound}/metrics", err=True)
+        return contextlib.closing(server)
+
+    def _probed_ms(self) -> Mapping[str, int]:
+        return {} if self._observer is None else self._observer.probed_ms
+
+    @contextlib.asynccontextmanager
+    async def notifying(self, client: Client, url: str) -> AsyncIterator[None]:
+        """Post findings to a hook while this lasts."""
+        from ottla.observe.notifier import Notifier, post
+
+        self._notifier = Notifier(post(url), client.metadata.cluster_id or "", self._progress.say)
+        posting = asyncio.create_task(self._notifier.run())
+        try:
+            yield
+            await self._notifier.drain(FLUSH_S)
+        finally:
+            posting.cancel()
 
     async def run(self, client: Client, options: Options, sink: Sink | None, *, for_s: float | None, once: bool) -> int:
         from ottla.observe import Observer
@@ -136,7 +204,12 @@ class _Watch:
 
     def _take(self, sample: Sample) -> None:
         self._progress.take(sample, self._observer.problem if self._observer is not None else None)
-        for change in self._evaluator.take(sample):
+        changes = self._evaluator.take(sample)
+        if self._state is not None:
+            self._state.keep(sample)
+        for change in changes:
+            if self._notifier is not None:
+                self._notifier.tell(change)
             if not self._shows:
                 continue
             if self._as_json:

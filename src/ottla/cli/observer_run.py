@@ -134,24 +134,24 @@ class Progress:
         self._said_ms = sample.ts if self._said_ms is None else self._said_ms
         if sample.ts - self._said_ms >= self.EVERY_MS:
             self._said_ms = sample.ts
-            self._say(f"{self.samples:,} samples so far")
+            self.say(f"{self.samples:,} samples so far")
 
     def _writable(self, now_ms: int, problem: str | None) -> None:
         """A short problem, as after a restart of the cluster, is not reported."""
         if problem is None and self._is_told:
-            self._say("writing samples again")
+            self.say("writing samples again")
         self._failing_ms = None if problem is None else self._failing_ms or now_ms
         if self._failing_ms is None:
             self._is_told = False
         elif not self._is_told and not self._is_down and now_ms - self._failing_ms >= self.PATIENCE_MS:
             self._is_told = True
-            self._say(f"samples cannot be written yet: {problem}")
+            self.say(f"samples cannot be written yet: {problem}")
 
     def _reachable(self, is_up: bool) -> None:
         if self._is_down == is_up:
             self._is_down = not is_up
-            self._say("the cluster is reachable again" if is_up else "no node of the cluster is reachable; retrying")
+            self.say("the cluster is reachable again" if is_up else "no node of the cluster is reachable; retrying")
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
         if not self._is_quiet:
             click.echo(f"ottla observe: {text}", err=True)

@@ -14,6 +14,7 @@ from typing import Final
 import ottla.health.rules  # noqa: F401  enters the rules
 from ottla.health.cluster_history import Election
 from ottla.health.conditions import CLOSE_MS, Condition
+from ottla.health.configs import KnownConfigs
 from ottla.health.coverage import Unseen
 from ottla.health.facts import FACTS, Fact, Gone
 from ottla.health.finding import Change, ChangeType, Finding, Subject, by_urgency
@@ -113,6 +114,10 @@ class Engine:
     def share_group(self, name: str) -> ShareGroupHistory | None:
         """What was seen of the deliveries of a share group."""
         return self._history.share_groups.get(name)
+
+    @property
+    def configs(self) -> KnownConfigs:
+        return self._history.configs
 
     @property
     def forgotten(self) -> int:

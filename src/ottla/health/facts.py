@@ -132,6 +132,7 @@ class ShareOffsets(Fact, frozen=True, kw_only=True, omit_defaults=True):
     topic: str
     partition: int
     start: int | None = None
+    start_ts: int | None = None
     lag: int | None = None
     high_watermark: int | None = None
     leader_epoch: int | None = None

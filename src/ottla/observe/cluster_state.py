@@ -143,14 +143,16 @@ class ClusterState:
 
     def take(self, sample: Sample) -> set[str]:
         """Take a sample. Returns what changed: kinds (`group`), subjects (`group:billing`) and `finding`."""
-        findings = self.evaluator.take(sample)
-        changed = _subjects(findings)
-        fact = fact_in(sample)
+        return _subjects(self.evaluator.take(sample)) | self.keep(sample)
+
+    def keep(self, sample: Sample) -> set[str]:
+        """Keep what is in a sample that the evaluator has taken already."""
         if sample.error is not None:
             self.errors[sample.kind] = (sample.ts, sample.error)
-            return changed | {sample.kind}
+            return {sample.kind}
         self.errors.pop(sample.kind, None)
-        return changed if fact is None else changed | self._keep(sample.ts, fact)
+        fact = fact_in(sample)
+        return set() if fact is None else self._keep(sample.ts, fact)
 
     def advance(self, now_ms: int) -> set[str]:
         """Time has passed: some findings open or close by that alone."""

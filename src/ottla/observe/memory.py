@@ -30,8 +30,8 @@ class Bounds(NamedTuple):
     """How many partitions are searched for hanging transactions."""
 
 
-class CommittedTime(NamedTuple):
-    """The timestamp of the last record that a group has committed, and when it was read."""
+class RecordTime(NamedTuple):
+    """The timestamp of the record at which a group is, and when it was read."""
 
     offset: int
     time_ms: int | None
@@ -53,7 +53,7 @@ class Memory:
     descriptions: dict[str, str] = field(default_factory=dict)
     committed_partitions: set[TopicPartition] = field(default_factory=set)
     """The partitions for which groups had committed offsets, at the last probe."""
-    times: LruDict[tuple[str, TopicPartition], CommittedTime] = field(default_factory=lambda: LruDict(TIMED_PARTITIONS))
+    times: LruDict[tuple[str, TopicPartition], RecordTime] = field(default_factory=lambda: LruDict(TIMED_PARTITIONS))
     counted: dict[str, set[str]] = field(default_factory=dict)
     """The share groups on each page of metrics, at the last probe."""
     tail: dict[TopicPartition, int] = field(default_factory=dict)

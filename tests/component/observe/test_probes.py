@@ -10,7 +10,7 @@ import pytest
 from ottla.client import Client, TopicPartition
 from ottla.client.errors import ResponseError, UnsupportedVersionError
 from ottla.health.facts import Cluster, Coverage, Group, Lag, Topic, Transaction
-from ottla.observe.memory import Bounds, CommittedTime, Memory, ProbeContext
+from ottla.observe.memory import Bounds, Memory, ProbeContext, RecordTime
 from ottla.observe.probe_result import ProbeResult
 from ottla.observe.probes import PROBES
 from ottla.wire import frames, types
@@ -283,7 +283,7 @@ def test_offsets_that_move_during_a_probe_make_no_group_lose_records_or_be_ahead
         memory = Memory(topics=await client.all_topics())
         await probe("group", client, memory)
         memory.times.touch(
-            ("a", TopicPartition("orders", 0)), lambda: CommittedTime(0, 1, NOW_MS)
+            ("a", TopicPartition("orders", 0)), lambda: RecordTime(0, 1, NOW_MS)
         )  # so that nothing is read
         for _ in range(3):
             (lag,) = of(await probe("lag", client, memory), Lag)

@@ -16,7 +16,7 @@ from ottla.client.lag import times_at
 from ottla.client.offsets import MAX_TIMESTAMP, Isolation, ListedOffset, try_list_offsets
 from ottla.client.share.offsets import ShareOffset, try_describe_offsets
 from ottla.health.facts import Lag, ShareOffsets
-from ottla.observe.memory import CommittedTime, ProbeContext, by_coordinator, rounds
+from ottla.observe.memory import ProbeContext, RecordTime, by_coordinator, rounds
 from ottla.observe.probe_result import ProbeResult, probe_result
 from ottla.observe.probes.partial_results import PartialResults, split_errors
 from ottla.wire import uuid_text
@@ -48,7 +48,8 @@ async def probe_lag(ctx: ProbeContext) -> list[ProbeResult]:
     ctx.memory.committed_partitions = _partitions(committed)
     ends = await _ends(ctx, ctx.memory.committed_partitions, starts)
     for name, offsets in committed.items():
-        times = await _times(ctx, name, offsets, ends)
+        behind = {tp: each.offset - 1 for tp, each in offsets.items() if _is_behind(each.offset, ends[tp])}
+        times = await _times(ctx, name, behind)
         results += [probe_result(f"{name}:{tp}", _lag(ctx, name, tp, each, ends[tp], times.get(tp)))
                  for tp, each in offsets.items()]  # fmt: skip
     return results
@@ -142,22 +143,19 @@ async def _newest(ctx: ProbeContext, some: list[TopicPartition]) -> Mapping[Topi
 # --- times ------------------------------------------------------------------------------------------------------------
 
 
-async def _times(
-    ctx: ProbeContext, group: str, offsets: Mapping[TopicPartition, Committed], ends: Mapping[TopicPartition, Ends]
-) -> dict[TopicPartition, int]:
-    """The timestamp of the last committed record, where the group is behind; read at most every 30 s."""
-    behind = {tp: each.offset - 1 for tp, each in offsets.items() if _is_behind(each.offset, ends[tp])}
-    stale = {tp: offset for tp, offset in behind.items() if _is_stale(ctx, group, tp, offset)}
+async def _times(ctx: ProbeContext, group: str, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """The timestamps of these records, by which a group's lag in seconds is known; read at most every 30 s."""
+    stale = {tp: offset for tp, offset in wanted.items() if _is_stale(ctx, group, tp, offset)}
     for some in rounds(stale, ctx.bounds.partitions_per_round):
         read = await times_at(ctx.client, {tp: stale[tp] for tp in some})
         for tp in some:
             time_ms = read.get(tp)
-            timed = CommittedTime(stale[tp], time_ms if isinstance(time_ms, int) else None, ctx.now_ms)
+            timed = RecordTime(stale[tp], time_ms if isinstance(time_ms, int) else None, ctx.now_ms)
             ctx.memory.times.pop((group, tp))
             ctx.memory.times.touch((group, tp), lambda timed=timed: timed)  # type: ignore[misc]
-    known = {tp: ctx.memory.times.get((group, tp)) for tp in behind}
+    known = {tp: ctx.memory.times.get((group, tp)) for tp in wanted}
     return {tp: timed.time_ms for tp, timed in known.items()
-            if timed is not None and timed.time_ms is not None and timed.offset == behind[tp]}  # fmt: skip
+            if timed is not None and timed.time_ms is not None and timed.offset == wanted[tp]}  # fmt: skip
 
 
 def _is_behind(offset: int, ends: Ends) -> bool:
@@ -184,16 +182,22 @@ async def probe_share_offsets(ctx: ProbeContext) -> list[ProbeResult]:
     known, results = split_errors(ctx, "share_offsets", outcomes)
     ends = await _asked(ctx, _partitions(known), LATEST)
     for name, offsets in known.items():
-        results += [probe_result(f"{name}:{tp}", _share(name, tp, each, ends[tp])) for tp, each in offsets.items()]
+        behind = {tp: each.start_offset for tp, each in offsets.items() if each.start_offset is not None and each.lag}
+        times = await _times(ctx, name, behind)
+        results += [probe_result(f"{name}:{tp}", _share(name, tp, each, ends[tp], times.get(tp)))
+                    for tp, each in offsets.items()]  # fmt: skip
     return results
 
 
-def _share(group: str, tp: TopicPartition, each: ShareOffset, high_watermark: int | None) -> ShareOffsets:
+def _share(
+    group: str, tp: TopicPartition, each: ShareOffset, high_watermark: int | None, time_ms: int | None
+) -> ShareOffsets:
     return ShareOffsets(
         group=group,
         topic=tp.topic,
         partition=tp.partition,
         start=each.start_offset,
+        start_ts=time_ms,
         lag=each.lag,
         high_watermark=high_watermark,
         leader_epoch=None if each.leader_epoch < 0 else each.leader_epoch,
