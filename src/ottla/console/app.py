@@ -135,12 +135,14 @@ class _Console:
 
         async def check(request: Request) -> Response:
             watcher = self._access.watcher_of(request.cookies.get(COOKIE))
+            if "token" in request.query_params:
+                bare = _path(request.url.remove_query_params("token"))
+                if watcher is not None:
+                    return RedirectResponse(bare, HTTPStatus.SEE_OTHER)
+                with contextlib.suppress(LoginError):
+                    return self._let_in(await self._access.log_in({"token": request.query_params["token"]}), bare)
             if watcher is not None:
                 return await answer(request, watcher)
-            if "token" in request.query_params:
-                with contextlib.suppress(LoginError):
-                    cookie = await self._access.log_in({"token": request.query_params["token"]})
-                    return self._let_in(cookie, _path(request.url.remove_query_params("token")))
             if _wants_json(request):
                 return _problem(HTTPStatus.UNAUTHORIZED, "log in first")
             return RedirectResponse(f"/login?next={quote(_path(request.url), safe='')}", HTTPStatus.SEE_OTHER)

@@ -31,6 +31,11 @@ def test_the_token_is_asked_for_and_leaves_the_address(browser: Browser):
     assert "SameSite=strict" in answer.headers["set-cookie"]
 
 
+def test_the_address_with_the_token_works_again(browser: Browser):
+    answer = browser.ask(f"/topics?q=a&token={browser.token}")
+    assert (answer.status, answer.headers["location"]) == (303, "/topics?q=a")
+
+
 def test_the_token_can_be_typed(browser: Browser):
     stranger = Browser(browser.server, browser.watcher)
     form = {"content_type": "application/x-www-form-urlencoded"}
