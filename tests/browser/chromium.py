@@ -26,6 +26,10 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
+    """A browser for one module of tests and no longer: while it is open, an event loop runs in this thread.
+
+    Tests of other modules could run none.
+    """
     from playwright.sync_api import sync_playwright
 
     program = next(filter(None, map(shutil.which, NAMES)), None)

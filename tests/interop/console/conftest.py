@@ -28,7 +28,7 @@ def reader(kind: str, apache_jars: object, tmp_path_factory: pytest.TempPathFact
         yield logged_in
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chrome() -> Iterator[Browser]:
     with chromium() as started:
         yield started

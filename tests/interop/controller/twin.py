@@ -53,6 +53,7 @@ PERIOD_S = 0.05
 SLACK_MS = 1_000
 TOKEN_CHECK_MS = 2_000
 ATTEMPTS = 400
+SETTLE_S = 120
 EPOCH = 1
 
 
@@ -116,9 +117,11 @@ class Twin:
                 yield batch
 
     def _settle(self) -> None:
-        """Take over what it has written by itself while it started."""
+        """Take over what it writes by itself while it starts; its own registration comes last."""
+        deadline = time.monotonic() + SETTLE_S
         before = -1
-        while before != self.end_offset:
+        while before != self.end_offset or not self.image.controllers:
+            assert time.monotonic() < deadline, "the controller has not registered"
             before = self.end_offset
             for batch in self._batches():
                 if not batch.is_control:
