@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.controller.metadata_replay import MetadataReplay
 from ottla.core.metadata.image import TOPIC, MetadataImage
 from ottla.core.metadata.snapshot import load_snapshot
+from ottla.core.quorum.states import State
 from ottla.wire.batch import BatchView, split_batches
 from simulation.cluster.clients.voters import voters_known
 from simulation.cluster.coordinator_checks import coordinators_loaded, coordinators_replayed
@@ -51,6 +52,8 @@ def unconverged(world: ClusterWorld) -> Iterator[str]:
         own = node.raft.quorum
         if (own.leader_id, own.epoch) != (leader.number, quorum.epoch):
             yield f"{machine.name} follows n{own.leader_id} in epoch {own.epoch}"
+        elif own.state not in (State.LEADER, State.FOLLOWER):
+            yield f"{machine.name} stands for election"
         elif own.high_watermark < quorum.high_watermark - 2:
             yield f"{machine.name} has committed {own.high_watermark} of {quorum.high_watermark}"
         fenced = {number: broker.fenced for number, broker in node.image.brokers.items()}

@@ -1,5 +1,9 @@
-"""What must hold of coordinators when the calm has come: whoever leads a partition of theirs has loaded it, and nobody
-else; and what it knows is what the log says, record by record."""
+"""What must hold of coordinators.
+
+At every step: in what a share coordinator has committed, the start of a share partition never falls (`share start`).
+When the calm has come: whoever leads a partition of coordinators has loaded it, and nobody else; and what it knows is
+what the log says, record by record.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,54 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ottla.broker.coordinators.core_factory import CORES, CorePartition
+from ottla.broker.coordinators.partition_writer import ReplicaWriter
+from ottla.core.share.state import ShareStateCoordinator
+from ottla.testing.trace import Violation
 from simulation.virtual_replica import replay_partition
 
 if TYPE_CHECKING:
     from ottla.broker.coordinators.runtime import Runtime
+    from ottla.broker.coordinators.shard import Shard
     from ottla.broker.node import Node
+    from ottla.core.share.state.kept import Key
+    from simulation.cluster.machine import Machine
     from simulation.cluster.world import ClusterWorld
 
-__all__ = ["coordinators_loaded", "coordinators_replayed"]
+__all__ = ["ShareStarts", "coordinators_loaded", "coordinators_replayed"]
+
+
+class ShareStarts:
+    """Watches where share partitions start, as their coordinators have committed it."""
+
+    def __init__(self) -> None:
+        self._known: dict[Key, tuple[int, int]] = {}
+        """The last leader epoch of the coordinator's partition, and the start."""
+
+    def watch(self, machine: Machine, node: Node) -> None:
+        runtime, advance = node.share_state, node.share_state.advance
+
+        def watched(partition: int) -> None:
+            advance(partition)
+            shard = runtime.shards.get(partition)
+            if shard is not None and shard.writer.high_watermark >= shard.end_offset:
+                self._look(machine, partition, shard)
+
+        node.unit_of_work.follow(runtime.topic.name, watched)
+
+    def _look(self, machine: Machine, partition: int, shard: Shard) -> None:
+        assert isinstance(shard.core, ShareStateCoordinator)
+        assert isinstance(shard.writer, ReplicaWriter)
+        epoch = shard.writer.replica.leader_epoch
+        for key, kept in shard.core.kept.items():
+            known_epoch, known_start = self._known.get(key, (epoch, kept.start_offset))
+            if epoch < known_epoch:
+                continue  # it has not heard of the next coordinator
+            if kept.start_offset < known_start:
+                place = f"{key.group_id} in partition {key.partition}"
+                raise Violation(
+                    "share start", f"{place}, coordinated by {machine.name}: {known_start}, then {kept.start_offset}"
+                )
+            self._known[key] = (epoch, kept.start_offset)
 
 
 def _runtimes(world: ClusterWorld) -> Iterator[tuple[str, Node, Runtime]]:

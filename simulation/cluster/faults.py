@@ -7,13 +7,20 @@ numbers of an event are its own, so that the others stay as they are.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from random import Random
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from simulation.cluster.checks import unconverged
+from simulation.cluster.clients.client import DATA_TOPIC
 from simulation.cluster.machine import Machine
 from simulation.cluster.network import Link
 from simulation.cluster.world import ClusterWorld
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+    from ottla.broker.replicas.replicas import Replica
+    from ottla.core.replication.partition_leader import InSyncChange, PartitionLeader
 
 __all__ = ["Faults"]
 
@@ -21,6 +28,11 @@ _EVENT_EVERY_MS: Final = 700
 _DOWN_MS: Final = (10, 4_000)
 _SPEEDS_MS: Final = ((0.1, 2.0), (0.1, 2.0), (1.0, 30.0), (5.0, 600.0))
 _DELAYS_MS: Final = ((0.1, 1.0), (0.1, 1.0), (1.0, 20.0), (5.0, 150.0))
+
+_OnFetch = Callable[[Machine, Machine, "Replica", int], None]
+"""Hears that a follower which is not in sync fetches from its leader: both, the leader's replica, and the offset."""
+_OnJoin = Callable[[Machine, Machine], None]
+"""Hears that a leader wants a follower to be in sync."""
 
 
 class Faults:
@@ -64,6 +76,15 @@ class Faults:
             self._events += [self._lose_power] * 3
         elif world.shape.min_insync_replicas > 1:
             self._events += [self._lose_tail] * 3
+        self._quiet_until_ms = 0
+        """Until then nothing else happens."""
+        self._on_fetch: _OnFetch | None = None
+        self._on_join: _OnJoin | None = None
+        if world.shape.aims_at_followers:
+            world.watchers.append(self._watch)
+            self._events = [self._aim_at_return, self._aim_at_join, self._kill, self._weather, self._slow_disk]
+        if world.shape.aims_at_coordinators:
+            self._events = [self._isolate] * 2 + [self._slow_link] * 3 + [self._heal] * 3 + [self._kill, self._pause]
 
     def begin(self) -> None:
         world, chance = self._world, self._chance
@@ -83,7 +104,7 @@ class Faults:
             return
         self._plan()
         self.count += 1
-        if self.count not in self._skip:
+        if self.count not in self._skip and self._world.now_ms() >= self._quiet_until_ms:
             chance, self._chance = self._chance, Random(f"fault {self.count} of {self._world.seed}")
             self._chance.choice(self._events)()
             self._chance = chance
@@ -92,6 +113,7 @@ class Faults:
         """The calm begins: everything is mended, and every node runs."""
         world = self._world
         self._has_ended = world.is_calm = True
+        self._on_fetch = self._on_join = None
         world.note("the calm begins")
         world.network.delay_ms = (0.1, 1.0)
         world.network.heal()
@@ -152,12 +174,15 @@ class Faults:
     def _lose_tail(self) -> None:
         """A machine loses power that syncs nothing. Others have all that is committed, until it is in sync again."""
         machine = self._any_up()
-        is_sound = all(each.disk.is_sound for each in self._world.machines.values())
-        if machine is not None and is_sound and not self._is_fragile and not self._is_needed(machine):
+        if machine is not None and self._may_lose_tail(machine):
             self._fault("tail lost", machine.name)
             self._has_lost_tail = True
             machine.lose_power()
             self._restart(machine)
+
+    def _may_lose_tail(self, machine: Machine) -> bool:
+        is_sound = all(each.disk.is_sound for each in self._world.machines.values())
+        return is_sound and not self._is_fragile and not self._is_needed(machine)
 
     def _is_needed(self, machine: Machine) -> bool:
         """Whether a partition for which it is in sync may have nobody else who is."""
@@ -206,6 +231,122 @@ class Faults:
             self._fault("client killed", client.name)
             self._world.kill_client(client)
 
+    # --- followers that come back -------------------------------------------------------------------------------------
+
+    def _watch(self, machine: Machine, node: Node) -> None:
+        """Look at what the followers of a leader fetch, and who shall be in sync."""
+        fetched, change_isr = node.replicas.fetched, node.replicas._change_isr
+
+        def watched_fetch(replica: Replica, follower_id: int, offset: int, **others: Any) -> None:  # noqa: ANN401
+            leading = replica.leading if replica.topic_partition.topic == DATA_TOPIC else None
+            if self._on_fetch is not None and leading is not None and follower_id not in leading.maximal_isr:
+                self._on_fetch(machine, self._world.machines[follower_id], replica, offset)
+            fetched(replica, follower_id, offset, **others)
+
+        def watched_change(replica: Replica, leading: PartitionLeader, change: InSyncChange) -> None:
+            joining = set(change.isr) - set(leading.isr)
+            if self._on_join is not None and joining and replica.topic_partition.topic == DATA_TOPIC:
+                self._on_join(machine, self._world.machines[joining.pop()])
+            change_isr(replica, leading, change)
+
+        node.replicas.fetched = watched_fetch  # type: ignore[method-assign]
+        node.replicas._change_isr = watched_change
+
+    def _let_return(self, aim: Callable[[], None]) -> None:
+        """Cut a broker off until it is out of sync, and take aim before it is back."""
+        world = self._world
+        brokers = [each for each in world.brokers if each is not world.leader() and self._is_in_sync(each)]
+        if not brokers or self._is_fragile:
+            return
+        follower = self._chance.choice(brokers)
+        self._fault("isolated", follower.name)
+        self._cut_off(follower)
+
+        def look() -> None:
+            if self._has_ended:
+                return
+            self._keep_quiet(1_000)
+            if self._is_in_sync(follower):
+                world.after(20, look)
+                return
+            world.after(800, heal)  # until nobody waits for it any more
+
+        def heal() -> None:
+            if not self._has_ended:
+                aim()
+                self._heal()
+
+        look()
+
+    def _is_in_sync(self, machine: Machine) -> bool:
+        """Whether a machine is in sync for a partition that clients write to."""
+        image = self._world.newest_image()
+        topic = image.topic(DATA_TOPIC) if image is not None else None
+        return topic is not None and any(machine.number in each.isr for each in topic.partitions.values())
+
+    def _aim_at_return(self) -> None:
+        """A follower is sent all that there is. When more is committed its leader dies, before anybody else can know
+        that. The next leader lets the follower wait: if that is in sync by then, it is so too early."""
+        chance, world = self._chance, self._world
+
+        def come_back(leader: Machine, follower: Machine, replica: Replica, offset: int) -> None:
+            if offset >= replica.high_watermark or leader is world.leader():
+                return
+            self._keep_quiet(3_000)
+            self._slow_link_by(Link(leader.name, follower.name), 300)
+            world.after(1, partial(kill_leader, leader, replica, leader.life, replica.log_end_offset))
+            self._on_fetch = fetch_again
+
+        def kill_leader(leader: Machine, replica: Replica, life: int, end_offset: int) -> None:
+            if leader.life != life or self._on_fetch is not fetch_again:
+                return
+            if replica.high_watermark > end_offset:
+                self._fault("kill", leader.name)
+                leader.kill()
+                world.start_later(leader, chance.randint(1_500, 4_000))
+            else:
+                world.after(1, partial(kill_leader, leader, replica, life, end_offset))
+
+        def fetch_again(leader: Machine, follower: Machine, replica: Replica, offset: int) -> None:
+            assert replica.leading is not None
+            if offset < replica.leading.epoch_start_offset:
+                self._slow_link_by(Link(leader.name, follower.name), 1_000)
+                self._on_fetch = None
+
+        self._let_return(partial(setattr, self, "_on_fetch", come_back))
+
+    def _aim_at_join(self) -> None:
+        """When a follower is to be in sync, it loses its tail, and registers anew before the controller hears that it
+        had one."""
+        chance, world = self._chance, self._world
+
+        def join(leader: Machine, follower: Machine) -> None:
+            controller = world.leader()
+            if controller in (None, leader):
+                return
+            self._on_join = None
+            if controller is follower or not self._may_lose_tail(follower):
+                return
+            assert controller is not None
+            self._keep_quiet(3_000)
+            self._slow_link_by(Link(leader.name, controller.name), chance.randint(2_300, 2_450))
+            # So that an answer is on its way when the power goes, and the controller hears that nobody waits for it.
+            self._slow_link_by(Link(controller.name, follower.name), 550)
+            world.network.cut([Link(leader.name, follower.name), Link(follower.name, leader.name)])
+            world.after(510, partial(lose, controller, follower))
+
+        def lose(controller: Machine, follower: Machine) -> None:
+            self._fault("tail lost", follower.name)
+            world.network.slow_ms.pop(Link(controller.name, follower.name), None)
+            self._has_lost_tail = True
+            follower.lose_power()
+            world.start_later(follower, chance.randint(0, 50))
+
+        self._let_return(partial(setattr, self, "_on_join", join))
+
+    def _keep_quiet(self, duration_ms: int) -> None:
+        self._quiet_until_ms = self._world.now_ms() + duration_ms
+
     # --- the network --------------------------------------------------------------------------------------------------
 
     def _weather(self) -> None:
@@ -245,7 +386,10 @@ class Faults:
 
     def _slow_link(self) -> None:
         link = Link(self._any().name, self._any().name)
-        delay_ms = self._world.network.slow_ms[link] = self._chance.randint(50, 2_000)
+        self._slow_link_by(link, self._chance.randint(50, 2_000))
+
+    def _slow_link_by(self, link: Link, delay_ms: int) -> None:
+        self._world.network.slow_ms[link] = delay_ms
         self._fault("slow link", f"{link.source} to {link.target}, {delay_ms} ms")
 
     def _reset(self) -> None:

@@ -51,6 +51,8 @@ class ReplicaInvariants:
         """Where what is committed ends."""
         self._partition_epochs: dict[_Key, int] = {}
         """The last in which something was committed."""
+        self._leader_epochs: dict[_Key, int] = {}
+        """The same for leader epochs."""
         self._watermarks: dict[tuple[_Key, int], int] = {}
         """By leader epoch."""
         world.after(_LOOK_EVERY_MS, self._look)
@@ -61,7 +63,7 @@ class ReplicaInvariants:
         self._world.after(_LOOK_EVERY_MS, self._look)
 
     def watch(self, machine: Machine, node: Node) -> None:
-        """Look at every change of a leader's high watermark, and at every truncation."""
+        """Look at every change of a leader's high watermark, at every truncation, and at what the image says anew."""
         truncated = node.follower_truncated
 
         def watched_truncation(replica: Replica) -> None:
@@ -69,6 +71,13 @@ class ReplicaInvariants:
             self._check_in_sync(_Key(replica.topic_id, replica.topic_partition.partition))
 
         node.follower_truncated = watched_truncation  # type: ignore[method-assign]
+        update = node.replicas._update
+
+        def watched_update(topic: TopicImage, partition: PartitionImage) -> None:
+            update(topic, partition)
+            self._check_in_sync(_Key(topic.topic_id, partition.partition_id))
+
+        node.replicas._update = watched_update  # type: ignore[method-assign]
         commit = node.replicas._commit
 
         def watched(replica: Replica, partition: Partition, end_offset: int) -> None:
@@ -93,7 +102,8 @@ class ReplicaInvariants:
             if first != batch:
                 raise Violation("replicated stays", f"{name}: has {batch[:3]}, committed is {first[:3]}")
         last = self._ends[key] = max(high_watermark, self._ends.get(key, 0))
-        if partition.log_end_offset < last:
+        newest = self._leader_epochs[key] = max(replica.leader_epoch, self._leader_epochs.get(key, 0))
+        if replica.leader_epoch == newest and partition.log_end_offset < last:  # a former leader may not have heard
             raise Violation("replicated stays", f"{name}: ends at {partition.log_end_offset}, committed is {last}")
         self._partition_epochs[key] = max(replica.partition_epoch, self._partition_epochs.get(key, 0))
         self._check_in_sync(key)

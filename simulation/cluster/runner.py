@@ -18,8 +18,14 @@ from ottla.testing.trace import Violation
 from simulation.cluster.checks import final_checks, unconverged
 from simulation.cluster.clients.admin import Admin
 from simulation.cluster.clients.client import SimulatedClient
-from simulation.cluster.clients.groups import ClassicMember, ConsumerMember, OffsetCommitter, StreamsMember
-from simulation.cluster.clients.movers import CoordinatorMover, ReplicaMover
+from simulation.cluster.clients.groups import (
+    ClassicMember,
+    ConsumerMember,
+    OffsetCommitter,
+    OffsetReader,
+    StreamsMember,
+)
+from simulation.cluster.clients.movers import CoordinatorMover, LeaderMover, ReplicaMover
 from simulation.cluster.clients.producers import HastyProducer, IdempotentProducer, TransactionalProducer
 from simulation.cluster.clients.share import ShareMember, ShareWatcher
 from simulation.cluster.clients.voters import REMOVE_VOTER, VoterAdmin
@@ -70,6 +76,8 @@ _IN_SHARE_GROUPS: Final[tuple[type[SimulatedClient], ...]] = (
     ShareMember,
     ShareWatcher,
 )
+_MOVED: Final[tuple[type[SimulatedClient], ...]] = (LeaderMover, LeaderMover, OffsetCommitter, OffsetReader)
+"""In addition, in worlds that aim at coordinators."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -118,7 +126,8 @@ def make_clients(world: ClusterWorld) -> list[SimulatedClient]:
         return [kind(world) for kind in _WRITERS]
     chance = Random(f"clients of {world.seed}")
     if world.shape.is_about_coordinators:
-        return [kind(world) for kind in (*_COORDINATED, *chance.choice((_IN_TRANSACTIONS, _IN_SHARE_GROUPS)))]
+        others = _MOVED if world.shape.aims_at_coordinators else ()
+        return [kind(world) for kind in (*_COORDINATED, *chance.choice((_IN_TRANSACTIONS, _IN_SHARE_GROUPS)), *others)]
     kinds = _KINDS
     if chance.random() < 0.5:
         kinds = (Admin, *chance.sample(kinds, 3))

@@ -24,6 +24,7 @@ from ottla.testing.clock import WALL_START_MS
 from ottla.testing.disk import Crash
 from ottla.testing.trace import Trace, Violation
 from ottla.wire import uuid_text
+from simulation.cluster.coordinator_checks import ShareStarts
 from simulation.cluster.history import History
 from simulation.cluster.loop import ClusterLoop, has_lost_error
 from simulation.cluster.machine import Machine, broker_port, controller_port, directories, directory_id, host
@@ -65,16 +66,19 @@ _SETTINGS: Final = {
 
 _IS_REPLICATED: Final = 0.5
 _IS_ABOUT_REPLICATION: Final = 0.5
+_AIMS_AT_FOLLOWERS: Final = 0.4
+_AIMS_AT_COORDINATORS: Final = 0.4
 _IS_ABOUT_COORDINATORS: Final = 0.4
 _HAS_OLD_TRANSACTIONS: Final = 0.4
 _BOTH: Final = "broker,controller"
+_FIVE: Final = dict.fromkeys((1, 2, 3, 4, 5), _BOTH)
 _ROLES: Final = (
     dict.fromkeys((1, 2, 3), _BOTH),
     dict.fromkeys((1, 2, 3), _BOTH),
     dict.fromkeys((1, 2, 3), _BOTH),
     {1: _BOTH},
     dict.fromkeys((1, 2), _BOTH),
-    dict.fromkeys((1, 2, 3, 4, 5), _BOTH),
+    _FIVE,
     {1: "controller", 2: "controller", 3: "controller", 4: "broker"},
     {1: "controller", 2: "controller", 3: "controller", 4: "broker", 5: "broker"},
 )
@@ -97,13 +101,32 @@ class Shape:
             self.replication_factor > 1 and Random(f"subject of {seed}").random() < _IS_ABOUT_REPLICATION
         )
         """Then nearly all clients are producers, and brokers are often cut off from each other."""
+        self.aims_at_followers = (
+            self.is_about_replication
+            and self.replication_factor > 2
+            and Random(f"aim in {seed}").random() < _AIMS_AT_FOLLOWERS
+        )
+        """Then some faults wait for a follower to come back, and hit it or its leader at the worst time. Others can
+        go on without both."""
+        if self.aims_at_followers:
+            self.roles = _FIVE
         self.is_about_coordinators = (
             brokers > 1
             and not self.is_about_replication
             and Random(f"coordinators of {seed}").random() < _IS_ABOUT_COORDINATORS
         )
         """Then clients write in transactions or work in share groups, and coordinators are moved."""
+        self.aims_at_coordinators = (
+            self.is_about_coordinators and Random(f"moves in {seed}").random() < _AIMS_AT_COORDINATORS
+        )
+        """Then everything that coordinators and share groups need moves all the time, between nodes that are often out
+        of each other's reach."""
+        if self.aims_at_coordinators:
+            self.replication_factor = min(3, brokers)
         has_old = not self.is_about_replication and Random(f"transactions of {seed}").random() < _HAS_OLD_TRANSACTIONS
+        has_old |= (
+            self.aims_at_coordinators
+        )  # all transactions of a producer have one epoch, and more is left to theirs
         self.transaction_version = 1 if has_old else 2
 
     @property
@@ -122,6 +145,12 @@ class ClusterWorld:
         self.history = History(self)
         self.raft = RaftInvariants(self)
         self.replicas = ReplicaInvariants(self)
+        self.watchers: list[Callable[[Machine, Node], None]] = [
+            self.raft.watch,
+            self.replicas.watch,
+            ShareStarts().watch,
+        ]
+        """Told of every node that is built, before it does anything."""
         self.processes: list[Process] = []
         """All that ever ran."""
         self.is_calm = False
@@ -204,8 +233,8 @@ class ClusterWorld:
         self.loop.call_later(delay_ms / 1000, action, context=NOBODY)
 
     def built(self, machine: Machine, node: Node) -> None:
-        self.raft.watch(machine, node)
-        self.replicas.watch(machine, node)
+        for watch in self.watchers:
+            watch(machine, node)
 
     def failed(self, machine: Machine, what: str, error: Exception) -> None:
         """A node has not started or not stopped. A disk may be the reason; everything else is a bug."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
+import msgspec
 import pytest
 
 from ottla.broker.handlers import fetch, produce
 from ottla.broker.replicas.replica_fetcher import ReplicaFetcher
 from ottla.broker.replicas.replicas import Replica
 from ottla.core.metadata import elections
-from ottla.core.replication.partition_leader import PartitionLeader
+from ottla.core.replication.partition_leader import UNKNOWN, InSyncChange, PartitionLeader
 from ottla.log.errors import LogError
 from ottla.wire.errors import ErrorCode
 from tests.simulation.cluster_worlds import first_violation
@@ -81,6 +82,30 @@ def plant_waiter_of_any_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(produce._Produce, "_settle", settle)
 
 
+def plant_join_before_the_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A follower is in sync that has all below the new leader's high watermark, which may be behind."""
+    expand = PartitionLeader.expand
+
+    def hasty(leader: PartitionLeader, replica_id: int, high_watermark: int) -> InSyncChange | None:
+        start_offset, leader.epoch_start_offset = leader.epoch_start_offset, 0
+        try:
+            return expand(leader, replica_id, high_watermark)
+        finally:
+            leader.epoch_start_offset = start_offset
+
+    monkeypatch.setattr(PartitionLeader, "expand", hasty)
+
+
+def plant_join_of_an_earlier_life(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leader does not say in which life a follower has caught up."""
+    ask = PartitionLeader._ask
+
+    def vague(leader: PartitionLeader, isr: tuple[int, ...]) -> InSyncChange:
+        return msgspec.structs.replace(ask(leader, isr), broker_epochs=(UNKNOWN,) * len(isr))
+
+    monkeypatch.setattr(PartitionLeader, "_ask", vague)
+
+
 @pytest.mark.parametrize(
     ("plant", "first_seed"),
     [
@@ -90,6 +115,8 @@ def plant_waiter_of_any_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
         (plant_divergence_ignored, 17),
         (plant_unclean_in_elr, 305),
         (plant_waiter_of_any_epoch, 242),
+        (plant_join_before_the_epoch, 129),
+        (plant_join_of_an_earlier_life, 143),
     ],
 )
 def test_a_planted_bug_is_found(

@@ -18,7 +18,7 @@ from ottla.wire.types.sync_group import SyncGroupRequest
 from simulation.clients.streams import topology_of
 from simulation.cluster.clients.client import SimulatedClient
 
-__all__ = ["ClassicMember", "ConsumerMember", "OffsetCommitter", "StreamsMember"]
+__all__ = ["ClassicMember", "ConsumerMember", "OffsetCommitter", "OffsetReader", "StreamsMember"]
 
 _LEAVE: Final = -1
 _BY_NAME: Final = 9
@@ -45,11 +45,25 @@ class OffsetCommitter(SimulatedClient):
 
         await self.do("commit", (group_id, at.partition, mark), commit)
         if self.random.random() < 0.3:
-            await self.do("read offset", (group_id, at.partition), lambda: self._read(group_id, at))
+            await self.read(group_id, at)
+
+    async def read(self, group_id: str, at: TopicPartition) -> None:
+        await self.do("read offset", (group_id, at.partition), lambda: self._read(group_id, at))
 
     async def _read(self, group_id: str, at: TopicPartition) -> int:
         found = await group_offsets.committed(self.client, group_id, [at])
         return found[at].offset if at in found else -1
+
+
+class OffsetReader(OffsetCommitter):
+    """Reads what others have committed."""
+
+    KIND = "offset-reader"
+
+    async def work(self) -> None:
+        await self.pause(10, 100)
+        at = TopicPartition(await self.data_topic(), self.random.randrange(self.partitions))
+        await self.read(f"offsets-{self.random.randrange(2)}", at)
 
 
 class ConsumerMember(SimulatedClient):

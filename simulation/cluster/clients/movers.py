@@ -5,18 +5,17 @@ Those of coordinators' topics change the order of replicas as well: the coordina
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 from ottla.client.metadata import TopicPartition
 from ottla.client.reassignments import try_reassign
 from ottla.wire.types.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from ottla.wire.types.elect_leaders import ElectLeadersRequest
-from simulation.cluster.clients.client import SimulatedClient
+from simulation.cluster.clients.client import DATA_TOPIC, SimulatedClient
 
-__all__ = ["CoordinatorMover", "ReplicaMover"]
+__all__ = ["CoordinatorMover", "LeaderMover", "ReplicaMover"]
 
 _PREFERRED: Final = 0
-_COORDINATORS: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 
 
 class ReplicaMover(SimulatedClient):
@@ -64,11 +63,13 @@ class CoordinatorMover(ReplicaMover):
     """Moves the coordinators of groups, transactions and share partitions."""
 
     KIND = "coordinator-mover"
+    topics: ClassVar[tuple[str, ...]] = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+    pause_ms: ClassVar[tuple[int, int]] = (100, 1_000)
 
     async def work(self) -> None:
-        await self.pause(100, 1_000)
+        await self.pause(*self.pause_ms)
         image = self.world.newest_image()
-        topics = [] if image is None else [each for each in _COORDINATORS if each in image.topics_by_name]
+        topics = [] if image is None else [each for each in self.topics if each in image.topics_by_name]
         if image is None or not topics:
             return
         name = self.random.choice(topics)
@@ -76,3 +77,11 @@ class CoordinatorMover(ReplicaMover):
         await self._reassign(at)
         await self.pause(50, 500)
         await self._elect(at)
+
+
+class LeaderMover(CoordinatorMover):
+    """Moves the leaders of the data topic as well, and has no rest."""
+
+    KIND = "leader-mover"
+    topics = (*CoordinatorMover.topics, DATA_TOPIC)
+    pause_ms = (10, 300)
