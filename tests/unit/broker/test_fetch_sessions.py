@@ -193,6 +193,33 @@ def test_what_was_told_is_not_told_again():
     assert not told(one)
 
 
+def renamed(again: WantedPartition) -> bool:
+    """Whether a partition that was told of is news for a client who names it again."""
+    cache = sessions()
+    session = cache.open([wanted(offset=3)], uses_ids=True, is_follower=True, now_ms=0)
+    assert session is not None
+    told(session.partitions[TOPIC_ID, 0])
+    go_on(cache, session.session_id, 1, (again,))
+    return told(session.partitions[TOPIC_ID, 0])
+
+
+def test_who_names_a_partition_at_the_same_offset_may_have_dropped_what_was_told():
+    assert renamed(wanted(offset=3))
+
+
+def test_who_names_a_partition_in_another_leader_epoch_has_dropped_what_was_told():
+    again = wanted(offset=4)
+    again.current_leader_epoch = 7
+    assert renamed(again)
+
+
+def test_a_follower_whose_log_diverges_is_told_again():
+    """It cuts its log, and takes nothing else of the response."""
+    one = wanted()
+    one.is_news(0, False, 5, 0, is_special=True)
+    assert told(one)
+
+
 @pytest.mark.parametrize("news", [{"high": 6}, {"start": 1}, {"has_records": True}, {"error_code": 3}])
 def test_what_has_changed_is_told(news: dict[str, int]):
     one = wanted()

@@ -79,18 +79,23 @@ class WantedPartition:
         self.told_high_watermark = _UNKNOWN
         self.told_log_start_offset = _UNKNOWN
 
-    def take_over(self, told: WantedPartition) -> None:
-        """Keep the values that were sent to the client before it changed its position."""
-        self.told_high_watermark = told.told_high_watermark
-        self.told_log_start_offset = told.told_log_start_offset
+    def take_over(self, before: WantedPartition) -> None:
+        """Keep the values that were sent to a client who has gone on since.
+
+        A follower that begins anew, in another leader epoch or where it was, may have dropped the last response.
+        """
+        has_gone_on = before.fetch_offset != self.fetch_offset
+        if has_gone_on and before.current_leader_epoch == self.current_leader_epoch:
+            self.told_high_watermark = before.told_high_watermark
+            self.told_log_start_offset = before.told_log_start_offset
 
     def is_news(
         self, error_code: int, has_records: bool, high_watermark: int, log_start_offset: int, *, is_special: bool
     ) -> bool:
         """Whether an incremental response must include this partition; remembers the values sent."""
         changed = (high_watermark, log_start_offset) != (self.told_high_watermark, self.told_log_start_offset)
-        # After an error the next response without one is news, even if nothing has changed in the meantime.
-        self.told_high_watermark = _UNKNOWN if error_code else high_watermark
+        # After an error, or a divergence, the next response without one is news, even if nothing has changed meanwhile.
+        self.told_high_watermark = _UNKNOWN if error_code or is_special else high_watermark
         self.told_log_start_offset = log_start_offset
         return bool(error_code) or has_records or changed or is_special
 
