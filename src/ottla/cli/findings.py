@@ -31,17 +31,14 @@ class Rules(NamedTuple):
 
     thresholds: Mapping[str, float]
     muted: tuple[str, ...]
-    fail_on: str | None
 
 
 def rule_options(command: Callable[..., T]) -> Callable[..., T]:
     """The options of every command that applies the rules; the command gets them as one `rules`."""
 
     @wraps(command)
-    def gathered(
-        *, rule_thresholds: tuple[str, ...], muted: tuple[str, ...], fail_on: str | None, **others: object
-    ) -> T:
-        return command(rules=_rules(rule_thresholds, muted, fail_on), **others)
+    def gathered(*, rule_thresholds: tuple[str, ...], muted: tuple[str, ...], **others: object) -> T:
+        return command(rules=_rules(rule_thresholds, muted), **others)
 
     for option in reversed(_RULE_OPTIONS):
         gathered = option(gathered)
@@ -57,22 +54,22 @@ _RULE_OPTIONS = (
         help="Change a threshold of a rule, such as lag-growing.lag=5000; repeatable.",
     ),
     click.option("--mute", "muted", multiple=True, metavar="RULE", help="Skip a rule; repeatable."),
-    click.option(
-        "--fail-on",
-        type=click.Choice(SEVERITIES),
-        help="Exit with code 1 if there is a finding of this severity or worse.",
-    ),
+)
+fail_on_option = click.option(
+    "--fail-on",
+    type=click.Choice(SEVERITIES),
+    help="Exit with code 1 if there is a finding of this severity or worse.",
 )
 
 
-def _rules(texts: Iterable[str], muted: tuple[str, ...], fail_on: str | None) -> Rules:
+def _rules(texts: Iterable[str], muted: tuple[str, ...]) -> Rules:
     from ottla.health import RULES, ThresholdError, parse_thresholds
 
     for name in muted:
         if name not in RULES:
             raise Failure(f'unknown rule "{name}"', nearest(name, RULES) or f"known: {', '.join(RULES)}")
     try:
-        return Rules(parse_thresholds(texts), muted, fail_on)
+        return Rules(parse_thresholds(texts), muted)
     except ThresholdError as error:
         raise Failure(f"--rule: {error}") from None
 

@@ -15,6 +15,7 @@ from ottla.cli.failure import EXIT_REFUSED, Failure
 from ottla.cli.findings import (
     Rules,
     evaluator_of,
+    fail_on_option,
     has_failed,
     print_change,
     print_state,
@@ -55,6 +56,7 @@ BRIEF = "a short look: problems that show only over minutes need --watch, or sam
     metavar="[TIME]",
     help="Observe until interrupted, and show the state every 2 s, or every TIME.",
 )
+@fail_on_option
 @json_option
 @observer_options
 @rule_options
@@ -68,6 +70,7 @@ def health(
     for_s: float,
     watch_s: float | None,
     as_json: bool,
+    fail_on: str | None,
     every: float | None,
     own_intervals: tuple[tuple[str, float], ...],
     metrics: tuple[str, ...],
@@ -82,10 +85,10 @@ def health(
     if watch_s is not None and (from_topic is not None or directory is not None):
         raise Failure("--watch observes a cluster, it does not read samples", "leave out --from-topic or --from")
     if directory is not None:
-        return _recorded(_files(directory), rules, as_json=as_json)
+        return _recorded(_files(directory), rules, fail_on, as_json=as_json)
     if from_topic is not None:
         samples = on_cluster(target, _reader(from_topic, since))
-        return _recorded(samples, rules, as_json=as_json, now_ms=time.time_ns() // 1_000_000)
+        return _recorded(samples, rules, fail_on, as_json=as_json, now_ms=time.time_ns() // 1_000_000)
     options = options_of(every, own_intervals, metrics)
     longest_hold_s = for_s / 2 if watch_s is None else None
     evaluator = evaluator_of(rules, longest_hold_s=longest_hold_s, intervals_s=options.intervals_s)
@@ -93,7 +96,7 @@ def health(
     code: int = on_quiet_cluster(target, live.run)
     if watch_s is None:
         _print(evaluator, rules, as_json=as_json, note=BRIEF)
-    return code or (EXIT_REFUSED if has_failed(evaluator, rules.fail_on, ever=False) else 0)
+    return code or (EXIT_REFUSED if has_failed(evaluator, fail_on, ever=False) else 0)
 
 
 def _print(evaluator: SampleEvaluator, rules: Rules, *, as_json: bool, note: str = "") -> None:
@@ -122,7 +125,9 @@ def _reader(topic: str, since_s: float | None) -> Callable[[Client], Awaitable[l
     return read
 
 
-def _recorded(samples: Iterable[Sample], rules: Rules, *, as_json: bool, now_ms: int | None = None) -> int:
+def _recorded(
+    samples: Iterable[Sample], rules: Rules, fail_on: str | None, *, as_json: bool, now_ms: int | None = None
+) -> int:
     """Show one state for each cluster with samples."""
     evaluators: dict[str, SampleEvaluator] = {}
     for sample in samples:
@@ -135,7 +140,7 @@ def _recorded(samples: Iterable[Sample], rules: Rules, *, as_json: bool, now_ms:
         if number and not as_json:
             click.echo()
         _print(evaluator, rules, as_json=as_json)
-    return EXIT_REFUSED if any(has_failed(each, rules.fail_on, ever=False) for each in evaluators.values()) else 0
+    return EXIT_REFUSED if any(has_failed(each, fail_on, ever=False) for each in evaluators.values()) else 0
 
 
 # --- live -------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import click
 
 from ottla.cli.cluster import Seconds, Target, target_options
 from ottla.cli.failure import EXIT_REFUSED, Failure
-from ottla.cli.findings import Rules, change_json, evaluator_of, has_failed, print_change, rule_options
+from ottla.cli.findings import Rules, change_json, evaluator_of, fail_on_option, has_failed, print_change, rule_options
 from ottla.cli.observer_run import (
     Progress,
     new_observer_id,
@@ -70,6 +70,7 @@ FLUSH_S = 5.0
 )
 @click.option("--json", "as_json", is_flag=True, help="Print findings as JSON, one per line.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing on standard error unless there are errors.")
+@fail_on_option
 @observer_options
 @rule_options
 @target_options
@@ -87,6 +88,7 @@ def observe(
     backoff_max: float,
     as_json: bool,
     quiet: bool,
+    fail_on: str | None,
     every: float | None,
     own_intervals: tuple[tuple[str, float], ...],
     metrics: tuple[str, ...],
@@ -101,7 +103,7 @@ def observe(
     if to_topic is not None and directory is not None:
         raise Failure("--to-topic and --to cannot both be given")
     evaluator = evaluator_of(rules, longest_hold_s=0.0 if once else None, intervals_s=options.intervals_s)
-    watch = _Watch(evaluator, shows=apply_rules or rules.fail_on is not None, as_json=as_json, is_quiet=quiet)
+    watch = _Watch(evaluator, shows=apply_rules or fail_on is not None, as_json=as_json, is_quiet=quiet)
     has_other_use = once or apply_rules or export_port is not None or hook is not None
 
     async def work(client: Client) -> int:
@@ -115,7 +117,7 @@ def observe(
             return await watch.run(client, options, sink, for_s=for_s, once=once)
 
     code: int = on_quiet_cluster(target, work, backoff_max)
-    return code or (EXIT_REFUSED if has_failed(evaluator, rules.fail_on, ever=True) else 0)
+    return code or (EXIT_REFUSED if has_failed(evaluator, fail_on, ever=True) else 0)
 
 
 async def _sink(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ottla.client import Client, ClientError
 from ottla.client.errors import ResponseError
 from ottla.client.topics import PartitionDescription, TopicDescription, is_unknown, try_describe
-from ottla.console.asking import Part, ask_part
 from ottla.console.page import Degraded, NotFoundError, PageContext
+from ottla.console.page_parts import Part, load_part
 from ottla.draw.forms import iso
 from ottla.health.facts import Topic
 from ottla.health.phrases import plural
@@ -21,7 +21,7 @@ async def described_topic(context: PageContext) -> Part[TopicDescription]:
     async def work(client: Client) -> TopicDescription | ResponseError:
         return (await try_describe(client, name))[name]
 
-    asked = await ask_part(context, "topic", ("topic", name), work)
+    asked = await load_part(context, "topic", ("topic", name), work)
     if isinstance(asked.value, TopicDescription):
         return Part(asked.value, asked.sources, asked.degraded)
     error = asked.value

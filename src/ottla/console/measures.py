@@ -13,8 +13,8 @@ from ottla.client import EARLIEST, LATEST, Client, ClientError, TopicPartition
 from ottla.client.leaders import Outcomes
 from ottla.client.offsets import Isolation, try_list_offsets
 from ottla.client.sizes import try_leader_sizes
-from ottla.console.asking import ask_part
 from ottla.console.page import Degraded, PageContext, Source, why_not
+from ottla.console.page_parts import load_part
 
 __all__ = ["ENDS", "REQUESTS_MAX", "SIZES", "STARTS", "Measures", "leaders_in", "measure"]
 
@@ -82,7 +82,7 @@ async def measure(
         return await client.together(QUESTIONS[what](client, leaders) for what in asked_for)
 
     key = ("offsets and sizes", tuple(sorted(leaders)), tuple(asked_for))
-    asked = await ask_part(context, "offsets and sizes", key, work)
+    asked = await load_part(context, "offsets and sizes", key, work)
     outcomes = dict(zip(asked_for, asked.value or (), strict=False))
     ends, starts, sizes, stable = (_known(outcomes.get(what, {})) for what in QUESTIONS)
     _remember(context, ends, asked.sources)

@@ -45,7 +45,7 @@ def ask_about(
 ) -> None:
     """`ask_state`, for a caller that knows the share partitions of `body`."""
 
-    def ask_part(place: int, part: Any, keys: Sequence[Key], done: Done) -> None:  # noqa: ANN401
+    def load_part(place: int, part: Any, keys: Sequence[Key], done: Done) -> None:  # noqa: ANN401
         node.share_state.ask(request, coordinator_key(keys[0]), part, done, refuse=partial(refusal, part))
 
     def ask(code: ErrorCode) -> None:
@@ -53,7 +53,7 @@ def ask_about(
             done(refusal(body, code, None))
             return
         count = node.share_state.partition_count
-        ask_in_parts(body, keys, lambda key: partition_for(coordinator_key(key), count), ask_part, done)
+        ask_in_parts(body, keys, lambda key: partition_for(coordinator_key(key), count), load_part, done)
 
     node.share_state.ensure_topic(ask)
 
@@ -62,18 +62,18 @@ def ask_in_parts(
     body: Any,  # noqa: ANN401
     keys: Sequence[Key],
     place_of: Callable[[Key], int],
-    ask_part: AskPart,
+    load_part: AskPart,
     done: Done,
 ) -> None:
     """Ask about the share partitions of each place apart, and join the answers."""
     if len(keys) == 1:  # as a rule: a leader writes for one share partition
-        ask_part(place_of(keys[0]), body, keys, done)
+        load_part(place_of(keys[0]), body, keys, done)
         return
     places: dict[int, set[Key]] = {}
     for key in keys:
         places.setdefault(place_of(key), set()).add(key)
     if len(places) == 1:
-        ask_part(next(iter(places)), body, keys, done)
+        load_part(next(iter(places)), body, keys, done)
         return
     results: dict[Key, Any] = {}
 
@@ -84,4 +84,4 @@ def ask_in_parts(
 
     for place, wanted in places.items():
         part = part_of(body, wanted)
-        ask_part(place, part, keys_of(part), take)
+        load_part(place, part, keys_of(part), take)

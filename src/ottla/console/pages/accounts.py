@@ -11,10 +11,10 @@ from ottla.client import Client
 from ottla.client.quotas import describe_quotas
 from ottla.client.tokens import describe_tokens
 from ottla.client.users import describe_users
-from ottla.console.asking import ask_part
 from ottla.console.html.parts import Column, code, link, more, nothing, numbers, since, table
 from ottla.console.html.security import not_shown, security_tabs
 from ottla.console.page import Content, Page, PageContext, one_page
+from ottla.console.page_parts import load_part
 from ottla.draw.forms import moment
 from ottla.draw.markup import Markup, joined
 from ottla.health.phrases import duration, plural
@@ -45,7 +45,7 @@ async def _listed(
 ) -> Content[D]:
     """One page of rows that the cluster lists all at once."""
     what = title.lower()
-    found = await ask_part(context, what, (what,), work, needs=needs, reasons=reasons)
+    found = await load_part(context, what, (what,), work, needs=needs, reasons=reasons)
     shown, next_name = one_page(sorted(found.value or [], key=place_of), place_of, context)
     return Content(data_of(shown), title, found.sources, found.degraded, next=next_name)
 

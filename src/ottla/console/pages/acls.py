@@ -6,11 +6,11 @@ import msgspec
 
 from ottla.client import Client, acls
 from ottla.client.acls import Acl, AclFilter, PatternType, ResourceType, full_principal
-from ottla.console.asking import ask_part
 from ottla.console.html.navigation import Text, filter_form
 from ottla.console.html.parts import Column, badge, link, more, nothing, table
 from ottla.console.html.security import not_shown, security_tabs
 from ottla.console.page import BadQueryError, Content, Page, PageContext, one_page
+from ottla.console.page_parts import load_part
 from ottla.draw.markup import Markup, element, joined
 from ottla.health.phrases import plural
 from ottla.wire.access import label
@@ -59,7 +59,7 @@ async def load(context: PageContext) -> Content[Acls]:
     async def work(client: Client) -> list[AclRow]:
         return [_row(each) for each in sorted(await acls.describe(client, wanted), key=lambda acl: acl.place)]
 
-    found = await ask_part(context, "ACLs", ("acls", *wanted), work, needs=NEEDS, reasons=REASONS)
+    found = await load_part(context, "ACLs", ("acls", *wanted), work, needs=NEEDS, reasons=REASONS)
     shown, next_name = one_page(sorted(found.value or [], key=_place), _place, context)
     return Content(Acls(shown), "ACLs", found.sources, found.degraded, next=next_name)
 

@@ -9,7 +9,6 @@ import msgspec
 
 from ottla.client import Client
 from ottla.client.configs import Resource, ResourceType, describe
-from ottla.console.asking import Part, ask_part
 from ottla.console.group_lookup import FoundGroup, LagSum, find_group, lag_sum
 from ottla.console.group_members import Awaited, TaskMark, compact, state_of, task_marks
 from ottla.console.html.configs import Config, config_tables, configs_of
@@ -33,6 +32,7 @@ from ottla.console.html.parts import (
 )
 from ottla.console.html.task_matrix import task_matrix
 from ottla.console.page import Content, Page, PageContext
+from ottla.console.page_parts import Part, load_part
 from ottla.draw.forms import identity, moment, number
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health import Finding
@@ -158,7 +158,7 @@ async def _configs(context: PageContext, name: str, kind: str) -> Part[list[Conf
         return configs_of(each for each in entries.values() if each.name.startswith(f"{kind}."))
 
     right = f'DESCRIBE_CONFIGS on Group "{name}"'
-    return await ask_part(context, "configs", ("configs of a group", name, kind), ask, needs=right)
+    return await load_part(context, "configs", ("configs of a group", name, kind), ask, needs=right)
 
 
 def _member(each: GroupMember, group: Group) -> Member:

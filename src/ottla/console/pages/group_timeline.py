@@ -11,7 +11,6 @@ from typing import Final
 import msgspec
 
 from ottla.client import Client
-from ottla.console.asking import Part, ask_part
 from ottla.console.group_lookup import find_group
 from ottla.console.group_records import GROUP_TOPIC, STEPS_MAX, GroupTimeline, Step, UnreadableError, read_on
 from ottla.console.html.epoch_plot import epoch_plot
@@ -19,6 +18,7 @@ from ottla.console.html.groups import epochs, group_head, has_epochs, long_list
 from ottla.console.html.parts import Cell, Column, code, command, nothing, section, since, table
 from ottla.console.html.records import record_time
 from ottla.console.page import Content, Degraded, Page, PageContext
+from ottla.console.page_parts import Part, load_part
 from ottla.core.coordinator.partitioner import partition_for
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health.facts import Group
@@ -79,7 +79,7 @@ async def _from_records(context: PageContext, group: str) -> Part[GroupTimeline]
         return kept.touch(group, lambda: timeline)
 
     try:
-        return await ask_part(context, WHAT, (WHAT, group), work, needs=f'READ on Topic "{GROUP_TOPIC}"')
+        return await load_part(context, WHAT, (WHAT, group), work, needs=f'READ on Topic "{GROUP_TOPIC}"')
     except UnreadableError as error:
         return Part(None, [], [Degraded(WHAT, str(error))])
 

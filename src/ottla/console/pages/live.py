@@ -14,11 +14,11 @@ import msgspec
 from ottla.client import ClientError
 from ottla.client.inspect_listener import inspect_listeners
 from ottla.console.addresses import href
-from ottla.console.asking import ask_part
 from ottla.console.html.navigation import Choice, Text, filter_form
 from ottla.console.html.parts import Cell, Column, badge, byte_size, node_link, nothing, table, with_query
 from ottla.console.html.records import hex_dump
 from ottla.console.page import BadQueryError, Content, Degraded, Page, PageContext, why_not
+from ottla.console.page_parts import load_part
 from ottla.console.traffic import LiveFrame, NodeTraffic, TrafficFilter
 from ottla.draw.forms import moment
 from ottla.draw.markup import NOTHING, Markup, element, joined
@@ -56,7 +56,7 @@ class Live(msgspec.Struct, frozen=True):
 async def load(context: PageContext) -> Content[Live]:
     wanted = _wanted(context)
     limit = context.number("limit", LIMIT_DEFAULT, 1, LIMIT_MAX)
-    part = await ask_part(context, "traffic", ("inspect-listeners",), inspect_listeners)
+    part = await load_part(context, "traffic", ("inspect-listeners",), inspect_listeners)
     listeners = part.value or {}
     told = {node: address for node, address in listeners.items() if isinstance(address, str)}
     if not told:

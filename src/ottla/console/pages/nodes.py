@@ -10,7 +10,6 @@ import msgspec
 from ottla.client import Client
 from ottla.client.cluster import describe_quorum
 from ottla.client.configs import Resource, ResourceType, describe
-from ottla.console.asking import Part, ask_part
 from ottla.console.html.configs import Config, config_tables, configs_of
 from ottla.console.html.findings import finding_cards, finding_line
 from ottla.console.html.navigation import Choice, Text, crumbs, every_one_of, filter_form
@@ -28,6 +27,7 @@ from ottla.console.html.parts import (
     table,
 )
 from ottla.console.page import Content, Degraded, NotFoundError, Page, PageContext, one_page
+from ottla.console.page_parts import Part, load_part
 from ottla.draw.forms import percent
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health import Finding
@@ -283,14 +283,14 @@ async def _configs(context: PageContext, row: NodeRow) -> Part[list[Config]]:
         entries = await describe(client, resource, synonyms=True, documentation=True)
         return configs_of(entries.values())
 
-    return await ask_part(context, "configs", ("configs", *resource), work, needs=CONFIGS_NEED)
+    return await load_part(context, "configs", ("configs", *resource), work, needs=CONFIGS_NEED)
 
 
 async def _endpoints(context: PageContext, row: NodeRow) -> Part[list[Listener]]:
     """Where controllers are reached, only the quorum tells."""
     if "controller" not in row.roles:
         return Part(None, [], [])
-    found = await ask_part(context, "endpoints", ("quorum",), describe_quorum, needs=QUORUM_NEEDS)
+    found = await load_part(context, "endpoints", ("quorum",), describe_quorum, needs=QUORUM_NEEDS)
     voters = () if found.value is None else found.value.voters
     listeners = [Listener(*place) for each in voters if each.node_id == row.id for place in each.endpoints]
     return Part(listeners, found.sources, found.degraded)

@@ -7,7 +7,6 @@ from collections.abc import Container, Mapping, Sequence
 import msgspec
 
 from ottla.client.cluster import METADATA_TOPIC, describe_quorum
-from ottla.console.asking import ask_part
 from ottla.console.html.findings import finding_cards
 from ottla.console.html.parts import (
     Column,
@@ -24,6 +23,7 @@ from ottla.console.html.parts import (
     table,
 )
 from ottla.console.page import Content, Degraded, Page, PageContext
+from ottla.console.page_parts import load_part
 from ottla.draw.forms import ago, identity, moment
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health.facts import Quorum, Replica
@@ -95,7 +95,7 @@ async def load(context: PageContext) -> Content[QuorumData]:
     if seen is None:
         data = QuorumData(_absent(context, hidden))
         return Content(data, "Quorum", context.sources("quorum"), hidden, live=("quorum",))
-    asked = await ask_part(context, "endpoints", ("quorum",), describe_quorum, needs=NEEDS)
+    asked = await load_part(context, "endpoints", ("quorum",), describe_quorum, needs=NEEDS)
     endpoints = {} if asked.value is None else {each.node_id: each.endpoints for each in asked.value.voters}
     if asked.value is not None and not any(endpoints.values()):
         asked.degraded.append(Degraded("endpoints", "needs DescribeQuorum version 2 (Kafka 3.9)"))

@@ -11,7 +11,6 @@ from ottla.client.fetcher import Fetched
 from ottla.client.record_text import FORMS, RecordRow, record_row
 from ottla.client.topics import TopicDescription
 from ottla.console.addresses import href
-from ottla.console.asking import ask_to_read
 from ottla.console.described import described_topic, known_topic
 from ottla.console.html.navigation import Choice, filter_form
 from ottla.console.html.parts import badge, byte_size, facts, link, nothing, offset, section, with_query
@@ -19,6 +18,7 @@ from ottla.console.html.records import content as content_of
 from ottla.console.html.records import headers, hex_dump, record_time, typed_key
 from ottla.console.html.topics import nav_of_topic
 from ottla.console.page import Content, NotFoundError, Page, PageContext
+from ottla.console.page_parts import load_records
 from ottla.console.scan import SeenRecord, seen_record
 from ottla.draw.forms import UNKNOWN
 from ottla.draw.markup import NOTHING, Markup, element, escaped, joined
@@ -95,7 +95,7 @@ async def load(context: PageContext) -> Content[RecordPage]:
     async def work(client: Client) -> Found:
         return await find(client, at, wanted)
 
-    found, at_ms = await ask_to_read(context, "record", work, *at, wanted)
+    found, at_ms = await load_records(context, "record", work, *at, wanted)
     record = found.seen.record
     row = record_row(record, key_form, value_form, longest=longest)
     data = RecordPage(

@@ -19,7 +19,6 @@ from ottla.client.record_text import FORMS, RecordRow, decoded, record_row
 from ottla.client.start_offsets import BEGINNING, StartOffsetError, start_offsets
 from ottla.client.topics import TopicDescription
 from ottla.console.addresses import href
-from ottla.console.asking import ask_to_read
 from ottla.console.described import described_topic, known_topic
 from ottla.console.html.navigation import Choice, Text, filter_form
 from ottla.console.html.parts import Column, badge, byte_size, command, link, nothing, table, with_query
@@ -27,6 +26,7 @@ from ottla.console.html.records import content as content_of
 from ottla.console.html.records import headers, record_time, typed_key
 from ottla.console.html.topics import nav_of_topic
 from ottla.console.page import BadQueryError, Content, Degraded, Page, PageContext
+from ottla.console.page_parts import load_records
 from ottla.console.scan import BOUNDS, Bounds, Scan, SeenRecord, scan
 from ottla.draw.markup import NOTHING, Markup, element, escaped, joined
 from ottla.health.phrases import duration, number, plural, size, word
@@ -95,7 +95,7 @@ async def load(context: PageContext) -> Content[Records]:
         return await find(client, topic, wanted, matches)
 
     try:
-        found, at_ms = await ask_to_read(context, "records", work, *wanted)
+        found, at_ms = await load_records(context, "records", work, *wanted)
     except StartOffsetError as error:
         raise BadQueryError(f"from={wanted.start}: {error}") from None
     rows = [_row(each, key_form, value_form) for each in _shown(found.scan.found, wanted)]

@@ -10,7 +10,6 @@ from ottla.client import Client, TopicPartition
 from ottla.client.configs import Entries, Resource, ResourceType, describe
 from ottla.client.topics import PartitionDescription, TopicDescription
 from ottla.console.addresses import href
-from ottla.console.asking import ask_part
 from ottla.console.described import described_topic, known_topic
 from ottla.console.html.configs import Config, config_tables, configs_of
 from ottla.console.html.findings import finding_cards
@@ -32,6 +31,7 @@ from ottla.console.html.parts import (
 from ottla.console.html.topics import nav_of_topic
 from ottla.console.measures import Measures, measure
 from ottla.console.page import Content, Page, PageContext, one_page
+from ottla.console.page_parts import load_part
 from ottla.console.readers import Reader, readers_by_topic
 from ottla.draw.forms import UNKNOWN, identity
 from ottla.draw.markup import NOTHING, Markup, element, joined
@@ -78,7 +78,7 @@ async def load(context: PageContext) -> Content[TopicPage]:
         return await describe(client, Resource(ResourceType.TOPIC, topic.name), synonyms=True, documentation=True)
 
     right = f'DESCRIBE_CONFIGS on Topic "{topic.name}"'
-    configs = await ask_part(context, "configs", ("configs of a topic", topic.name), settings, needs=right)
+    configs = await load_part(context, "configs", ("configs of a topic", topic.name), settings, needs=right)
     data = TopicPage(
         name=topic.name,
         id=None if topic.topic_id == NO_ID else uuid_text(topic.topic_id),

@@ -17,11 +17,11 @@ from ottla.client.open_transactions import (
     try_describe,
     try_list,
 )
-from ottla.console.asking import Part, ask_part
 from ottla.console.html.findings import finding_cards
 from ottla.console.html.navigation import Choice, Text, every_one_of, filter_form
 from ottla.console.html.parts import Column, badge, code, link, more, nothing, numbers, offset, section, table
 from ottla.console.page import Content, Degraded, Page, PageContext, one_page, why_not
+from ottla.console.page_parts import Part, load_part
 from ottla.draw.forms import ago
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health.facts import Transaction
@@ -96,7 +96,7 @@ Details = dict[str, TransactionDescription]
 async def load(context: PageContext) -> Content[Transactions]:
     context.choice("state", FIELDS[0].values)
     sampled = _sampled(context)
-    listed = await ask_part(context, "list of transactions", ("transactions",), _list, needs=NEEDS)
+    listed = await load_part(context, "list of transactions", ("transactions",), _list, needs=NEEDS)
     listing = listed.value or Listing([], [], 0, 0)
     brief = _wanted([*map(_hanging, filter(_hangs, sampled)), *map(_brief, listing.transactions)], context)
     shown, next_name = one_page(sorted(brief, key=_place), _place, context)
@@ -162,7 +162,7 @@ async def _described(context: PageContext, rows: list[TransactionRow], requests_
         return known, [each for each in outcomes.values() if isinstance(each, ClientError)]
 
     key = (what, *sorted(name for some in names.values() for name in some))
-    found = await ask_part(context, what, key, work, needs=NEEDS)
+    found = await load_part(context, what, key, work, needs=NEEDS)
     if found.value is None:
         return Part(None, found.sources, found.degraded)
     details, errors = found.value

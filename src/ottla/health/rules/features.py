@@ -54,7 +54,7 @@ class Shortfall(NamedTuple):
 def features_not_finalised(ctx: RuleContext) -> Iterator[Match]:
     fact = ctx.history.cluster.fact
     for short in shortfalls(fact) if fact else ():
-        yield _sighting(short, 0 if short.is_below_default else ctx.limits["hold_h"] * HOUR_MS)
+        yield _match(short, 0 if short.is_below_default else ctx.limits["hold_h"] * HOUR_MS)
 
 
 def shortfalls(fact: Cluster) -> Iterator[Shortfall]:
@@ -72,7 +72,7 @@ def shortfalls(fact: Cluster) -> Iterator[Shortfall]:
             yield Shortfall(name, level, best, is_below_default=False)
 
 
-def _sighting(short: Shortfall, hold_ms: float) -> Match:
+def _match(short: Shortfall, hold_ms: float) -> Match:
     name, level, better, _ = short
     return Match(
         subject=Subject("feature", name), hold_ms=hold_ms,

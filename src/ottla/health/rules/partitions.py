@@ -30,7 +30,7 @@ def offline_partitions(ctx: RuleContext) -> Iterator[Match]:
         return
     offline = _offline(ctx, topic, ctx.ms("internal_hold_s" if topic.fact.internal else "hold_s"))
     if offline:
-        yield _offline_sighting(topic, offline)
+        yield _offline_match(topic, offline)
 
 
 def _offline(ctx: RuleContext, topic: TopicHistory, hold_ms: int) -> list[Partition]:
@@ -38,7 +38,7 @@ def _offline(ctx: RuleContext, topic: TopicHistory, hold_ms: int) -> list[Partit
     return [each for each in topic.fact.partitions if ctx.now_ms - since.get(each.partition, ctx.now_ms + 1) >= hold_ms]
 
 
-def _offline_sighting(topic: TopicHistory, offline: list[Partition]) -> Match:
+def _offline_match(topic: TopicHistory, offline: list[Partition]) -> Match:
     name = topic.fact.topic
     since = min(topic.offline_since[each.partition] for each in offline)
     could_lead = sorted({node for each in offline for node in _candidates(topic, each)})
@@ -80,7 +80,7 @@ def internal_topic_offline(ctx: RuleContext) -> Iterator[Match]:
     offline = _offline(ctx, topic, ctx.ms("hold_s"))
     if not offline:
         return
-    base = _offline_sighting(topic, offline)
+    base = _offline_match(topic, offline)
     hit = _hit(ctx.history, topic, {each.partition for each in offline})
     (who, what), whose = _who(topic.fact.topic, len(hit)), "its" if len(hit) == 1 else "their"
     yield Match(

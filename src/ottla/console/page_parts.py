@@ -1,4 +1,4 @@
-"""Asks for one part of a page. What cannot be had says why, and the rest of the page stays."""
+"""Loads one part of a page. What cannot be loaded says why, and the rest of the page stays."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ottla.console.page import Degraded, PageContext, Source, is_refused, why_no
 from ottla.console.watcher import NotConnectedError
 from ottla.wire.errors import ErrorCode
 
-__all__ = ["Part", "ask_part", "ask_to_read"]
+__all__ = ["Part", "load_part", "load_records"]
 
 T = TypeVar("T")
 
 
 class Part(NamedTuple, Generic[T]):
-    """What was asked for, or why there is none."""
+    """What was loaded, or why there is none."""
 
     value: T | None
     sources: list[Source]
@@ -27,7 +27,7 @@ class Part(NamedTuple, Generic[T]):
         return self.degraded[0].why if self.degraded else None
 
 
-async def ask_part(
+async def load_part(
     context: PageContext,
     what: str,
     key: tuple[object, ...],
@@ -53,7 +53,7 @@ async def ask_part(
     return Part(value, [context.asked(what, at_ms)], [])
 
 
-async def ask_to_read(
+async def load_records(
     context: PageContext, what: str, work: Callable[[Client], Awaitable[T]], topic: str, *key: object
 ) -> tuple[T, int]:
     """Do work without which there is no page; who may not read the topic is told so."""
