@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from simulation.cluster.machine import Machine
     from simulation.cluster.world import ClusterWorld
 
-__all__ = ["ShareStarts", "coordinators_loaded", "coordinators_replayed"]
+__all__ = ["ShareStarts", "coordinators_loaded", "coordinators_replayed", "has_former_coordinator"]
 
 
 class ShareStarts:
@@ -67,6 +67,17 @@ def _runtimes(world: ClusterWorld) -> Iterator[tuple[str, Node, Runtime]]:
         if node is not None and machine.is_serving:
             for runtime in (node.groups, node.transactions, node.share_state):
                 yield machine.name, node, runtime
+
+
+def has_former_coordinator(world: ClusterWorld) -> bool:
+    """Whether a node coordinates what is led by another, of which it has not heard. What it knows may be old."""
+    image = world.newest_image()
+    for _, node, runtime in _runtimes(world):
+        topic = image.topic(runtime.topic.name) if image is not None else None
+        partitions = {} if topic is None else topic.partitions
+        if any(partitions[each].leader != node.node_id for each in runtime.shards if each in partitions):
+            return True
+    return False
 
 
 def coordinators_loaded(world: ClusterWorld) -> Iterator[str]:

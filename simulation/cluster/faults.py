@@ -11,6 +11,7 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.wire.types.write_txn_markers import WriteTxnMarkersRequest
 from simulation.cluster.checks import unconverged
 from simulation.cluster.clients.client import DATA_TOPIC
 from simulation.cluster.machine import Machine
@@ -33,6 +34,8 @@ _OnFetch = Callable[[Machine, Machine, "Replica", int], None]
 """Hears that a follower which is not in sync fetches from its leader: both, the leader's replica, and the offset."""
 _OnJoin = Callable[[Machine, Machine], None]
 """Hears that a leader wants a follower to be in sync."""
+_OnMarkers = Callable[[Machine, Machine], None]
+"""Hears that a transaction coordinator sends markers to another node."""
 
 
 class Faults:
@@ -83,8 +86,11 @@ class Faults:
         if world.shape.aims_at_followers:
             world.watchers.append(self._watch)
             self._events = [self._aim_at_return, self._aim_at_join, self._kill, self._weather, self._slow_disk]
+        self._on_markers: _OnMarkers | None = None
         if world.shape.aims_at_coordinators:
+            world.watchers.append(self._watch_markers)
             self._events = [self._isolate] * 2 + [self._slow_link] * 3 + [self._heal] * 3 + [self._kill, self._pause]
+            self._events += [self._aim_at_markers] * 10 if world.shape.is_about_transactions else []
 
     def begin(self) -> None:
         world, chance = self._world, self._chance
@@ -113,7 +119,7 @@ class Faults:
         """The calm begins: everything is mended, and every node runs."""
         world = self._world
         self._has_ended = world.is_calm = True
-        self._on_fetch = self._on_join = None
+        self._on_fetch = self._on_join = self._on_markers = None
         world.note("the calm begins")
         world.network.delay_ms = (0.1, 1.0)
         world.network.heal()
@@ -343,6 +349,31 @@ class Faults:
             world.start_later(follower, chance.randint(0, 50))
 
         self._let_return(partial(setattr, self, "_on_join", join))
+
+    # --- coordinators -------------------------------------------------------------------------------------------------
+
+    def _watch_markers(self, machine: Machine, node: Node) -> None:
+        send = node.brokers.send
+
+        def watched(broker_id: int, request: object, *others: Any) -> None:  # noqa: ANN401
+            if self._on_markers is not None and isinstance(request, WriteTxnMarkersRequest):
+                self._on_markers(machine, self._world.machines[broker_id])
+            send(broker_id, request, *others)
+
+        node.brokers.send = watched  # type: ignore[method-assign]
+
+    def _aim_at_markers(self) -> None:
+        """What a coordinator sends to end a transaction is long on its way. The next coordinator sends it again, and
+        the producer goes on, before it arrives."""
+        chance = self._chance
+
+        def delay(coordinator: Machine, leader: Machine) -> None:
+            self._on_markers = None
+            self._keep_quiet(3_000)
+            self._heal()
+            self._slow_link_by(Link(coordinator.name, leader.name), chance.randint(500, 3_000))
+
+        self._on_markers = delay
 
     def _keep_quiet(self, duration_ms: int) -> None:
         self._quiet_until_ms = self._world.now_ms() + duration_ms

@@ -126,8 +126,9 @@ def make_clients(world: ClusterWorld) -> list[SimulatedClient]:
         return [kind(world) for kind in _WRITERS]
     chance = Random(f"clients of {world.seed}")
     if world.shape.is_about_coordinators:
+        users = _IN_TRANSACTIONS if world.shape.is_about_transactions else _IN_SHARE_GROUPS
         others = _MOVED if world.shape.aims_at_coordinators else ()
-        return [kind(world) for kind in (*_COORDINATED, *chance.choice((_IN_TRANSACTIONS, _IN_SHARE_GROUPS)), *others)]
+        return [kind(world) for kind in (*_COORDINATED, *users, *others)]
     kinds = _KINDS
     if chance.random() < 0.5:
         kinds = (Admin, *chance.sample(kinds, 3))

@@ -116,6 +116,7 @@ class Shape:
             and Random(f"coordinators of {seed}").random() < _IS_ABOUT_COORDINATORS
         )
         """Then clients write in transactions or work in share groups, and coordinators are moved."""
+        self.is_about_transactions = self.is_about_coordinators and Random(f"clients of {seed}").choice((True, False))
         self.aims_at_coordinators = (
             self.is_about_coordinators and Random(f"moves in {seed}").random() < _AIMS_AT_COORDINATORS
         )

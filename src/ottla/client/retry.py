@@ -64,6 +64,7 @@ LEADERSHIP: Final = frozenset(
 )
 COORDINATION: Final = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR})
 CONTROL: Final = frozenset({ErrorCode.NOT_CONTROLLER})
+_CODE_FIELDS: Final = ("error_code", "partition_error_code")
 
 
 def retry_action(code: int, way: Routing) -> RetryAction | None:
@@ -97,7 +98,7 @@ def codes_in(answer: object) -> Iterator[int]:
     """
     if not isinstance(answer, Struct):
         return
-    own = getattr(answer, "error_code", None)
+    own = next((getattr(answer, name) for name in _CODE_FIELDS if hasattr(answer, name)), None)
     if own:
         yield own
         return

@@ -5,6 +5,7 @@ import pytest
 from ottla.client.retry import RetryAction, Routing, codes_in, cure_for_all, retry_action
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import (
+    AddPartitionsToTxnResponse,
     DeleteTopicsResponse,
     DescribeClusterResponse,
     FindCoordinatorResponse,
@@ -53,6 +54,13 @@ def test_codes_are_found_wherever_they_stand():
     assert list(codes_in(produced(0, 6))) == [0, 6]
     assert list(codes_in(DescribeClusterResponse())) == [0]
     assert list(codes_in(None)) == []
+
+
+def test_the_partitions_of_a_transaction_have_codes_of_another_name():
+    kind = AddPartitionsToTxnResponse
+    partition = kind.AddPartitionsToTxnPartitionResult(0, E.CONCURRENT_TRANSACTIONS)
+    answer = kind(results_by_topic_v3_and_below=(kind.AddPartitionsToTxnTopicResult("t", (partition,)),))
+    assert cure_for_all(answer, Routing.COORDINATOR) is RetryAction.WAIT
 
 
 def test_a_zero_above_other_codes_says_nothing():
