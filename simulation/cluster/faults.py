@@ -34,8 +34,6 @@ _OnFetch = Callable[[Machine, Machine, "Replica", int], None]
 """Hears that a follower which is not in sync fetches from its leader: both, the leader's replica, and the offset."""
 _OnJoin = Callable[[Machine, Machine], None]
 """Hears that a leader wants a follower to be in sync."""
-_OnMarkers = Callable[[Machine, Machine], None]
-"""Hears that a transaction coordinator sends markers to another node."""
 
 
 class Faults:
@@ -86,11 +84,13 @@ class Faults:
         if world.shape.aims_at_followers:
             world.watchers.append(self._watch)
             self._events = [self._aim_at_return, self._aim_at_join, self._kill, self._weather, self._slow_disk]
-        self._on_markers: _OnMarkers | None = None
+        self._marker_delay_ms: int | None = None
+        """How long markers that commit a transaction shall be on their way, once."""
         if world.shape.aims_at_coordinators:
             world.watchers.append(self._watch_markers)
             self._events = [self._isolate] * 2 + [self._slow_link] * 3 + [self._heal] * 3 + [self._kill, self._pause]
-            self._events += [self._aim_at_markers] * 10 if world.shape.is_about_transactions else []
+            if world.shape.is_about_transactions:
+                self._events = [self._isolate, self._kill] + [self._heal] * 2 + [self._aim_at_markers] * 8
 
     def begin(self) -> None:
         world, chance = self._world, self._chance
@@ -119,7 +119,7 @@ class Faults:
         """The calm begins: everything is mended, and every node runs."""
         world = self._world
         self._has_ended = world.is_calm = True
-        self._on_fetch = self._on_join = self._on_markers = None
+        self._on_fetch = self._on_join = self._marker_delay_ms = None
         world.note("the calm begins")
         world.network.delay_ms = (0.1, 1.0)
         world.network.heal()
@@ -355,25 +355,22 @@ class Faults:
     def _watch_markers(self, machine: Machine, node: Node) -> None:
         send = node.brokers.send
 
-        def watched(broker_id: int, request: object, *others: Any) -> None:  # noqa: ANN401
-            if self._on_markers is not None and isinstance(request, WriteTxnMarkersRequest):
-                self._on_markers(machine, self._world.machines[broker_id])
-            send(broker_id, request, *others)
+        def watched(broker_id: int, request: object, versions: tuple[int, int], done: Callable[[Any], None]) -> None:
+            connection = node.brokers._connections.get((broker_id, WriteTxnMarkersRequest))
+            sock: Any = None if connection is None else connection._sock
+            delay_ms = self._marker_delay_ms
+            if delay_ms is not None and sock is not None and _commits(request):
+                self._marker_delay_ms = None
+                self._fault("connection stalls", f"{machine.name} to n{broker_id}, {delay_ms} ms")
+                sock.stall(delay_ms / 1000)
+            send(broker_id, request, versions, done)
 
         node.brokers.send = watched  # type: ignore[method-assign]
 
     def _aim_at_markers(self) -> None:
-        """What a coordinator sends to end a transaction is long on its way. The next coordinator sends it again, and
-        the producer goes on, before it arrives."""
-        chance = self._chance
-
-        def delay(coordinator: Machine, leader: Machine) -> None:
-            self._on_markers = None
-            self._keep_quiet(3_000)
-            self._heal()
-            self._slow_link_by(Link(coordinator.name, leader.name), chance.randint(500, 3_000))
-
-        self._on_markers = delay
+        """What a coordinator sends to end a transaction is long on its way. The next coordinator may send it again, and
+        the producer go on, before it arrives."""
+        self._marker_delay_ms = self._chance.randint(300, 2_000)
 
     def _keep_quiet(self, duration_ms: int) -> None:
         self._quiet_until_ms = self._world.now_ms() + duration_ms
@@ -457,3 +454,7 @@ class Faults:
             return
         machine.disk.failing = machine.directories[1]
         self._fault("directory fails", f"{machine.disk.failing} of {machine.name}")
+
+
+def _commits(request: object) -> bool:
+    return isinstance(request, WriteTxnMarkersRequest) and any(each.transaction_result for each in request.markers)

@@ -237,6 +237,10 @@ class _Stream:
         if not self._network.carries(self.link):
             self._queue.clear()
 
+    def stall(self, seconds: float) -> None:
+        """What is sent from now on arrives later, as after lost segments."""
+        self._last_at_s = max(self._last_at_s, self._network.loop.time() + seconds)
+
     def retransmit(self) -> None:
         """The link may work again."""
         network = self._network
@@ -299,6 +303,10 @@ class Socket:
             readable[self._number] = self
         else:
             readable.pop(self._number, None)
+
+    def stall(self, seconds: float) -> None:
+        assert self.out is not None
+        self.out.stall(seconds)
 
     def vanish(self) -> None:
         """Its machine has lost power; what it has sent and not yet arrived is lost."""

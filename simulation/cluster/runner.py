@@ -25,7 +25,7 @@ from simulation.cluster.clients.groups import (
     OffsetReader,
     StreamsMember,
 )
-from simulation.cluster.clients.movers import CoordinatorMover, LeaderMover, ReplicaMover
+from simulation.cluster.clients.movers import CoordinatorMover, LeaderMover, ReplicaMover, TransactionMover
 from simulation.cluster.clients.producers import HastyProducer, IdempotentProducer, TransactionalProducer
 from simulation.cluster.clients.share import ShareMember, ShareWatcher
 from simulation.cluster.clients.voters import REMOVE_VOTER, VoterAdmin
@@ -76,8 +76,8 @@ _IN_SHARE_GROUPS: Final[tuple[type[SimulatedClient], ...]] = (
     ShareMember,
     ShareWatcher,
 )
-_MOVED: Final[tuple[type[SimulatedClient], ...]] = (LeaderMover, LeaderMover, OffsetCommitter, OffsetReader)
-"""In addition, in worlds that aim at coordinators."""
+_READERS: Final[tuple[type[SimulatedClient], ...]] = (OffsetCommitter, OffsetReader)
+"""In addition, in worlds that aim at coordinators, with some who move what they need."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -126,8 +126,10 @@ def make_clients(world: ClusterWorld) -> list[SimulatedClient]:
         return [kind(world) for kind in _WRITERS]
     chance = Random(f"clients of {world.seed}")
     if world.shape.is_about_coordinators:
-        users = _IN_TRANSACTIONS if world.shape.is_about_transactions else _IN_SHARE_GROUPS
-        others = _MOVED if world.shape.aims_at_coordinators else ()
+        is_about_transactions, is_aimed = world.shape.is_about_transactions, world.shape.aims_at_coordinators
+        users = _IN_TRANSACTIONS if is_about_transactions else _IN_SHARE_GROUPS
+        movers = (TransactionMover,) if is_about_transactions else (LeaderMover, LeaderMover)
+        others = (*movers, *_READERS) if is_aimed else ()
         return [kind(world) for kind in (*_COORDINATED, *users, *others)]
     kinds = _KINDS
     if chance.random() < 0.5:

@@ -128,15 +128,15 @@ def plant_share_write_overtakes(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("plant", "first_seed"),
     [
-        (plant_load_to_high_watermark, 0),
+        (plant_load_to_high_watermark, 3),
         (plant_answers_while_loading, 27),
-        (plant_former_coordinator, 0),
+        (plant_former_coordinator, 3),
         (plant_answers_before_commit, 3),
-        (plant_decision_forgotten, 0),
-        (plant_marker_of_any_coordinator, 0),
+        (plant_decision_forgotten, 27),
+        (plant_marker_of_any_coordinator, 172),
         (plant_any_share_leader, 5),
-        (plant_locks_kept, 24),
-        (plant_share_write_overtakes, 51),
+        (plant_locks_kept, 64),
+        (plant_share_write_overtakes, 357),
     ],
 )
 def test_a_planted_bug_is_found(

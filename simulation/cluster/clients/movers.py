@@ -13,7 +13,7 @@ from ottla.wire.types.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from ottla.wire.types.elect_leaders import ElectLeadersRequest
 from simulation.cluster.clients.client import DATA_TOPIC, SimulatedClient
 
-__all__ = ["CoordinatorMover", "LeaderMover", "ReplicaMover"]
+__all__ = ["CoordinatorMover", "LeaderMover", "ReplicaMover", "TransactionMover"]
 
 _PREFERRED: Final = 0
 
@@ -85,3 +85,11 @@ class LeaderMover(CoordinatorMover):
     KIND = "leader-mover"
     topics = (*CoordinatorMover.topics, DATA_TOPIC)
     pause_ms = (10, 300)
+
+
+class TransactionMover(CoordinatorMover):
+    """Moves the coordinators of transactions."""
+
+    KIND = "transaction-mover"
+    topics = ("__transaction_state",)
+    pause_ms = (50, 300)

@@ -1,4 +1,4 @@
-"""What the checks of replicated partitions take for a fault, and what not."""
+"""What the checks of simulated clusters take for a fault, and what not."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from ottla.core.quorum.states import State
 from ottla.testing.trace import Violation
+from simulation.cluster.checks import unconverged
 from simulation.cluster.replica_invariants import ReplicaInvariants
 
 WORLD: Any = SimpleNamespace(after=lambda *_: None, newest_image=lambda: None, machines={})
@@ -35,3 +37,22 @@ def test_a_former_leader_may_be_late_to_hear_that_it_leads_no_more() -> None:
     checks = ReplicaInvariants(WORLD)
     move(checks, 2, 53)
     move(checks, 1, 46)
+
+
+@pytest.mark.parametrize(("state", "missing"), [(State.FOLLOWER, []), (State.PROSPECTIVE, ["n1 stands for election"])])
+def test_a_node_that_stands_for_election_has_not_come_to_rest(state: State, missing: list[str]) -> None:
+    image: Any = SimpleNamespace(brokers={}, topics_by_name={})
+    machines = {
+        number: SimpleNamespace(
+            number=number,
+            name=f"n{number}",
+            is_serving=True,
+            node=SimpleNamespace(
+                image=image,
+                raft=SimpleNamespace(quorum=SimpleNamespace(leader_id=2, epoch=7, high_watermark=9, state=its_state)),
+            ),
+        )
+        for number, its_state in ((1, state), (2, State.LEADER))
+    }
+    world: Any = SimpleNamespace(machines=machines, brokers=[], leader=lambda: machines[2])
+    assert list(unconverged(world)) == missing
