@@ -145,7 +145,7 @@ def test_an_old_leader_writes_on_in_its_epoch() -> None:
                 return Leader(state.epoch, self.log.end_offset, (), progress)
             return state
 
-    assert violated(Stubborn, 110) in (
+    assert violated(Stubborn, 175) in (
         "committed stays",
         "leader has all",
         "majority",
@@ -165,7 +165,7 @@ def test_a_leader_writes_until_its_vote_for_another_is_stored() -> None:
             self._told_leader = told
             return msgspec.structs.replace(actions, leader=None)
 
-    assert violated(Late) in ("committed stays", "leader has all", "majority", "works", "converges")
+    assert violated(Late, 36) in ("committed stays", "leader has all", "majority", "works", "converges")
 
 
 def test_uncommitted_records_are_applied(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +175,7 @@ def test_uncommitted_records_are_applied(monkeypatch: pytest.MonkeyPatch) -> Non
         return append(quorum, state, msgspec.structs.replace(answer, high_watermark=1 << 40))
 
     monkeypatch.setattr(follower, "_append", hasty)
-    assert violated() in ("committed stays", "leader has all", "works")
+    assert violated(first_seed=14) in ("committed stays", "leader has all", "works")
 
 
 def test_a_snapshot_is_made_above_the_high_watermark() -> None:
@@ -193,7 +193,7 @@ def test_the_log_is_cut_at_the_high_watermark_instead_of_by_epoch(monkeypatch: p
         quorum.write_log(follower.TruncateLog(offset), offset)
 
     monkeypatch.setattr(follower, "_truncate", truncate)
-    assert violated(first_seed=345) in ("majority", "leader has all", "committed stays", "converges", "works")
+    assert violated(first_seed=440) in ("majority", "leader has all", "committed stays", "converges", "works")
 
 
 def test_votes_go_to_logs_that_lack_something(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +203,7 @@ def test_votes_go_to_logs_that_lack_something(monkeypatch: pytest.MonkeyPatch) -
         return grants(quorum, candidate, is_up_to_date=True)
 
     monkeypatch.setattr(vote, "_grants_vote", generous)
-    assert violated() in ("leader has all", "committed stays")
+    assert violated(first_seed=227) in ("leader has all", "committed stays")
 
 
 def test_voters_change_while_a_change_is_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,7 +214,7 @@ def test_voters_change_while_a_change_is_not_committed(monkeypatch: pytest.Monke
             raise voter_changes.Reject(voter_changes.ErrorCode.UNSUPPORTED_VERSION)
 
     monkeypatch.setattr(voter_changes, "_check_dynamic", check)
-    assert violated() in ("one change", "one leader", "leader has all", "committed stays")
+    assert violated(first_seed=36) in ("one change", "one leader", "leader has all", "committed stays")
 
 
 def test_a_removed_leader_counts_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,7 +227,7 @@ def test_a_removed_leader_counts_itself(monkeypatch: pytest.MonkeyPatch) -> None
         return ends[-voters.majority]
 
     monkeypatch.setattr(ReplicaProgress, "high_watermark", counting)
-    assert violated() in ("majority", "leader has all", "committed stays")
+    assert violated(first_seed=28) in ("majority", "leader has all", "committed stays")
 
 
 def test_a_failing_seed_is_shortened() -> None:
