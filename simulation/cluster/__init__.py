@@ -14,7 +14,7 @@ history            what they asked for and were told
 raft_invariants    what must hold at every step of the quorum
 checks             what must hold of the metadata when the calm has come, and of coordinators (`coordinator_checks`)
 data_checks        what must hold of records, groups and transactions then, by what a client reads (`readings`)
-faults             what goes wrong, and when
+faults             what goes wrong, and when; `aimed_faults` wait for their moment
 runner, command    one seed, many seeds, and the shortest run that still fails
 =================  =====================================================================================
 """

@@ -15,6 +15,7 @@ import msgspec
 
 from ottla.broker.loop.preload import modules
 from ottla.testing.trace import Violation
+from simulation.cluster.aimed_faults import CoordinatorFaults, FollowerFaults
 from simulation.cluster.checks import final_checks, unconverged
 from simulation.cluster.clients.admin import Admin
 from simulation.cluster.clients.client import SimulatedClient
@@ -140,6 +141,12 @@ def make_clients(world: ClusterWorld) -> list[SimulatedClient]:
     return clients
 
 
+def make_faults(world: ClusterWorld, skip: frozenset[int]) -> Faults:
+    if world.shape.aims_at_followers:
+        return FollowerFaults(world, skip)
+    return CoordinatorFaults(world, skip) if world.shape.aims_at_coordinators else Faults(world, skip)
+
+
 @cache
 def _load_everything() -> None:
     """Import what nodes load late: a module that is imported in a world must not draw from its random numbers."""
@@ -152,7 +159,7 @@ def run_cluster(seed: int, plan: Plan = _WHOLE) -> ClusterWorld:
     _load_everything()
     world = ClusterWorld(seed)
     world.clients = [each for each in make_clients(world) if each.name not in plan.skipped_clients]
-    faults = Faults(world, plan.skipped_faults)
+    faults = make_faults(world, plan.skipped_faults)
 
     async def script() -> None:
         faults.begin()

@@ -125,9 +125,8 @@ class Shape:
         if self.aims_at_coordinators:
             self.replication_factor = min(3, brokers)
         has_old = not self.is_about_replication and Random(f"transactions of {seed}").random() < _HAS_OLD_TRANSACTIONS
-        has_old |= (
-            self.aims_at_coordinators
-        )  # all transactions of a producer have one epoch, and more is left to theirs
+        # In version 1 a producer keeps its epoch, and only that of the coordinator tells which markers are stale.
+        has_old |= self.aims_at_coordinators
         self.transaction_version = 1 if has_old else 2
 
     @property
