@@ -68,7 +68,7 @@ def test_what_the_design_allows_passes(importer: str, imported: str):
         ("ottla.wire.batch", "ottla.log.segment"),
         ("ottla.spark.jobs", "ottla.broker.node"),
         ("ottla.console.app", "ottla.broker.node"),
-        ("ottla.broker.node", "ottla.explain"),
+        ("ottla.broker.node", "ottla.client"),
         ("ottla.core.groups.streams", "ottla.core.share"),
         ("ottla.client", "ottla.cli"),
         ("ottla", "ottla.wire"),

@@ -104,10 +104,10 @@ def test_an_unknown_kind(client: RawClient) -> None:
         ("g", ErrorCode.INVALID_REQUEST, -1, "", -1),
         ("", ErrorCode.INVALID_REQUEST, -1, "", -1),
     ]
-    assert all("no kind 9" in one.error_message for one in found)
+    assert all("type 9" in one.error_message for one in found)
     one = client.ask(FindCoordinatorRequest(key_type=9, key="g"), 3)
     assert (one.error_code, one.node_id) == (ErrorCode.INVALID_REQUEST, -1)
-    assert "no kind 9" in one.error_message
+    assert "type 9" in one.error_message
 
 
 def test_who_may_not_ask_creates_nothing(tmp_path: Path) -> None:

@@ -135,10 +135,10 @@ def test_addresses_of_this_machine(text: str, address: tuple[str, int]) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("127.0.0.1:9093", "is no address"),
-        ("https://127.0.0.1:9093", "is no address"),
-        ("http://127.0.0.1", "is no address"),
-        ("http://127.0.0.1:99999", "is no address"),
+        ("127.0.0.1:9093", "is not an address"),
+        ("https://127.0.0.1:9093", "is not an address"),
+        ("http://127.0.0.1", "is not an address"),
+        ("http://127.0.0.1:99999", "is not an address"),
         ("http://0.0.0.0:9093", "not an address of this machine alone"),
         ("http://example.org:9093", "not an address of this machine alone"),
         ("http://[::]:9093", "not an address of this machine alone"),

@@ -83,7 +83,7 @@ def test_when_the_last_viewer_has_left_nothing_is_attached(running: RunningNode)
     ("query", "why"),
     [
         ("?size=1", "there is no 'size' here, only client, api, errors\n"),
-        ("?api=ListGruops", "there is no API 'ListGruops'; the nearest is ListGroups\n"),
+        ("?api=ListGruops", "unknown API 'ListGruops'; the nearest is ListGroups\n"),
         ("?errors=yes", "errors is 0 or 1\n"),
     ],
 )

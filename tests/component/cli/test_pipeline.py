@@ -82,7 +82,7 @@ def test_java_that_will_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
 def test_no_java_at_all(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(session.OttlaSparkError, match="there is none on the PATH"):
+    with pytest.raises(session.OttlaSparkError, match="found none on the PATH"):
         session.check_java()
 
 

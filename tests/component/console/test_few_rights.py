@@ -90,4 +90,4 @@ def test_a_timeline_without_the_right_to_read_records(ana: Browser):
         "timeline from records": 'needs READ on Topic "__consumer_offsets"'
     }
     words = ana.page("/groups/billing/timeline").words
-    assert "From what this console has seen" in words
+    assert "From samples of this console" in words

@@ -79,7 +79,7 @@ def test_errors_only_and_bytes(watched: tuple[Broker, Browser]):
 def test_a_query_that_is_not_understood(watched: tuple[Broker, Browser]):
     _, browser = watched
     answer = browser.ask("/live.json?api=Fetsh")
-    assert (answer.status, answer.json["error"]) == (400, "there is no API 'Fetsh'; the nearest is Fetch")
+    assert (answer.status, answer.json["error"]) == (400, "unknown API 'Fetsh'; the nearest is Fetch")
     assert browser.ask("/live?errors=2").status == 400
     assert browser.ask("/live?speed=1").status == 400
 

@@ -41,7 +41,7 @@ from tests.unit.spark.sinks import VALUE_ONLY, Sink
     [
         ({"key": "string"}, "column value: it is required"),
         ({"value": "int"}, "column value: its type is int, but must be string or binary"),
-        ({"value": "string", "offset": "bigint"}, "column offset: a record has none"),
+        ({"value": "string", "offset": "bigint"}, "column offset: unknown"),
         ({"value": "string", "partition": "bigint"}, "column partition: its type is bigint, but must be int"),
         ({"value": "string", "headers": HEADERS}, "column headers: it needs includeHeaders=true"),
     ],

@@ -163,7 +163,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (lambda client: "dlq.missing", "the topic dlq.missing is not there"),
+        (lambda client: "dlq.missing", "the topic dlq.missing does not exist"),
         (
             lambda client: new_queue(client, errors_deadletterqueue_group_enable="false").name,
             "is not a dead-letter queue",

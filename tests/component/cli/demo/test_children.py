@@ -50,7 +50,7 @@ async def crash(path: Path) -> int:
         await said(child.said, "deaf")
         await child.kill()
         assert not child.is_running
-        with pytest.raises(ChildDied, match=r"deaf ended \(exit code -9\)"):
+        with pytest.raises(ChildDied, match=r"deaf exited \(code -9\)"):
             child.check()
         return child.pid
 

@@ -101,7 +101,7 @@ def processes_of(out: Path) -> list[str]:
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="looks for processes in /proc")
 @pytest.mark.parametrize(
     ("said", "running", "number", "code"),
-    [(r"2/6 (workloads)", 10, signal.SIGINT, 130), (r"(told to the nodes)", 3, signal.SIGTERM, 143)],
+    [(r"2/6 (workloads)", 10, signal.SIGINT, 130), (r"(session timeout)", 3, signal.SIGTERM, 143)],
 )
 def test_broken_off_nothing_is_left(tmp_path: Path, said: str, running: int, number: signal.Signals, code: int):
     out = tmp_path / "demo"
