@@ -103,7 +103,7 @@ class Faults:
             machine.disk.capacity_bytes = None
             machine.clock.wall_offset_ms = 0
             machine.resume()
-            if machine.disk.failing is not None:  # a directory that has failed is used again after a restart
+            if machine.has_failed_directory:  # it is used again after a restart
                 machine.kill()
                 machine.disk.failing = None
             machine.start()

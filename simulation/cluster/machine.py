@@ -219,6 +219,12 @@ class Machine:
         return self.process is not None
 
     @property
+    def has_failed_directory(self) -> bool:
+        """Whether a directory fails, or is not used any more because it has failed or was full."""
+        directories = () if self.node is None else self.node.replicas.directories
+        return self.disk.failing is not None or any(each.is_offline for each in directories)
+
+    @property
     def is_paused(self) -> bool:
         return self.process is not None and self.process.state is ProcessState.PAUSED
 

@@ -173,6 +173,8 @@ def replicas_equal(world: ClusterWorld) -> Iterator[str]:
             replica = node.replicas.get(topic.name, partition.partition_id) if node is not None else None
             if replica is None:
                 yield f"{name} is not on n{number}"
+            elif replica.is_offline:
+                yield f"{name} is offline on n{number}"
             elif replica.has_log:
                 logs[number] = (replica.high_watermark, list(_batches(replica.log, 0, replica.log_end_offset)))
             else:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -137,7 +138,9 @@ class ActiveController:
     def activate(self, bootstrap_records: Sequence[Versioned], *, own_broker_id: int | None) -> None:
         """Take over; the committed image holds all that earlier leaders have written."""
         self._core = controller.Controller(self._publisher.image.fork(), self._rules, self._settings)
-        self.append(self._core.activate(bootstrap_records, self._clock.monotonic_ms(), own_broker_id=own_broker_id))
+        result = self._core.activate(bootstrap_records, self._clock.monotonic_ms(), own_broker_id=own_broker_id)
+        with suppress(StorageError):  # the log has failed, and the node resigns
+            self.append(result)
 
     def resign(self) -> None:
         """Throw the fork away, and refuse what is not committed."""
