@@ -81,7 +81,7 @@ def commits_stay(history: History, readings: Readings) -> Iterator[str]:
 def offsets_in_order(history: History) -> Iterator[str]:
     commits = _by_partition(history)
     for read in history.of("read offset"):
-        before = [each for each in commits.get(read.subject, ()) if each.began_ms < read.ended_ms]
+        before = [each for each in commits.get(read.subject, ()) if each.began_ms <= read.ended_ms]
         done = [each for each in before if each.is_done and each.ended_ms < read.began_ms]
         if read.is_done and done and not _may_be_last(before, read.result, until_ms=read.began_ms):
             yield f"{read.client} reads {read.result} of {read.subject} at {read.ended_ms} ms"

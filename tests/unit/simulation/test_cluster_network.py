@@ -199,3 +199,16 @@ def test_what_nobody_handles_ends_the_world() -> None:
 
     with pytest.raises(Violation, match="ZeroDivisionError"):
         Two().run(scenario)
+
+
+@simulated
+async def test_a_connection_that_stalls(two: Two) -> None:
+    """What is sent arrives late and in order; other connections are as fast as ever."""
+    await two.connect()
+    two.sock.send(b"first, ")
+    two.sock.stall(2.0)
+    two.sock.send(b"second")
+    await asyncio.sleep(1.0)
+    assert two.accepted.recv(100) == b"first, "
+    await asyncio.sleep(1.1)
+    assert two.accepted.recv(100) == b"second"

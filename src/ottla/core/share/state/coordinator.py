@@ -6,7 +6,9 @@ judged by itself. What is kept of one is told by its last snapshot and the updat
 
 Two epochs fence off leaders whose time is over. A leader reads with its leader epoch, which is written down if it is
 new: writes of an older one are refused from then on. The state epoch comes with initialization: a leader that has read
-before a group's offsets were altered cannot write any more.
+before a group's offsets were altered cannot write any more. An initialization that comes again, since a group
+coordinator has not heard the answer, or has not heard that another one has followed, changes nothing once the group
+has begun. (Apache Kafka begins anew.)
 
 The topic is not compacted, since an update does not replace what came before. Everything before the oldest of the last
 snapshots is pruned now and then (`PruneLog`); a share partition that is never written to would hold that up for ever
@@ -115,6 +117,8 @@ class ShareStateCoordinator:
         if known is not None and asked.state_epoch < known.state_epoch:
             raise Reject(ErrorCode.FENCED_STATE_EPOCH)
         _check_exists(key, context)
+        if known is not None and _is_repeated(asked, known):
+            return _DONE
         fresh = Kept(
             snapshot_epoch=0 if known is None else known.snapshot_epoch + 1,
             state_epoch=asked.state_epoch,
@@ -314,6 +318,12 @@ def _check_key(key: Key, seen: set[Key]) -> None:
     if key in seen:
         raise Reject(ErrorCode.INVALID_REQUEST, "A share partition is named twice.")
     seen.add(key)
+
+
+def _is_repeated(asked: _Asked, known: Kept) -> bool:
+    """Whether an initialization has come before, and the group has begun since. One that is to change where it begins
+    says where."""
+    return asked.state_epoch == known.state_epoch and asked.start_offset == UNCHANGED != known.start_offset
 
 
 def _check_exists(key: Key, context: Context) -> None:

@@ -71,6 +71,16 @@ def test_initialize_again_replaces_what_was_kept() -> None:
     assert bench.summary().delivery_complete_count == 0
 
 
+def test_an_initialization_that_comes_again_changes_nothing() -> None:
+    """A former group coordinator may still try it, when the group has begun to work."""
+    bench = Bench()
+    bench.initialize(state_epoch=4, start_offset=-1)
+    bench.write((5, 9, 2, 1), start_offset=5, state_epoch=4)
+    assert bench.initialize(state_epoch=4, start_offset=-1) == 0
+    assert bench.read().start_offset == 5
+    assert len(bench.read().state_batches) == 1
+
+
 def test_initialize_with_a_lower_state_epoch_is_fenced() -> None:
     bench = Bench()
     bench.initialize(state_epoch=5)
