@@ -6,9 +6,10 @@ TLS and the login are those of the client, as for other pages of the listener (`
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
@@ -34,7 +35,7 @@ def traffic_url(address: str, *, client_id: str = "", api: str = "", errors_only
     return f"{address.rstrip('/')}{PATH}" + (f"?{query}" if query else "")
 
 
-async def follow_traffic(client: Client, url: str) -> AsyncIterator[Mapping[str, Any]]:
+async def follow_traffic(client: Client, url: str) -> AsyncGenerator[Mapping[str, Any]]:
     """Frames and status lines, until the broker ends the stream. OSError if it cannot be read."""
     parts = urlsplit(url)
     tls = (client.settings.tls or ssl.create_default_context()) if parts.scheme == "https" else None
@@ -52,6 +53,8 @@ async def follow_traffic(client: Client, url: str) -> AsyncIterator[Mapping[str,
         raise OSError(f"it is no stream of JSON: {error}") from None
     finally:
         writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
 
 
 async def _read_line(reader: asyncio.StreamReader) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import aclosing
 
 import pytest
 
@@ -18,9 +19,8 @@ SETTINGS = {"ottla.inspect.listeners": "https://127.0.0.1:0", "ottla.inspect.tra
 
 
 async def first_line(client: Client, url: str) -> object:
-    async for line in follow_traffic(client, url):
-        return line
-    return None
+    async with aclosing(follow_traffic(client, url)) as lines:
+        return await anext(lines)
 
 
 async def watched(client: Client) -> tuple[str, object]:
@@ -57,6 +57,7 @@ def test_what_else_may_answer(answer: bytes, why: str) -> None:
             await reader.readuntil(b"\r\n\r\n")
             writer.write(answer)
             writer.close()
+            await writer.wait_closed()
 
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         async with server:
