@@ -323,7 +323,7 @@ def _check_key(key: Key, seen: set[Key]) -> None:
 def _is_repeated(asked: _Asked, known: Kept) -> bool:
     """Whether an initialization has come before, and the group has begun since. One that is to change where it begins
     says where."""
-    return asked.state_epoch == known.state_epoch and asked.start_offset == UNCHANGED != known.start_offset
+    return bool(asked.state_epoch == known.state_epoch and asked.start_offset == UNCHANGED != known.start_offset)
 
 
 def _check_exists(key: Key, context: Context) -> None:
