@@ -52,7 +52,9 @@ class Visitor:
 
     def links(self) -> set[str]:
         """The pages of the console that this one leads to."""
-        found: list[str] = self.page.eval_on_selector_all("main a[href], nav a[href]", "all => all.map(a => a.href)")
+        # Links of drawings know their address only as it is written.
+        whole = "all => all.map(a => new URL(a.getAttribute('href'), document.baseURI).href)"
+        found: list[str] = self.page.eval_on_selector_all("main a[href], nav a[href]", whole)
         own = [each.partition("#")[0] for each in found if each.startswith(self._origin)]
         return {each.removeprefix(self._origin) or "/" for each in own if not urlsplit(each).path.endswith(".json")}
 

@@ -77,8 +77,8 @@ def test_what_may_not_be_seen_is_said(watched: Watched):
     assert ("log_dirs", "CLUSTER_AUTHORIZATION_FAILED") in errors
     assert ("configs", "TOPIC_AUTHORIZATION_FAILED") in errors
     hidden = {each.what: each.why for each in watched.facts(Coverage) if not each.visible}
-    assert hidden["quorum"] == "needs DescribeQuorum: DESCRIBE on the cluster (answer: CLUSTER_AUTHORIZATION_FAILED)"
-    assert hidden["log_dirs"] == "needs DescribeLogDirs: DESCRIBE on the cluster (answer: CLUSTER_AUTHORIZATION_FAILED)"
+    assert hidden["quorum"] == "needs DescribeQuorum: DESCRIBE on the cluster (error: CLUSTER_AUTHORIZATION_FAILED)"
+    assert hidden["log_dirs"] == "needs DescribeLogDirs: DESCRIBE on the cluster (error: CLUSTER_AUTHORIZATION_FAILED)"
 
 
 def test_rules_that_lack_facts_are_listed_and_nothing_is_made_up(watched: Watched):
@@ -97,6 +97,6 @@ def test_the_command_reports_the_rest(guarded: str, tmp_path: Path, capsys: pyte
     login.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={module}\n")
     assert run(["health", "--bootstrap", guarded, "--command-config", str(login), "--for", "6s"]) == 0
     out = capsys.readouterr().out
-    assert "needs DescribeQuorum: DESCRIBE on the cluster (answer: CLUSTER_AUTHORIZATION_FAILED)" in out
+    assert "needs DescribeQuorum: DESCRIBE on the cluster (error: CLUSTER_AUTHORIZATION_FAILED)" in out
     login.write_text(login.read_text().replace(PASSWORD, "basil"))
     assert run(["health", "--bootstrap", guarded, "--command-config", str(login)]) == 4
