@@ -42,6 +42,7 @@ class Size(StrEnum):
 
 
 ROUNDS = {Size.FULL: 15, Size.QUICK: 3, Size.SMOKE: 1}
+QUARTERS = 4
 WINDOWS_S = {Size.FULL: 0.05, Size.QUICK: 0.05, Size.SMOKE: 0.0}
 
 
@@ -290,6 +291,13 @@ def read_windows(
     parser.add_argument("--window", type=float, default=None, help="seconds per window; else the size decides")
     usual: dict[str, Mapping[Size, object]] = {"rounds": ROUNDS, "window": WINDOWS_S}
     return read_options(parser, arguments, **usual | by_size)
+
+
+def quarters(samples: Sequence[int]) -> list[int]:
+    """The most that a process held in each quarter of a run, of the samples with a process."""
+    held = [each for each in samples if each]
+    size = max(1, -(-len(held) // QUARTERS))
+    return [max(held[start : start + size]) for start in range(0, len(held), size)]
 
 
 def run_python(code: str, bytecode: str) -> None:

@@ -47,7 +47,6 @@ PROCESSORS = 10
 TOPICS_AT_ONCE = 500
 LOADS_EVERY_S = 2.0
 SAMPLES_EVERY_S = 1.0
-QUARTERS = 4
 PAGE_TIMEOUT_S = 60.0
 APPLICATION = "large"
 SETTINGS = {
@@ -217,8 +216,7 @@ def peaks_with_viewers(console: Console, viewers: int, seconds: float) -> list[i
         samples.append(resident_bytes(console.pid))
         time.sleep(min(SAMPLES_EVERY_S, seconds / 10))
     is_over.set()
-    size = max(1, -(-len(samples) // QUARTERS))
-    return [max(samples[start : start + size]) for start in range(0, len(samples), size)]
+    return runner.quarters(samples)
 
 
 def look(console: Console, number: int, is_over: threading.Event) -> None:
@@ -230,7 +228,7 @@ def look(console: Console, number: int, is_over: threading.Event) -> None:
 
 def follow(console: Console, number: int, is_over: threading.Event) -> None:
     """The stream of events of one open page."""
-    with console.open("/events?of=findings&of=groups&of=topics") as answer:
+    with console.open("/events?of=finding&of=group&of=topic") as answer:
         while not is_over.is_set() and answer.readline():
             pass
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks import runner
-from benchmarks.runner import Case, Size
+from benchmarks.runner import Case, Size, quarters
 from benchmarks.spark import windows
 from benchmarks.spark.actions import Source, aggregate
 from benchmarks.spark.filling import fill
@@ -20,7 +20,6 @@ from benchmarks.spark.windows import MIB, OURS, PACKAGES
 from ottla.client.blocking import BlockingClient
 from ottla.client.offsets import LATEST, list_offsets
 
-QUARTERS = 4
 RECORDS = {Size.FULL: 50_000_000, Size.QUICK: 5_000_000, Size.SMOKE: 4_000}
 
 
@@ -43,13 +42,6 @@ def measure(options: argparse.Namespace) -> tuple[float, int, list[int]]:
             source = Source(OURS, "ottla", {"kafka.bootstrap.servers": setup.servers, "subscribe": "growth"})
             seconds = aggregate(setup.spark, source, records)
     return seconds, records, quarters(worker.samples)
-
-
-def quarters(samples: list[int]) -> list[int]:
-    """The most in each quarter, of the samples with a worker."""
-    held = [each for each in samples if each]
-    size = max(1, -(-len(held) // QUARTERS))
-    return [max(held[start : start + size]) for start in range(0, len(held), size)]
 
 
 if __name__ == "__main__":

@@ -144,19 +144,18 @@ class _Watch:
         self._shows = shows
         self._as_json = as_json
         self._progress = Progress(is_quiet=is_quiet)
-        self._is_quiet = is_quiet
         self._observer: Observer | None = None
         self._state: ClusterState | None = None
         self._notifier: Notifier | None = None
 
     def begin(self, client: Client, where: str, *, for_s: float | None, once: bool) -> None:
         """Say what is being done."""
-        if self._is_quiet or once:
+        if once:
             return
         ends = "press Ctrl-C to stop" if for_s is None else f"for {for_s:g} s"
         nodes = len(client.metadata.brokers)
         cluster = f"cluster {client.metadata.cluster_id or 'without id'}, {nodes} node{'' if nodes == 1 else 's'}"
-        click.echo(f"ottla observe: {cluster}; {where}; {ends}", err=True)
+        self._progress.say(f"{cluster}; {where}; {ends}")
 
     async def export(self, options: Options, host: str, port: int) -> contextlib.closing[WebServer]:
         """Serve the metrics of what is observed, until it is closed."""
@@ -173,8 +172,7 @@ class _Watch:
         except OSError as error:
             advice = "another program has the port; choose one with --export-port"
             raise Failure(f"cannot listen on {host}:{port}: {error.strerror}", advice, code=EXIT_REFUSED) from None
-        if not self._is_quiet:
-            click.echo(f"ottla observe: metrics at http://{host}:{bound}/metrics", err=True)
+        self._progress.say(f"metrics at http://{host}:{bound}/metrics")
         return contextlib.closing(server)
 
     def _probed_ms(self) -> Mapping[str, int]:
@@ -199,9 +197,8 @@ class _Watch:
         observer = Observer(client, new_observer_id(), options, sink=sink, on_sample=self._take)
         self._observer = observer
         code = await run_until_told(observer, for_s, lambda: once and observer.probed_all)
-        if not self._is_quiet:
-            left = f"; {observer.waiting:,} could not be written: {observer.problem}" if observer.waiting else ""
-            click.echo(f"ottla observe: {self._progress.samples:,} samples{left}", err=True)
+        left = f"; {observer.waiting:,} could not be written: {observer.problem}" if observer.waiting else ""
+        self._progress.say(f"{self._progress.samples:,} samples{left}")
         return code or (EXIT_REFUSED if observer.waiting else 0)
 
     def _take(self, sample: Sample) -> None:

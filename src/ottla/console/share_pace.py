@@ -25,11 +25,8 @@ def pace_of(history: ShareGroupHistory | None, now_ms: int) -> SharePace:
     if history is None:
         return SharePace([], None)
     redelivered = _minutes(history, now_ms, lambda bucket: bucket.redeliveries)
-    return SharePace(redelivered, _minutes(history, now_ms, _expired) if history.has_metrics else None)
-
-
-def _expired(bucket: Bucket) -> int:
-    return bucket.expired
+    expired = _minutes(history, now_ms, lambda bucket: bucket.expired) if history.has_metrics else None
+    return SharePace(redelivered, expired)
 
 
 def _minutes(history: ShareGroupHistory, now_ms: int, count: Callable[[Bucket], int]) -> list[Point]:

@@ -8,6 +8,7 @@ second that there is more.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
@@ -138,11 +139,9 @@ class Tap:
 
     async def ready(self) -> None:
         """Wait until it is known of every node whether it shows its traffic, but not for ever."""
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(READY_S):
                 await self.is_ready.wait()
-        except TimeoutError:
-            pass
 
 
 class Taps:

@@ -121,7 +121,10 @@ class ClusterState:
         return self._transactions.values()
 
     def share_metrics(self, group: str) -> list[Seen[ShareMetrics]]:
-        return [seen for (name, _), seen in self._share_metrics.items() if name == group]
+        return [seen for seen in self.all_share_metrics() if seen.fact.group == group]
+
+    def all_share_metrics(self) -> list[Seen[ShareMetrics]]:
+        return self._share_metrics.values()
 
     def share_history(self, group: str) -> ShareGroupHistory | None:
         """The deliveries of a share group over the last hour, as the rules remember them."""

@@ -205,15 +205,15 @@ def _streams(name: str, fact: Group) -> Iterator[Sample]:
 
 
 def _share_metrics(state: ClusterState) -> Iterator[Sample]:
-    for name in state.groups:
-        for seen in state.share_metrics(name):
-            fact = seen.fact
-            labels = {"group": name, "node": fact.node}
-            yield "ottla_share_deliveries_total", labels, fact.delivered
-            yield "ottla_share_redeliveries_total", labels, fact.redelivered
-            yield "ottla_share_lock_expiries_total", labels, fact.lock_expiries
-            for kind, count in (("accept", fact.accepted), ("release", fact.released), ("reject", fact.rejected)):
-                yield "ottla_share_acknowledgements_total", {**labels, "type": kind}, count
+    for _, fact in state.all_share_metrics():
+        if state.group(fact.group) is None:
+            continue
+        labels = {"group": fact.group, "node": fact.node}
+        yield "ottla_share_deliveries_total", labels, fact.delivered
+        yield "ottla_share_redeliveries_total", labels, fact.redelivered
+        yield "ottla_share_lock_expiries_total", labels, fact.lock_expiries
+        for kind, count in (("accept", fact.accepted), ("release", fact.released), ("reject", fact.rejected)):
+            yield "ottla_share_acknowledgements_total", {**labels, "type": kind}, count
 
 
 # --- lag --------------------------------------------------------------------------------------------------------------

@@ -21,8 +21,9 @@ from ottla.client import TopicPartition, group_offsets, topics
 from ottla.client.blocking import BlockingClient
 from ottla.client.client import always
 from ottla.wire.types.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from ottla.wire.types.offset_commit import OffsetCommitRequest
-from ottla.wire.types.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from tests.component.broker.offset_requests import commit_request
+from tests.component.broker.raw_client import Topic
+from tests.component.broker.streams_requests import join, topology
 from tests.interop.apache import free_ports, tool
 from tests.interop.node.brokers import Node
 from tests.interop.process import tied
@@ -63,7 +64,7 @@ def make_groups(servers: str) -> None:
     client.call(group_offsets.commit, "classic", OFFSETS)
     client.call(group_offsets.alter_share, "share", OFFSETS)
     join_and_commit(client, "ConsumerGroupHeartbeat", consumer_heartbeat(str(uuid.uuid4())))
-    join_and_commit(client, "StreamsGroupHeartbeat", streams_heartbeat(str(uuid.uuid4())))
+    join_and_commit(client, "StreamsGroupHeartbeat", join("streams", str(uuid.uuid4()), topology(TOPIC)))
     made.close()
 
 
@@ -72,14 +73,9 @@ def join_and_commit(client: BlockingClient, api: str, heartbeat: Any) -> None:
     at = ("group", heartbeat.group_id)
     epoch = client.ask(api, always(heartbeat), coordinator=at).body.member_epoch
     (topic,) = client.call(topics.describe, TOPIC)
-    kind = OffsetCommitRequest.OffsetCommitRequestPartition
-    partitions = tuple(kind(each.partition, offset) for each, offset in OFFSETS.items())
-    request = OffsetCommitRequest(
-        group_id=heartbeat.group_id,
-        generation_id_or_member_epoch=epoch,
-        member_id=heartbeat.member_id,
-        topics=(OffsetCommitRequest.OffsetCommitRequestTopic(TOPIC, topic.topic_id, partitions),),
-    )
+    offsets = [(Topic(TOPIC, topic.topic_id), each.partition, offset) for each, offset in OFFSETS.items()]
+    member = {"generation_id_or_member_epoch": epoch, "member_id": heartbeat.member_id}
+    request = commit_request(heartbeat.group_id, *offsets, **member)
     answer = client.ask("OffsetCommit", always(request), coordinator=at).body
     assert {each.error_code for found in answer.topics for each in found.partitions} == {0}, answer
 
@@ -92,22 +88,6 @@ def consumer_heartbeat(member: str) -> ConsumerGroupHeartbeatRequest:
         rebalance_timeout_ms=300_000,
         subscribed_topic_names=(TOPIC,),
         topic_partitions=(),
-    )
-
-
-def streams_heartbeat(member: str) -> StreamsGroupHeartbeatRequest:
-    part = StreamsGroupHeartbeatRequest.Subtopology(subtopology_id="0", source_topics=(TOPIC,))
-    return StreamsGroupHeartbeatRequest(
-        group_id="streams",
-        member_id=member,
-        member_epoch=0,
-        rebalance_timeout_ms=300_000,
-        topology=StreamsGroupHeartbeatRequest.Topology(epoch=0, subtopologies=(part,)),
-        active_tasks=(),
-        standby_tasks=(),
-        warmup_tasks=(),
-        process_id="process-1",
-        client_tags=(),
     )
 
 

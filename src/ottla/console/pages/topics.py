@@ -190,7 +190,7 @@ SORTS: Final = {
     "partitions": "most partitions",
     "rate": "fastest",
     "readers": "most readers",
-    "unhealthy": "least well",
+    "unhealthy": "least healthy",
 }
 FIELDS = (
     Text("q", "Name contains"),
