@@ -1,5 +1,7 @@
-"""What all tests share: how hypothesis searches, and how slow the controller is."""
+"""What all tests share: how hypothesis searches, how slow the controller is, and what is logged."""
 
+import logging
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
@@ -51,3 +53,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if item.get_closest_marker("prompt")]
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=left_out)
+
+
+@pytest.fixture(autouse=True)
+def _same_logging() -> Iterator[None]:
+    """Undo what a test did to logging, by `ottla serve` for instance: those after it log as if it had not run."""
+    before = _loggers_in_use()
+    yield
+    for logger in _loggers_in_use() | before:
+        level, handlers = before.get(logger, (logging.NOTSET, []))
+        logger.setLevel(level)
+        logger.handlers[:] = handlers
+
+
+def _loggers_in_use() -> dict[logging.Logger, tuple[int, list[logging.Handler]]]:
+    loggers = [logger for name, logger in logging.root.manager.loggerDict.items() if name.partition(".")[0] == "ottla"]
+    return {
+        logger: (logger.level, list(logger.handlers))
+        for logger in loggers
+        if isinstance(logger, logging.Logger) and (logger.level or logger.handlers)
+    }
