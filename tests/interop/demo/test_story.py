@@ -56,7 +56,7 @@ def test_the_demo_finds_out_what_happened(tmp_path: Path):
 def masked(said: str) -> list[str]:
     """What was said, but for numbers, line breaks, signs of life and the machine; and for what is not the same each
     time: the findings, which are compared with the truth, and who led the quorum."""
-    said = re.sub(r"^ +SINCE .*?^(?=expected)", "", said, flags=re.MULTILINE | re.DOTALL)
+    said = re.sub(r"^ +SINCE .*?^(?=expectations met)", "", said, flags=re.MULTILINE | re.DOTALL)
     said = said.replace(", and the quorum)", ")")
     lines = [line for line in said.splitlines() if "  … " not in line and "doctor:" not in line]
     return re.sub(r"[\d][\d.,:]*", "N", " ".join(lines)).split()

@@ -97,7 +97,7 @@ def active(commands: Commands, tools: Tools, name: str, protocol: str) -> None:
         assert ["-" if each is None else str(each) for each in ours] == theirs[str(row["partition"])]
         assert row["partition"] in held[row["memberId"]]
     assert "has 2 members (one, two)" in commands.refused("reset", name, "--all-topics", "--to-earliest", "--execute")
-    assert "has 2 members (one, two), so it stays" in commands.refused("delete", name, "--yes")
+    assert "has 2 members (one, two), so it was not deleted" in commands.refused("delete", name, "--yes")
     assert "members of the group are subscribed" in commands.refused("delete-offsets", name, "--topic", name, "--yes")
 
 
