@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from ottla.cli import colour
 from ottla.cli.failure import Failure, unknown_command
+from ottla.cli.profiles import PROFILE_VARIABLE, profile_named
 from ottla.cli.refusal import failure_of
 from ottla.cli.times import parse_duration_ms
 
@@ -51,20 +53,50 @@ class Target(NamedTuple):
     bootstrap_server: str
     command_config: Path | None
     timeout_s: float
+    profile: str | None = None
+    """The profile that the address comes from."""
 
 
 def target_options(command: Callable[..., T]) -> Callable[..., T]:
     """The options of every command that talks to a cluster; the command gets them as one `target`."""
 
     @wraps(command)
-    def gathered(*, bootstrap_server: str, command_config: Path | None, timeout: float, **others: object) -> T:
-        return command(target=Target(bootstrap_server, command_config, timeout), **others)
+    def gathered(
+        *, bootstrap_server: str, command_config: Path | None, profile: str | None, timeout: float, **others: object
+    ) -> T:
+        address, properties, profile = chosen_target(bootstrap_server, command_config, profile)
+        return command(target=Target(address, properties, timeout, profile), **others)
 
     for option in reversed(_TARGET_OPTIONS):
         gathered = option(gathered)
     return gathered
 
 
+def chosen_target(
+    bootstrap_server: T, command_config: Path | None, profile: str | None
+) -> tuple[T | str, Path | None, str | None]:
+    """The address, the properties and the profile to use. The command line comes before the environment, and
+    OTTLA_PROFILE before OTTLA_BOOTSTRAP."""
+    if is_given("bootstrap_server") and is_given("profile"):
+        raise Failure("--bootstrap and --profile exclude each other")
+    if not profile or is_given("bootstrap_server"):
+        return bootstrap_server, command_config, None
+    found = profile_named(profile)
+    return found.bootstrap_server, command_config or found.command_config, profile
+
+
+def is_given(parameter: str) -> bool:
+    """Whether the command line has this parameter; the environment does not count."""
+    return click.get_current_context().get_parameter_source(parameter) is ParameterSource.COMMANDLINE
+
+
+profile_option = click.option(
+    "--profile",
+    metavar="NAME",
+    envvar=PROFILE_VARIABLE,
+    show_envvar=True,
+    help="A cluster that 'ottla profile add' has named.",
+)
 _TARGET_OPTIONS = (
     click.option(
         "--bootstrap",
@@ -82,6 +114,7 @@ _TARGET_OPTIONS = (
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         help="Properties file of a Kafka client: security.protocol, sasl.*, ssl.* and so on.",
     ),
+    profile_option,
     click.option(
         "--timeout",
         type=Seconds(),
@@ -119,15 +152,10 @@ def on_cluster(target: Target, work: Callable[[Client], Awaitable[T]], changes: 
 
     `changes` are settings of the client, which the command line and its file override.
     """
-    from ottla.client import Client, ClientError
+    from ottla.client import ClientError
 
     async def run() -> T:
-        timeout_ms = max(1, round(target.timeout_s * 1000))
-        settings: Changes = {**(changes or {}), **client_settings(target)}
-        settings["default_api_timeout_ms"] = timeout_ms
-        settings["request_timeout_ms"] = min(settings.get("request_timeout_ms", timeout_ms), timeout_ms)
-        settings["connect_timeout_ms"] = min(settings.get("connect_timeout_ms", timeout_ms), timeout_ms)
-        async with Client(target.bootstrap_server, **settings) as client:
+        async with client_of(target, changes) as client:
             return await work(client)
 
     try:
@@ -138,6 +166,18 @@ def on_cluster(target: Target, work: Callable[[Client], Awaitable[T]], changes: 
         raise click.Abort from None
 
 
+def client_of(target: Target, changes: Changes | None = None) -> Client:
+    """A client that connects when it is entered."""
+    from ottla.client import Client
+
+    timeout_ms = max(1, round(target.timeout_s * 1000))
+    settings: Changes = {**(changes or {}), **client_settings(target)}
+    settings["default_api_timeout_ms"] = timeout_ms
+    settings["request_timeout_ms"] = min(settings.get("request_timeout_ms", timeout_ms), timeout_ms)
+    settings["connect_timeout_ms"] = min(settings.get("connect_timeout_ms", timeout_ms), timeout_ms)
+    return Client(target.bootstrap_server, **settings)
+
+
 def client_settings(target: Target) -> Changes:
     """What the file of --command-config says."""
     from ottla.client.properties import settings_of
@@ -146,7 +186,11 @@ def client_settings(target: Target) -> Changes:
 
     if target.command_config is None:
         return Changes()
-    return settings_of(read_properties(target.command_config.read_text(errors="replace")))
+    try:
+        text = target.command_config.read_text(errors="replace")
+    except OSError as error:  # the file of a profile
+        raise Failure(f"{target.command_config} cannot be read: {error.strerror}") from None
+    return settings_of(read_properties(text))
 
 
 # --- printing ---------------------------------------------------------------------------------------------------------

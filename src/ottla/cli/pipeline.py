@@ -18,9 +18,12 @@ from ottla.cli.cluster import (
     SERVER_VARIABLE,
     ClusterGroup,
     Seconds,
+    chosen_target,
     help_alone,
+    is_given,
     key_and_value,
     print_json,
+    profile_option,
 )
 from ottla.cli.failure import EXIT_NOT_ALLOWED, EXIT_REFUSED, Failure
 from ottla.cli.refusal import failure_of
@@ -69,7 +72,7 @@ _OPTIONS = (
     click.option(
         "--bootstrap",
         "--bootstrap-server",
-        "bootstrap",
+        "bootstrap_server",
         metavar="HOST:PORT",
         envvar=SERVER_VARIABLE,
         show_envvar=True,
@@ -80,6 +83,7 @@ _OPTIONS = (
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         help="Properties file of a Kafka client: security.protocol, sasl.*, ssl.* and so on.",
     ),
+    profile_option,
     click.option(
         "--from-log",
         multiple=True,
@@ -193,12 +197,17 @@ def report(out: str, is_opened: bool, as_json: bool) -> None:
 
 
 def _source(given: Mapping[str, Given]) -> Source:
-    bootstrap = given["bootstrap"]
+    files, topic = (given["from_log"], given["observations"]), given["topic"]
+    if given["from_log"] and not (is_given("bootstrap_server") or is_given("profile")):
+        return Source(None, None, *files, topic)
+    bootstrap, command_config, _ = chosen_target(given["bootstrap_server"], given["command_config"], given["profile"])
     if bootstrap and given["from_log"]:
-        raise Failure("--bootstrap and --from-log exclude each other", "read the cluster, or its files")
-    if not bootstrap and not given["from_log"] and not given["observations"]:
+        raise Failure(
+            "--bootstrap and --from-log exclude each other", "read the cluster, or its files"
+        )
+    if not bootstrap and not given["observations"]:
         bootstrap = DEFAULT_SERVER
-    return Source(bootstrap, given["command_config"], given["from_log"], given["observations"], given["topic"])
+    return Source(bootstrap, command_config, *files, topic)
 
 
 def _origin(source: Source) -> Origin | None:

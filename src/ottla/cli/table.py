@@ -20,6 +20,7 @@ COMMANDS = {
     "console": Entry("ottla.cli.console:console", "Show any cluster in the browser."),
     "observe": Entry("ottla.cli.observe:observe", "Watch any cluster, and record samples."),
     "pipeline": Entry("ottla.cli.pipeline:pipeline", "Turn the internal topics of a cluster into tables and a report."),
+    "profile": Entry("ottla.cli.profile:profile", "Name clusters, to choose them with --profile."),
     "proxy": Entry("ottla.cli.proxy:proxy", "Show the traffic between clients and a cluster."),
     "quorum": Entry("ottla.cli.quorum:quorum", "Describe and change the controller quorum, on any cluster."),
     "serve": Entry("ottla.cli.serve:serve", "Run a node: a broker that Kafka clients can use."),

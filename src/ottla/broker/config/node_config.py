@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 ENVIRONMENT_PREFIX: Final = "OTTLA_"
-_OF_COMMANDS: Final = frozenset({"OTTLA_BOOTSTRAP"})
+_OF_COMMANDS: Final = frozenset({"OTTLA_BOOTSTRAP", "OTTLA_PROFILE"})
 """Variables that are no settings: they tell other commands of `ottla` where the cluster is."""
 DEFAULT_PORT: Final = 9092
 LOOPBACK: Final = "127.0.0.1"

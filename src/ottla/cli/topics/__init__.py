@@ -11,6 +11,7 @@ import click
 from ottla.cli.cluster import ClusterGroup, help_alone
 from ottla.cli.topics.change import alter, create, delete, grow
 from ottla.cli.topics.consume import consume
+from ottla.cli.topics.copy import copy
 from ottla.cli.topics.describe import describe
 from ottla.cli.topics.list import list_topics
 from ottla.cli.topics.offsets import delete_records, offsets
@@ -35,6 +36,7 @@ for command in (
     grow,
     produce,
     consume,
+    copy,
     offsets,
     delete_records,
     reassign,

@@ -12,16 +12,14 @@ import click
 import msgspec
 
 from ottla.cli.cluster import Target, json_option, on_cluster, target_options
-from ottla.cli.failure import Failure
-from ottla.cli.topics.find import ends_of, found_topics
+from ottla.cli.topics.find import found_topics
+from ottla.cli.topics.read import compiled_filter, first_offsets
 from ottla.client.record_text import FORMS, decoded, filter_row, record_row, typed
 from ottla.health.phrases import number
 
 if TYPE_CHECKING:
     from ottla.client import Client, ConsumerRecord, TopicPartition
-    from ottla.client.filters import Filter
     from ottla.client.offsets import Isolation
-    from ottla.client.topics import TopicDescription
 
 Starts = dict["TopicPartition", int]
 
@@ -70,13 +68,13 @@ def consume(
     Starts at the first record, or with --follow at the end; --from changes that. Records of Kafka's
     internal topics are decoded.
     """
-    matches = _filter(text)
+    matches = compiled_filter(text)
     place = start or ("end" if follow else "beginning")
     show = _printer(form, as_json=as_json, only_values=only_values)
 
     async def work(client: Client) -> None:
         (topic,) = await found_topics(client, [name])
-        starts = await _starts(client, topic, partitions, place)
+        starts = await first_offsets(client, topic, partitions, place)
         left = most
         async with aclosing(_records(client, starts, committed=committed, follow=follow)) as records:
             async for record in records:
@@ -90,17 +88,6 @@ def consume(
     on_cluster(target, work)
 
 
-def _filter(text: str | None) -> Filter | None:
-    if text is None:
-        return None
-    from ottla.client.filters import FilterError, compile_filter
-
-    try:
-        return compile_filter(text)
-    except FilterError as error:
-        raise Failure(f"--filter: {error}", "for example 'value.amount > 100 and key ~ \"^eu-\"'") from None
-
-
 async def _records(client: Client, starts: Starts, *, committed: bool, follow: bool) -> AsyncGenerator[ConsumerRecord]:
     from ottla.client import LATEST, Fetcher
 
@@ -108,28 +95,6 @@ async def _records(client: Client, starts: Starts, *, committed: bool, follow: b
     async with Fetcher(client, starts, isolation=isolation) as fetcher:
         async for record in fetcher.records(until=None if follow else LATEST):
             yield record
-
-
-# --- where to begin ---------------------------------------------------------------------------------------------------
-
-
-async def _starts(client: Client, topic: TopicDescription, partitions: tuple[int, ...], place: str) -> Starts:
-    from ottla.client.start_offsets import StartOffsetError, start_offsets
-
-    there = {each.partition for each in topic.partitions}
-    absent = next((each for each in partitions if each not in there), None)
-    if absent is not None:
-        raise Failure(f"topic '{topic.name}' has no partition {absent}", f"it has {len(there)}, counted from 0")
-    ends = await ends_of(client, [topic])
-    spans = {
-        at: (start, end)
-        for at, (start, end) in ends.items()
-        if start is not None and end is not None and (not partitions or at.partition in partitions)
-    }
-    try:
-        return await start_offsets(client, spans, place)
-    except StartOffsetError as error:
-        raise Failure(error.problem, error.advice) from None
 
 
 # --- printing ---------------------------------------------------------------------------------------------------------
