@@ -55,12 +55,12 @@ def test_topics_are_the_same_to_both(commands: Commands):
         commands("topics", "create", "cli-a", "--partitions", "3", "--config", "retention.ms=77") == "cli-a created\n"
     )
     described, *partitions = map(facts_of, commands.apache(TOPICS, "--describe", "--topic", "cli-a").splitlines())
-    ours = commands.json("topics", "describe", "cli-a")
+    (ours,) = commands.json("topics", "describe", "cli-a")["rows"]
     assert described["TopicId"] == ours["id"]
     assert int(described["PartitionCount"]) == len(ours["partitions"]) == 3
     assert f"retention.ms={ours['configs'][0]['value']}" in described["Configs"]
     for theirs, mine in zip(partitions, ours["partitions"], strict=True):
-        assert int(theirs["Partition"]) == mine["p"]
+        assert int(theirs["Partition"]) == mine["partition"]
         assert int(theirs["Leader"]) == mine["leader"]
         assert theirs["Replicas"].split(",") == list(map(str, mine["replicas"]))
         assert theirs["Isr"].split(",") == list(map(str, mine["isr"]))
@@ -118,9 +118,9 @@ def test_the_quorum_is_the_same_to_both(commands: Commands):
     status = dict(
         line.split(":", 1) for line in commands.apache(QUORUM, "describe", "--status").splitlines() if ":" in line
     )
-    assert status["ClusterId"].strip() == ours["clusterId"]
-    assert int(status["LeaderId"]) == ours["leaderId"]
-    assert int(status["LeaderEpoch"]) == ours["leaderEpoch"]
-    assert ours["replicas"][0]["directoryId"] in status["CurrentVoters"]
+    assert status["ClusterId"].strip() == ours["cluster_id"]
+    assert int(status["LeaderId"]) == ours["leader_id"]
+    assert int(status["LeaderEpoch"]) == ours["leader_epoch"]
+    assert ours["rows"][0]["directory_id"] in status["CurrentVoters"]
     table = commands("quorum", "describe").splitlines()
     assert table[2].split()[:2] == ["1", "leader"]

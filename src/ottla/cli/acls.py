@@ -200,5 +200,5 @@ def _row(acl: Acl) -> tuple[object, ...]:
 
 
 def _json(acl: Acl) -> dict[str, object]:
-    keys = ("permission", "principal", "host", "operation", "resourceType", "patternType", "resourceName")
+    keys = ("permission", "principal", "host", "operation", "resource_type", "pattern_type", "resource_name")
     return dict(zip(keys, _row(acl), strict=True))

@@ -43,7 +43,7 @@ class Check(NamedTuple):
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of lines.")
+@click.option("--json", "as_json", is_flag=True, help="JSON instead of lines.")
 def doctor(as_json: bool) -> int:
     """Check this machine: Python, Java, Maven, ports, disk, clock, file limit, browser.
 
@@ -53,7 +53,7 @@ def doctor(as_json: bool) -> int:
     if as_json:
         import json
 
-        click.echo(json.dumps([each._asdict() for each in found]))
+        click.echo(json.dumps({"rows": [each._asdict() for each in found]}))
     else:
         _print(found)
     return EXIT_REFUSED if any(each.state == "bad" for each in found) else 0

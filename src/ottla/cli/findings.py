@@ -141,7 +141,7 @@ def state_json(evaluator: SampleEvaluator, rules: Rules) -> dict[str, Any]:
         "cluster": evaluator.cluster,
         "from_ms": evaluator.first_ms,
         "to_ms": evaluator.last_ms,
-        "findings": msgspec.to_builtins(evaluator.engine.findings()),
+        "rows": msgspec.to_builtins(evaluator.engine.findings()),
         "healthy": evaluator.healthy,
         "muted": sorted(rules.muted),
         "unseen": msgspec.to_builtins(evaluator.engine.unseen()),

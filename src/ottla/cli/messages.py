@@ -15,7 +15,7 @@ HEADINGS = ("KEY", "NAME", "KIND", "VERSIONS", "FLEXIBLE", "NOTE")
 
 @click.command()
 @click.argument("text", required=False)
-@click.option("--json", "as_json", is_flag=True, help="One JSON array instead of a table.")
+@click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
 def messages(text: str | None, as_json: bool) -> None:
     """List messages and record types with their keys and versions.
 
@@ -24,7 +24,8 @@ def messages(text: str | None, as_json: bool) -> None:
     """
     found = matching(text) if text else names()
     if as_json:
-        click.echo("[\n" + ",\n".join(json.dumps(described(name)) for name in found) + "\n]")
+        rows = ",\n".join(json.dumps(described(name)) for name in found)
+        click.echo(f'{{"rows": [\n{rows}\n]}}')
         return
     for line in aligned([HEADINGS, *(cells(name) for name in found)]):
         click.echo(line)
@@ -48,8 +49,8 @@ def described(name: str) -> Row:
         "kind": entry.kind,
         "key": entry.key,
         "versions": [versions(name).start, versions(name).stop - 1],
-        "flexibleFrom": entry.flexible_low if entry.flexible_low <= entry.high else None,
-        "latestIsUnstable": entry.unstable,
+        "flexible_from": entry.flexible_low if entry.flexible_low <= entry.high else None,
+        "latest_is_unstable": entry.unstable,
         "listeners": list(entry.listeners),
     }
 

@@ -113,7 +113,7 @@ def _json(found: list[Found]) -> dict[str, Any]:
 def _node_json(found: Found) -> dict[str, Any]:
     broker = found.broker
     return {
-        "node": found.node_id,
+        "node_id": found.node_id,
         "host": None if broker is None else broker.host,
         "port": None if broker is None else broker.port,
         "rack": None if broker is None else broker.rack,

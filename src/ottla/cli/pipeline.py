@@ -202,9 +202,7 @@ def _source(given: Mapping[str, Given]) -> Source:
         return Source(None, None, *files, topic)
     bootstrap, command_config, _ = chosen_target(given["bootstrap_server"], given["command_config"], given["profile"])
     if bootstrap and given["from_log"]:
-        raise Failure(
-            "--bootstrap and --from-log exclude each other", "read the cluster, or its files"
-        )
+        raise Failure("--bootstrap and --from-log exclude each other", "read the cluster, or its files")
     if not bootstrap and not given["observations"]:
         bootstrap = DEFAULT_SERVER
     return Source(bootstrap, command_config, *files, topic)

@@ -77,7 +77,8 @@ def list_groups(target: Target, states: tuple[str, ...], as_json: bool) -> None:
 
     found = on_cluster(target, work)
     if as_json:
-        print_json([{"group": each.group_id, "state": each.state, "coordinator": each.coordinator} for each in found])
+        rows = [{"group_id": each.group_id, "state": each.state, "coordinator": each.coordinator} for each in found]
+        print_json({"rows": rows})
     else:
         print_table(LIST_COLUMNS, [(each.group_id, each.state, each.coordinator) for each in found])
 
@@ -122,7 +123,7 @@ def watch(target: Target, group: str, watch: Watch, as_json: bool) -> None:
             click.secho(f"warning: {warning}", fg="yellow")
 
     def as_object(seen: GroupSnapshot) -> object:
-        return _json(seen) | {"warning": epochs.take(seen.group)}
+        return {**_json(seen), "warning": epochs.take(seen.group)}
 
     find_and_show(target, watch, _finder(group), as_object if as_json else None, show)
 
@@ -187,43 +188,45 @@ def _json(seen: GroupSnapshot) -> dict[str, object]:
     from ottla.client.streams import ROLES, blockers, task_count
 
     group = seen.group
-    return {
-        "group": group.group_id,
+    row = {
+        "group_id": group.group_id,
         "state": group.group_state,
-        "groupEpoch": group.group_epoch,
-        "assignmentEpoch": group.assignment_epoch,
-        "topologyEpoch": group.topology.epoch if group.topology is not None else None,
+        "group_epoch": group.group_epoch,
+        "assignment_epoch": group.assignment_epoch,
+        "topology_epoch": group.topology.epoch if group.topology is not None else None,
         "members": [
             {
-                "member": each.member_id,
-                "process": each.process_id,
-                "client": each.client_id,
+                "member_id": each.member_id,
+                "process_id": each.process_id,
+                "client_id": each.client_id,
                 "host": each.client_host,
-                "epoch": each.member_epoch,
-                "topologyEpoch": each.topology_epoch,
+                "member_epoch": each.member_epoch,
+                "topology_epoch": each.topology_epoch,
                 **{role: task_count(each, role) for role in ROLES},
             }
             for each in group.members
         ],
         "blockers": [
-            {"member": each.member.member_id, "reason": each.reason, "tasks": list(each.tasks)}
+            {"member_id": each.member.member_id, "reason": each.reason, "tasks": list(each.tasks)}
             for each in blockers(group)
         ],
     }
+    return {"rows": [row]}
 
 
-def _tasks_json(seen: GroupSnapshot) -> list[dict[str, object]]:
+def _tasks_json(seen: GroupSnapshot) -> dict[str, object]:
     from ottla.client.streams import task_rows
 
-    return [
+    rows = [
         {
             "task": row.task,
             "role": row.role,
             "standing": row.standing,
-            "member": row.member.member_id,
-            "process": row.member.process_id,
+            "member_id": row.member.member_id,
+            "process_id": row.member.process_id,
             "lag": row.lag,
             "restoring": row.restoring,
         }
         for row in task_rows(seen)
     ]
+    return {"group_id": seen.group.group_id, "rows": rows}

@@ -57,7 +57,7 @@ def create(target: Target, owner: str | None, renewers: tuple[str, ...], lifetim
         target, lambda client: create_token(client, owner=owner, renewers=renewers, max_lifetime_ms=max_ms)
     )
     if as_json:
-        print_json(_json(made))
+        print_json({"rows": [_json(made)]})
         return
     print_table(COLUMNS, [_row(made)])
     click.echo(f"HMAC: {made.password}")
@@ -130,7 +130,7 @@ def _json(token: DelegationToken) -> dict[str, Any]:
         "owner": token.owner,
         "requester": token.requester,
         "renewers": list(token.renewers),
-        "issuedAtMs": token.issued_at_ms,
-        "expiresAtMs": token.expires_at_ms,
-        "endsAtMs": token.ends_at_ms,
+        "issued_at_ms": token.issued_at_ms,
+        "expires_at_ms": token.expires_at_ms,
+        "ends_at_ms": token.ends_at_ms,
     }

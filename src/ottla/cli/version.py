@@ -13,12 +13,12 @@ PACKAGES = ("msgspec", "crc32c", "cramjam", "click", "rich", "dpkt", "numpy", "n
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of lines.")
+@click.option("--json", "as_json", is_flag=True, help="JSON instead of lines.")
 def version(as_json: bool) -> None:
     """Show the versions of ottla, Python and the installed packages that ottla uses."""
     found = versions()
     if as_json:
-        click.echo(json.dumps(found))
+        click.echo(json.dumps({"rows": [{"name": name, "version": number} for name, number in found.items()]}))
         return
     for name, number in found.items():
         click.echo(f"{name} {number}")

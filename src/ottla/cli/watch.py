@@ -130,7 +130,11 @@ def find_and_show_each(
             show(each)
 
     find_and_show(
-        target, watch, find, None if as_json is None else lambda found: [as_json(each) for each in found], show_all
+        target,
+        watch,
+        find,
+        None if as_json is None else lambda found: {"rows": [as_json(each) for each in found]},
+        show_all,
     )
 
 

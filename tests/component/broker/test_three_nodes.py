@@ -32,14 +32,14 @@ def test_every_node_shows_the_same_quorum(nodes: ThreeNodes, capsys: Capture):
         words = ["quorum", "status", "--json", "--timeout", "60s", "--bootstrap", f"127.0.0.1:{nodes.ports[number]}"]
         assert run(words) == 0
         shown = json.loads(capsys.readouterr().out)
-        assert shown["leaderId"] == nodes.leader_id
-        assert [each["nodeId"] for each in shown["replicas"]] == list(NODES)
-        assert (shown["majority"], shown["healthyVoters"]) == (2, list(NODES))
+        assert shown["leader_id"] == nodes.leader_id
+        assert [each["node_id"] for each in shown["rows"]] == list(NODES)
+        assert (shown["majority"], shown["healthy_voters"]) == (2, list(NODES))
 
 
 def test_the_rules_of_health_find_nothing(nodes: ThreeNodes, capsys: Capture):
     shown = command(nodes, capsys, "health")
-    assert shown["findings"] == []
+    assert shown["rows"] == []
 
 
 def test_the_metadata_log_is_read_over_the_network(nodes: ThreeNodes, capsys: Capture):

@@ -68,7 +68,7 @@ def records(ottla: Live, name: str) -> list[tuple[Any, ...]]:
     lines = ottla.lines("topics", "consume", name, "--committed", "--json")
     rows = [json.loads(line) for line in lines]
     return sorted(
-        (row["p"], row["ts_ms"], row["key"]["text"], row["value"]["text"], str(row["headers"])) for row in rows
+        (row["partition"], row["ts_ms"], row["key"]["text"], row["value"]["text"], str(row["headers"])) for row in rows
     )
 
 

@@ -19,7 +19,7 @@ def test_every_thing_has_a_line(capsys: pytest.CaptureFixture[str], monkeypatch:
 
 def test_json_says_the_same(capsys: pytest.CaptureFixture[str]):
     run(["doctor", "--json"])
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(capsys.readouterr().out)["rows"]
     assert [each["name"] for each in found] == NAMES
     assert {each["state"] for each in found} <= {"ok", "missing", "bad"}
 

@@ -169,12 +169,12 @@ def test_list(capsys: Capture):
             "newer    consumer  Reconciling  consumer            1",
         ]
         assert run(to(found, "list", "--type", "classic", "--state", "empty", "--json")) == 0
-        (only,) = json.loads(capsys.readouterr().out)
+        (only,) = json.loads(capsys.readouterr().out)["rows"]
         assert only == {
-            "groupId": "idle",
+            "group_id": "idle",
             "type": "classic",
             "state": "Empty",
-            "protocolType": "consumer",
+            "protocol_type": "consumer",
             "coordinator": 1,
         }
 
@@ -190,7 +190,7 @@ def test_list_with_lag(capsys: Capture):
             ["newer", "2", "6", "2", "10"],
         ]
         assert run(to(found, "list", "--lag", "--json")) == 0
-        shown = json.loads(capsys.readouterr().out)[2]
+        shown = json.loads(capsys.readouterr().out)["rows"][2]
         assert (shown["members"], shown["epoch"], shown["partitions"], shown["lag"]) == (2, 6, 2, 10)
 
 
@@ -200,7 +200,7 @@ def test_watching_looks_again_and_outlives_a_broker(capsys: Capture):
         assert run(to(found, "list", "--watch", "--interval", "0.001", "--count", "3", "--json")) == 0
     out, err = capsys.readouterr()
     first, last = map(json.loads, out.splitlines())
-    assert [len(first), last[0]["groupId"]] == [3, "other"]
+    assert [len(first["rows"]), last["rows"][0]["group_id"]] == [3, "other"]
     assert err.startswith("ottla: ListGroups at broker 1")
     with cluster() as found:
         assert run(to(found, "list", "--watch", "--interval", "0.001", "--count", "2")) == 0
@@ -239,10 +239,10 @@ def test_describe_says_who_holds_up_the_rebalance(capsys: Capture):
             "m2      -         c2      h         5  classic       0  -           orders:1   -",
         ]
         assert run(to(found, "describe", "--json", "newer")) == 0
-        (shown,) = json.loads(capsys.readouterr().out)
-    assert (shown["groupEpoch"], shown["assignmentEpoch"]) == (6, 5)
-    assert shown["heldUpBy"] == [
-        {"memberId": "m1", "memberEpoch": 4, "awaited": [{"topic": "orders", "partition": 1}], "waiting": ["m2"]}
+        (shown,) = json.loads(capsys.readouterr().out)["rows"]
+    assert (shown["group_epoch"], shown["assignment_epoch"]) == (6, 5)
+    assert shown["held_up_by"] == [
+        {"member_id": "m1", "member_epoch": 4, "awaited": [{"topic": "orders", "partition": 1}], "waiting": ["m2"]}
     ]
     assert shown["members"][1]["target"] == [{"topic": "orders", "partition": 1}]
 
@@ -256,7 +256,7 @@ def test_describe_tells_what_cannot_be_read(capsys: Capture):
         assert run(to(found, "describe")) == 0
         assert "5 bytes (not a consumer assignment)" in capsys.readouterr().out
         assert run(to(found, "describe", "--json")) == 0
-        assert json.loads(capsys.readouterr().out)[0]["members"][0]["assignment"] is None
+        assert json.loads(capsys.readouterr().out)["rows"][0]["members"][0]["assignment"] is None
 
 
 def test_a_group_that_is_not_there(capsys: Capture):
@@ -291,20 +291,20 @@ def test_offsets(capsys: Capture):
         assert words[2] == ["orders", "1", "20", "20", "0", "0.0", "b-1", "c", "-"]
         assert run(to(found, "offsets", "billing", "--topic", "orders:0", "--no-seconds", "--json")) == 0
         shown = json.loads(capsys.readouterr().out)
-    assert shown["partitions"] == [
+    assert shown["rows"] == [
         {
             "topic": "orders",
             "partition": 0,
-            "committedOffset": 10,
-            "committedLeaderEpoch": 2,
+            "committed_offset": 10,
+            "committed_leader_epoch": 2,
             "metadata": "note",
-            "startOffset": 5,
-            "endOffset": 20,
+            "start_offset": 5,
+            "end_offset": 20,
             "lag": 10,
-            "lagSeconds": None,
-            "oldestTimestampMs": None,
-            "memberId": "a-1",
-            "clientId": "a",
+            "lag_seconds": None,
+            "oldest_timestamp_ms": None,
+            "member_id": "a-1",
+            "client_id": "a",
             "note": "",
         }
     ]
@@ -360,8 +360,8 @@ def test_every_way_to_reset(capsys: Capture, way: list[str], new: list[int], not
         assert err == "dry run: nothing was changed; --execute applies it\n"
         shown = json.loads(out)
         assert shown["executed"] is False
-        assert [each["newOffset"] for each in shown["partitions"]] == new
-        assert [each["note"] for each in shown["partitions"]] == note
+        assert [each["new_offset"] for each in shown["rows"]] == new
+        assert [each["note"] for each in shown["rows"]] == note
         assert run(to(found, "reset", "idle", "--topic", "orders", *way, "--execute")) == 0
         out, err = capsys.readouterr()
         assert err == ""
@@ -465,8 +465,8 @@ def test_a_share_group_has_starts(capsys: Capture):
     }
     with cluster(**answers) as found:
         assert run(to(found, "offsets", "workers", "--json")) == 0
-        (row,) = json.loads(capsys.readouterr().out)["partitions"]
-        assert (row["committedOffset"], row["endOffset"], row["lag"]) == (10, 20, 4)
+        (row,) = json.loads(capsys.readouterr().out)["rows"]
+        assert (row["committed_offset"], row["end_offset"], row["lag"]) == (10, 20, 4)
         assert run(to(found, "reset", "workers", "--all-topics", "--to-earliest", "--execute")) == 0
         (asked,) = found.broker().asked_for("AlterShareGroupOffsets")
         assert asked.topics[0].partitions[0].start_offset == START

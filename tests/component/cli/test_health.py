@@ -119,7 +119,7 @@ def test_json_has_the_findings_as_others_read_them(tmp_path: Path, capsys: Captu
     assert run(["health", "--from", str(tmp_path), "--json", "--mute", "disk-filling"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert {"cluster", "from_ms", "to_ms", "findings", "healthy", "muted", "unseen", "hidden"} == set(told)
-    (finding,) = told["findings"]
+    (finding,) = told["rows"]
     assert (finding["rule"], finding["severity"], finding["subject"]) == (
         "node-unreachable", "critical", {"kind": "node", "name": "1"},
     )  # fmt: skip
@@ -155,7 +155,7 @@ def test_command_observer_and_rules_give_the_same_finding(tmp_path: Path, capsys
         assert fact is not None
         engine.take(each.ts, fact)
     assert run(["health", "--from", str(tmp_path), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)["findings"]
+    told = json.loads(capsys.readouterr().out)["rows"]
     assert [each["rule"] for each in told] == ["offline-partitions", "node-unreachable"]
     assert told == msgspec.json.decode(msgspec.json.encode(engine.findings()))
 
@@ -216,7 +216,7 @@ def test_samples_into_a_topic_and_back(servers: str, capsys: Capture):
     assert "1 node; writing samples to topic seen (created); for 4 s\n" in capsys.readouterr().err
     assert run(["health", "--bootstrap", servers, "--from-topic", "seen", "--since", "1h", "--json"]) == 0
     out = capsys.readouterr()
-    assert [each["rule"] for each in json.loads(out.out)["findings"]] == ["single-voter"]
+    assert [each["rule"] for each in json.loads(out.out)["rows"]] == ["single-voter"]
 
 
 def test_watching_tells_of_changes_until_it_is_interrupted(servers: str):

@@ -65,7 +65,7 @@ def test_a_cluster_is_broken_from_another_terminal_and_stopped(tmp_path: Path, c
         first = lines[3].removeprefix("bootstrap=").split(",")[0]
         status = json.loads(order("status", "--json"))
         assert status["leader"] in (1, 2, 3)
-        assert [each["state"] for each in status["nodes"]] == ["running"] * 3
+        assert [each["state"] for each in status["rows"]] == ["running"] * 3
         assert "leads the quorum in epoch" in order("status")
 
         assert order("pause", "2", "3") == "node 2 is paused\nnode 3 is paused\n"

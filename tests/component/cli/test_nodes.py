@@ -42,7 +42,7 @@ def test_a_node_that_answers_but_does_not_tell_serves(sick: FakeCluster, capsys:
     assert run(["nodes", "--json", "--bootstrap", sick.bootstrap_servers]) == 0
     first = json.loads(capsys.readouterr().out)["rows"][0]
 
-    assert (first["node"], first["state"], first["directories"]) == (1, "serves", [])
+    assert (first["node_id"], first["state"], first["directories"]) == (1, "serves", [])
     assert "CLUSTER_AUTHORIZATION_FAILED" in first["note"]
 
 
@@ -52,5 +52,5 @@ def test_a_broker_of_ours(capsys: Capture) -> None:
     (row,) = json.loads(capsys.readouterr().out)["rows"]
     (directory,) = row["directories"]
 
-    assert (row["node"], row["state"], row["note"]) == (1, "serves", None)
+    assert (row["node_id"], row["state"], row["note"]) == (1, "serves", None)
     assert directory["total_bytes"] > directory["usable_bytes"] > directory["size_bytes"]

@@ -43,18 +43,18 @@ def test_json(capsys: Capture):
     with fake_cluster(DescribeQuorum=answer()) as cluster:
         assert run(["quorum", "describe", "--json", "--bootstrap-server", cluster.bootstrap_servers]) == 0
         shown = json.loads(capsys.readouterr().out)
-        assert {key: shown[key] for key in ("clusterId", "leaderId", "leaderEpoch", "highWatermark")} == {
-            "clusterId": CLUSTER_ID,
-            "leaderId": 3,
-            "leaderEpoch": 8,
-            "highWatermark": 95,
+        assert {key: shown[key] for key in ("cluster_id", "leader_id", "leader_epoch", "high_watermark")} == {
+            "cluster_id": CLUSTER_ID,
+            "leader_id": 3,
+            "leader_epoch": 8,
+            "high_watermark": 95,
         }
-        assert [(each["nodeId"], each["role"], each["lag"]) for each in shown["replicas"]] == [
+        assert [(each["node_id"], each["role"], each["lag"]) for each in shown["rows"]] == [
             (3, "leader", 0),
             (4, "voter", 10),
             (7, "observer", None),
         ]
-        assert shown["replicas"][0]["endpoints"] == [{"listener": "CONTROLLER", "host": "host", "port": 9093}]
+        assert shown["rows"][0]["endpoints"] == [{"listener": "CONTROLLER", "host": "host", "port": 9093}]
 
 
 def test_a_cluster_without_a_quorum_says_so(capsys: Capture):
@@ -79,14 +79,14 @@ def test_a_status(capsys: Capture):
         )
         assert run(["quorum", "status", "--json", "--bootstrap-server", cluster.bootstrap_servers]) == 0
         shown = json.loads(capsys.readouterr().out)
-        assert (shown["healthyVoters"], shown["majority"], shown["margin"]) == ([3], 2, -1)
-        assert shown["highWatermarkHeldBackBy"] == [4]
+        assert (shown["healthy_voters"], shown["majority"], shown["margin"]) == ([3], 2, -1)
+        assert shown["high_watermark_held_back_by"] == [4]
 
 
 def test_voters_alone(capsys: Capture):
     with fake_cluster(DescribeQuorum=answer()) as cluster:
         assert run(["quorum", "voters", "--json", "--bootstrap-server", cluster.bootstrap_servers]) == 0
-        assert [each["nodeId"] for each in json.loads(capsys.readouterr().out)] == [3, 4]
+        assert [each["node_id"] for each in json.loads(capsys.readouterr().out)["rows"]] == [3, 4]
 
 
 def test_voters_and_elections_are_watched(capsys: Capture):
@@ -98,7 +98,7 @@ def test_voters_and_elections_are_watched(capsys: Capture):
         assert sum(line.startswith("NODE") for line in shown) == 2
         assert run(["quorum", "status", "--json", *words]) == 0
         looks = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-        assert [each["electionsSeen"] for each in looks] == [0, 0]
+        assert [each["elections_seen"] for each in looks] == [0, 0]
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def quorum(node: str, *words: str) -> int:
 
 def test_features_are_shown_and_raised(node: str, capsys: Capture):
     assert quorum(node, "features", "--json") == 0
-    shown = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
+    shown = {each["name"]: each for each in json.loads(capsys.readouterr().out)["rows"]}
     assert (shown["share.version"]["finalized"], shown["share.version"]["supported_high"]) == (1, 2)
     assert quorum(node, "features", "upgrade", "share.version=2", "--dry-run") == 0
     assert capsys.readouterr().out == "share.version can be upgraded to 2\n"

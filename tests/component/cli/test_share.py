@@ -84,8 +84,8 @@ def test_list(scene: Scene, capsys: Capture):
     assert idle.split()[:3] == ["idle", "Empty", "0"]
     assert workers.split()[:3] == ["workers", "Stable", "1"]
     assert workers.split()[4:] == ["1", "6", "1"]
-    listed = told(scene, capsys, "list")
-    assert [(each["groupId"], each["state"], each["lag"]) for each in listed] == [
+    listed = told(scene, capsys, "list")["rows"]
+    assert [(each["group_id"], each["state"], each["lag"]) for each in listed] == [
         ("idle", "Empty", 10),
         ("workers", "Stable", 6),
     ]
@@ -100,10 +100,10 @@ def test_describe(scene: Scene, capsys: Capture):
     assert member.endswith("jobs:0")
     assert offsets == "TOPIC PARTITION START END FINISHED LAG MEMBERS"
     assert row.split()[-2:] == ["6", "1"]
-    described = told(scene, capsys, "describe")
-    assert [each["groupId"] for each in described] == ["idle", "workers"]
-    assert described[1]["members"][0]["memberId"] == scene.member_id
-    assert described[1]["partitions"][0]["memberIds"] == [scene.member_id]
+    described = told(scene, capsys, "describe")["rows"]
+    assert [each["group_id"] for each in described] == ["idle", "workers"]
+    assert described[1]["members"][0]["member_id"] == scene.member_id
+    assert described[1]["partitions"][0]["member_ids"] == [scene.member_id]
     assert "no members" in " ".join(said(scene, capsys, "describe", "idle"))
 
 
@@ -112,15 +112,15 @@ def test_offsets(scene: Scene, capsys: Capture):
     assert first == "workers Stable 6 records left"
     assert heading == "TOPIC PARTITION START END FINISHED LAG MEMBERS"
     assert row.split()[:2] + row.split()[3:4] == ["jobs", "0", "10"]
-    (partition,) = told(scene, capsys, "offsets", "workers", "--topic", "jobs:0")["partitions"]
-    assert partition["endOffset"] == 10
-    assert partition["endOffset"] - partition["startOffset"] - partition["finished"] == partition["lag"] == 6
+    (partition,) = told(scene, capsys, "offsets", "workers", "--topic", "jobs:0")["rows"]
+    assert partition["end_offset"] == 10
+    assert partition["end_offset"] - partition["start_offset"] - partition["finished"] == partition["lag"] == 6
 
 
 def test_inflight(scene: Scene, capsys: Capture):
-    (window,) = told(scene, capsys, "inflight", "workers")["partitions"]
+    (window,) = told(scene, capsys, "inflight", "workers")["rows"]
     found = {
-        (each["firstOffset"], each["lastOffset"]): (each["state"], each["deliveryCount"], each["memberId"])
+        (each["first_offset"], each["last_offset"]): (each["state"], each["delivery_count"], each["member_id"])
         for each in window["ranges"]
     }
     if window["source"] == "records":
@@ -133,12 +133,12 @@ def test_inflight(scene: Scene, capsys: Capture):
         assert "as stored in records" in shown[0]
         assert "jobs 0 2 2 AVAILABLE or ACQUIRED 1 ? ?" in shown
         return
-    assert window["maxRecordLocks"] == 2000
+    assert window["max_record_locks"] == 2000
     assert found[2, 2] == ("ACQUIRED", 2, scene.member_id)
     assert found[5, 8] == ("ACQUIRED", 1, scene.member_id)
     assert found[3, 3][0] == "ARCHIVED"
     assert found[4, 4][0] == "ACKNOWLEDGED"
-    assert all(0 < each["lockTimeoutMs"] <= 30_000 for each in window["ranges"] if each["state"] == "ACQUIRED")
+    assert all(0 < each["lock_timeout_ms"] <= 30_000 for each in window["ranges"] if each["state"] == "ACQUIRED")
     shown = said(scene, capsys, "inflight", "workers", "--topic", "jobs")
     assert any(line.startswith(f"jobs 0 5 8 ACQUIRED 1 {scene.member_id} (ottla) ") for line in shown)
 
@@ -148,9 +148,9 @@ def test_watch(scene: Scene, capsys: Capture):
     assert sum(line == "workers Stable 1 members 6 left" for line in lines) == 2
     run(["share", "watch", "workers", "--count", "2", "--interval", "0.01", "--json", *at(scene)])
     first, second = map(json.loads, capsys.readouterr().out.splitlines())
-    assert first["partitions"][0]["finishedPerSecond"] is None
-    assert second["partitions"][0]["finishedPerSecond"] == 0.0
-    assert second["partitions"][0]["lag"] == 6
+    assert first["rows"][0]["finished_per_second"] is None
+    assert second["rows"][0]["finished_per_second"] == 0.0
+    assert second["rows"][0]["lag"] == 6
 
 
 def at(scene: Scene) -> list[str]:

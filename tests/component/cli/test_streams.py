@@ -62,9 +62,9 @@ def test_list(capsys: Capture):
         assert run(to(cluster, "list")) == 0
         assert capsys.readouterr().out.splitlines()[1].split()[:2] == ["app", "NotReady"]
         assert run(to(cluster, "list", "--state", "not_ready", "--json")) == 0
-        assert [each["group"] for each in json.loads(capsys.readouterr().out)] == ["app"]
+        assert [each["group_id"] for each in json.loads(capsys.readouterr().out)["rows"]] == ["app"]
         assert run(to(cluster, "list", "--state", "Stable", "--json")) == 0
-        assert json.loads(capsys.readouterr().out) == []
+        assert json.loads(capsys.readouterr().out) == {"rows": []}
 
 
 def test_describe_names_who_holds_up_the_rebalance(capsys: Capture):
@@ -75,13 +75,13 @@ def test_describe_names_who_holds_up_the_rebalance(capsys: Capture):
         assert "app is Reconciling: group epoch 4, assignment epoch 4, topology epoch 0" in shown
         assert "waiting: client-a has not yet learned that it must revoke 0_1" in shown
         assert run(to(cluster, "describe", "app", "--json")) == 0
-        assert json.loads(capsys.readouterr().out)["blockers"][0]["tasks"] == ["0_1"]
+        assert json.loads(capsys.readouterr().out)["rows"][0]["blockers"][0]["tasks"] == ["0_1"]
 
 
 def test_tasks(capsys: Capture):
     with fake_cluster(**answers(member("a", 4, (0,), (0,)))) as cluster:
         assert run(to(cluster, "tasks", "app", "--json")) == 0
-        (row,) = json.loads(capsys.readouterr().out)
+        (row,) = json.loads(capsys.readouterr().out)["rows"]
         assert (row["task"], row["role"], row["standing"], row["lag"]) == ("0_0", "active", "running", None)
 
 

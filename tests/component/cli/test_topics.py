@@ -130,10 +130,13 @@ def test_records_sizes_and_readers(ottla: Live):
     (row,) = [each for each in ottla.json("topics", "list")["rows"] if each["name"] == "read"]
     assert (row["partitions"], row["copies"], row["records"]) == (2, 1, 3)
     assert row["size_bytes"] > 3
-    assert row["readers"] == [{"group": "billing", "kind": "classic"}]
-    shown = ottla.json("topics", "describe", "read")
-    assert shown["readers"] == [{"group": "billing", "kind": "classic", "lag": 3}]
-    assert [(each["p"], each["start"], each["end"]) for each in shown["partitions"]] == [(0, 0, 0), (1, 0, 3)]
+    assert row["readers"] == [{"group_id": "billing", "kind": "classic"}]
+    (shown,) = ottla.json("topics", "describe", "read")["rows"]
+    assert shown["readers"] == [{"group_id": "billing", "kind": "classic", "lag": 3}]
+    assert [(each["partition"], each["start_offset"], each["end_offset"]) for each in shown["partitions"]] == [
+        (0, 0, 0),
+        (1, 0, 3),
+    ]
     assert "billing (classic)" in next(line for line in ottla.lines("topics", "list") if line.startswith("read"))
 
 
@@ -165,7 +168,7 @@ def test_describe_as_json(capsys: Capture):
         assert hidden["configs"] == [], "what may not be looked into is no failure"
         assert [(each["name"], each["value"]) for each in orders["configs"]] == [("retention.ms", "5")]
         assert orders["partitions"][1] == {
-            "p": 1,
+            "partition": 1,
             "leader": None,
             "leader_epoch": 8,
             "replicas": [2],
@@ -173,8 +176,8 @@ def test_describe_as_json(capsys: Capture):
             "elr": [],
             "last_known_elr": [],
             "offline": [2],
-            "start": None,
-            "end": None,
+            "start_offset": None,
+            "end_offset": None,
             "size_bytes": None,
         }
 
@@ -191,7 +194,7 @@ def test_only_what_is_unhealthy(capsys: Capture):
     with sick_cluster(FINE, ORDERS) as cluster:
         assert run(to(cluster, "describe", "--unhealthy", "--json")) == 0
         (row,) = json.loads(capsys.readouterr().out)["rows"]
-        assert (row["name"], [each["p"] for each in row["partitions"]]) == ("orders", [0, 1])
+        assert (row["name"], [each["partition"] for each in row["partitions"]]) == ("orders", [0, 1])
 
 
 def test_a_topic_that_is_not_there_is_named_with_the_nearest(capsys: Capture):
@@ -256,7 +259,9 @@ def test_without_a_terminal_nothing_goes_unless_told_so(ottla: Live, words: tupl
     assert ottla.refused(2, "topics", *words) == (
         f"{plan}\nottla: nothing was changed: confirmation needs a terminal\n  → --yes skips the confirmation\n"
     )
-    assert ottla.json("topics", "offsets", "kept")["rows"] == [{"topic": "kept", "p": 0, "start": 0, "end": 3}]
+    assert ottla.json("topics", "offsets", "kept")["rows"] == [
+        {"topic": "kept", "partition": 0, "start_offset": 0, "end_offset": 3}
+    ]
 
 
 def test_records_are_deleted(ottla: Live):
@@ -264,7 +269,7 @@ def test_records_are_deleted(ottla: Live):
     ottla("topics", "produce", "old", "a", "b", "c", "--partition", "1")
     words = ("topics", "delete-records", "old", "--before", "2", "--partition", "1", "--yes")
     assert ottla(*words) == "old-1 starts at 2\n"
-    assert [each["start"] for each in ottla.json("topics", "offsets", "old")["rows"]] == [0, 2]
+    assert [each["start_offset"] for each in ottla.json("topics", "offsets", "old")["rows"]] == [0, 2]
     assert "OFFSET_OUT_OF_RANGE" in ottla.refused(1, "topics", "delete-records", "old", "--before", "99", "--yes")
     assert "has no partition 7" in ottla.refused(
         2, "topics", "delete-records", "old", "--before", "1", "--partition", "7"
@@ -277,10 +282,10 @@ def test_settings_of_a_topic_are_altered(ottla: Live):
     assert ottla("topics", "alter", "set", "retention.ms=5", "cleanup.policy+=compact") == (
         "set changed: retention.ms, cleanup.policy\n"
     )
-    shown = {each["name"]: each["value"] for each in ottla.json("topics", "describe", "set")["configs"]}
+    shown = {each["name"]: each["value"] for each in ottla.json("topics", "describe", "set")["rows"][0]["configs"]}
     assert shown == {"retention.ms": "5", "cleanup.policy": "delete,compact"}
     ottla("topics", "alter", "set", "cleanup.policy-=compact", "--unset", "retention.ms")
-    shown = {each["name"]: each["value"] for each in ottla.json("topics", "describe", "set")["configs"]}
+    shown = {each["name"]: each["value"] for each in ottla.json("topics", "describe", "set")["rows"][0]["configs"]}
     assert shown == {"cleanup.policy": "delete"}
     assert ottla.refused(2, "topics", "alter", "set", "retention.mss=1") == (
         "ottla: topic set has no setting 'retention.mss'\n  → did you mean retention.ms?\n"
@@ -424,7 +429,13 @@ def test_open_transactions_are_listed_and_hanging_ones_aborted(ottla: Live):
 
     asyncio.run(begin())
     (row,) = ottla.json("topics", "transactions", "list", "ledger")["rows"]
-    assert (row["topic"], row["p"], row["id"], row["first_offset"], row["hanging"]) == ("ledger", 0, "loader", 0, False)
+    assert (row["topic"], row["partition"], row["transactional_id"], row["first_offset"], row["hanging"]) == (
+        "ledger",
+        0,
+        "loader",
+        0,
+        False,
+    )
     assert "loader" in ottla("topics", "transactions", "list")
     assert ottla.lines("topics", "consume", "ledger", "--committed") == []
     where = ("topics", "transactions", "abort", "ledger", "--partition", "0")

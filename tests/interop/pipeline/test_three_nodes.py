@@ -73,5 +73,5 @@ def test_the_table_of_the_quorum_has_all_voters_and_the_election(seen: Seen, out
 def test_the_observer_and_health_tell_of_the_same_election(seen: Seen):
     done = ottla("health", "--from", str(seen.samples), "--json")
     assert done.returncode == 0, done.stderr
-    found = {each["rule"]: each for each in json.loads(done.stdout)["findings"]}
+    found = {each["rule"]: each for each in json.loads(done.stdout)["rows"]}
     assert "quorum-leader-changed" in found, sorted(found)

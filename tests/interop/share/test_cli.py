@@ -31,15 +31,15 @@ def test_commands(cluster: Cluster, name: str, capsys: Capture):
         for each in given:
             worker.acknowledge(each, {2: "RELEASE", 3: "REJECT"}.get(each.offset, "ACCEPT"))
         assert worker.commit() == {0: "NONE"}
-        listed = {each["groupId"]: each for each in told(cluster, capsys, "list")}
+        listed = {each["group_id"]: each for each in told(cluster, capsys, "list")["rows"]}
         assert (listed[name]["state"], listed[name]["members"], listed[name]["lag"]) == ("Stable", 1, 7)
-        (described,) = told(cluster, capsys, "describe", name)
+        (described,) = told(cluster, capsys, "describe", name)["rows"]
         assert described["members"][0]["assignment"] == [{"topic": name, "partition": 0}]
-        (partition,) = told(cluster, capsys, "offsets", name)["partitions"]
-        assert (partition["endOffset"], partition["lag"]) == (12, 7)
-        (window,) = told(cluster, capsys, "inflight", name)["partitions"]
+        (partition,) = told(cluster, capsys, "offsets", name)["rows"]
+        assert (partition["end_offset"], partition["lag"]) == (12, 7)
+        (window,) = told(cluster, capsys, "inflight", name)["rows"]
         found = {
-            offset: each for each in window["ranges"] for offset in range(each["firstOffset"], each["lastOffset"] + 1)
+            offset: each for each in window["ranges"] for offset in range(each["first_offset"], each["last_offset"] + 1)
         }
         assert window["source"] == "records"
         assert {offset: found[offset]["state"] for offset in range(2, 6)} == {

@@ -115,10 +115,10 @@ def test_our_own_command(both: Both, apps: list[App]):
         return json.loads(shown)
 
     for broker in both:
-        assert [(each["group"], each["state"]) for each in said(broker, "list")] == [(GROUP, "Stable")]
-        described = said(broker, "describe", GROUP)
+        assert [(each["group_id"], each["state"]) for each in said(broker, "list")["rows"]] == [(GROUP, "Stable")]
+        (described,) = said(broker, "describe", GROUP)["rows"]
         assert (described["state"], described["blockers"], described["members"][0]["active"]) == ("Stable", [], 4)
-        tasks = said(broker, "tasks", GROUP)
+        tasks = said(broker, "tasks", GROUP)["rows"]
         assert [(each["task"], each["role"], each["standing"]) for each in tasks] == [
             (task, "active", "running") for task in ("0_0", "0_1", "1_0", "1_1")
         ]

@@ -31,21 +31,21 @@ def test_a_text_narrows_the_list_whatever_its_case(capsys: pytest.CaptureFixture
 
 
 def test_json_says_the_same(capsys: pytest.CaptureFixture[str]):
-    found = json.loads("\n".join(lines_of(["--json"], capsys)))
+    found = json.loads("\n".join(lines_of(["--json"], capsys)))["rows"]
     assert [message["name"] for message in found] == list(wire.names())
     for message in found:
         assert message["versions"] == [wire.versions(message["name"])[0], wire.versions(message["name"])[-1]]
 
 
 def test_json_has_every_fact_of_a_message(capsys: pytest.CaptureFixture[str]):
-    (request, _) = json.loads("\n".join(lines_of(["InitProducerId", "--json"], capsys)))
+    (request, _) = json.loads("\n".join(lines_of(["InitProducerId", "--json"], capsys)))["rows"]
     assert request == {
         "name": "InitProducerIdRequest",
         "kind": "request",
         "key": 22,
         "versions": [0, 6],
-        "flexibleFrom": 2,
-        "latestIsUnstable": True,
+        "flexible_from": 2,
+        "latest_is_unstable": True,
         "listeners": ["broker"],
     }
 

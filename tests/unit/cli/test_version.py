@@ -15,7 +15,7 @@ def test_json_has_the_same_versions(capsys: pytest.CaptureFixture[str]):
     run(["version"])
     lines = capsys.readouterr().out.splitlines()
     run(["version", "--json"])
-    assert [f"{name} {number}" for name, number in json.loads(capsys.readouterr().out).items()] == lines
+    assert [f"{each['name']} {each['version']}" for each in json.loads(capsys.readouterr().out)["rows"]] == lines
 
 
 def test_packages_that_are_not_installed_are_left_out(
@@ -23,7 +23,7 @@ def test_packages_that_are_not_installed_are_left_out(
 ):
     monkeypatch.setattr("ottla.cli.version.PACKAGES", ("click", "no-such-package"))
     run(["version", "--json"])
-    assert set(json.loads(capsys.readouterr().out)) == {"ottla", "python", "click"}
+    assert {each["name"] for each in json.loads(capsys.readouterr().out)["rows"]} == {"ottla", "python", "click"}
 
 
 def test_the_option_is_the_short_form(capsys: pytest.CaptureFixture[str]):

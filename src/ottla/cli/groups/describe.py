@@ -130,41 +130,41 @@ def group_json(group: GroupView) -> dict[str, Any]:
     from ottla.client.group_view import rebalance_blockers
 
     shown: dict[str, Any] = {
-        "groupId": group.group_id,
+        "group_id": group.group_id,
         "type": group.type,
         "state": group.state,
-        "coordinator": {"nodeId": group.coordinator.node_id, "address": str(group.coordinator.address)},
-        "protocolType": group.protocol_type,
+        "coordinator": {"node_id": group.coordinator.node_id, "address": str(group.coordinator.address)},
+        "protocol_type": group.protocol_type,
         "assignor": group.assignor or None,
         "members": [_member_json(each) for each in group.members],
     }
     if group.epoch is not None:
-        shown |= {"groupEpoch": group.epoch, "assignmentEpoch": group.assignment_epoch}
-        shown["heldUpBy"] = [
+        shown |= {"group_epoch": group.epoch, "assignment_epoch": group.assignment_epoch}
+        shown["held_up_by"] = [
             {
-                "memberId": each.member_id,
-                "memberEpoch": each.epoch,
+                "member_id": each.member_id,
+                "member_epoch": each.epoch,
                 "awaited": _shares_json(each.awaited),
                 "waiting": list(each.waiting),
             }
             for each in rebalance_blockers(group)
         ]
     if group.topology_epoch is not None:
-        shown["topologyEpoch"] = group.topology_epoch
+        shown["topology_epoch"] = group.topology_epoch
     return shown
 
 
 def _member_json(member: MemberView) -> dict[str, Any]:
     return {
-        "memberId": member.member_id,
-        "instanceId": member.instance_id,
-        "clientId": member.client_id,
+        "member_id": member.member_id,
+        "instance_id": member.instance_id,
+        "client_id": member.client_id,
         "host": member.host,
-        "rackId": member.rack_id,
-        "memberEpoch": member.epoch,
-        "isClassic": member.is_classic,
+        "rack_id": member.rack_id,
+        "member_epoch": member.epoch,
+        "is_classic": member.is_classic,
         "subscription": list(member.subscription),
-        "subscriptionRegex": member.subscription_regex,
+        "subscription_regex": member.subscription_regex,
         "assignment": None if member.unread_bytes else _shares_json(member.assignment),
         "target": None if member.target is None else _shares_json(member.target),
     }
@@ -176,6 +176,6 @@ def _shares_json(shares: Iterable[Share]) -> list[dict[str, Any]]:
     return [
         {"topic": each.topic, "partition": each.partition}
         if isinstance(each, TopicPartition)
-        else {"subtopologyId": each.subtopology_id, "partition": each.partition, "role": each.role}
+        else {"subtopology_id": each.subtopology_id, "partition": each.partition, "role": each.role}
         for each in shares
     ]

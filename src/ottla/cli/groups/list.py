@@ -60,7 +60,9 @@ def list_groups(
         columns = COLUMNS + LAG_COLUMNS if with_lag else COLUMNS
         print_table(columns, (_cells(row)[: len(columns)] for row in rows))
 
-    find_and_show(target, watch, find, (lambda rows: [_json(row, with_lag) for row in rows]) if as_json else None, show)
+    find_and_show(
+        target, watch, find, (lambda rows: {"rows": [_json(row, with_lag) for row in rows]}) if as_json else None, show
+    )
 
 
 async def _with_lag(client: Client, found: list[ListedGroup]) -> list[Row]:
@@ -97,10 +99,10 @@ def _cells(row: Row) -> tuple[object, ...]:
 def _json(row: Row, with_lag: bool) -> dict[str, Any]:
     group = row.group
     shown: dict[str, Any] = {
-        "groupId": group.group_id,
+        "group_id": group.group_id,
         "type": group.type,
         "state": group.state or None,
-        "protocolType": group.protocol_type,
+        "protocol_type": group.protocol_type,
         "coordinator": group.coordinator,
     }
     if with_lag:

@@ -104,10 +104,10 @@ def _cells(row: Row) -> tuple[object, ...]:
 
 def _json(found: Found) -> dict[str, Any]:
     return {
-        "groupId": found.group.group_id,
+        "group_id": found.group.group_id,
         "type": found.group.type,
         "state": found.group.state,
-        "partitions": [_row_json(row) for row in found.rows],
+        "rows": [_row_json(row) for row in found.rows],
     }
 
 
@@ -115,15 +115,15 @@ def _row_json(row: Row) -> dict[str, Any]:
     return {
         "topic": row.at.topic,
         "partition": row.at.partition,
-        "committedOffset": row.lag.committed,
-        "committedLeaderEpoch": None if row.kept is None else row.kept.leader_epoch,
+        "committed_offset": row.lag.committed,
+        "committed_leader_epoch": None if row.kept is None else row.kept.leader_epoch,
         "metadata": None if row.kept is None else row.kept.metadata,
-        "startOffset": row.lag.start_offset,
-        "endOffset": row.lag.end_offset,
+        "start_offset": row.lag.start_offset,
+        "end_offset": row.lag.end_offset,
         "lag": row.lag.records,
-        "lagSeconds": row.seconds,
-        "oldestTimestampMs": row.lag.oldest_at_ms,
-        "memberId": None if row.member is None else row.member.member_id,
-        "clientId": None if row.member is None else row.member.client_id,
+        "lag_seconds": row.seconds,
+        "oldest_timestamp_ms": row.lag.oldest_at_ms,
+        "member_id": None if row.member is None else row.member.member_id,
+        "client_id": None if row.member is None else row.member.client_id,
         "note": row.lag.note,
     }

@@ -240,13 +240,13 @@ def _report(name: str, changes: list[Change], execute: bool, as_json: bool) -> N
             {
                 "topic": each.at.topic,
                 "partition": each.at.partition,
-                "committedOffset": each.before,
-                "newOffset": each.after,
+                "committed_offset": each.before,
+                "new_offset": each.after,
                 "note": each.note,
             }
             for each in changes
         ]
-        print_json({"groupId": name, "executed": execute, "partitions": shown})
+        print_json({"group_id": name, "executed": execute, "rows": shown})
     elif changes:
         print_table(COLUMNS, ((*each.at, each.before, each.after, each.note or None) for each in changes))
     else:

@@ -37,7 +37,7 @@ def features(context: click.Context, target: Target, as_json: bool) -> None:
         return
     found = on_cluster(target, _find)
     if as_json:
-        print_json([each._asdict() for each in found])
+        print_json({"rows": [each._asdict() for each in found]})
     else:
         print_table(COLUMNS, (_row(each) for each in found))
 

@@ -85,7 +85,7 @@ def status(target: Target, watch: Watch, as_json: bool) -> None:
 
     def as_json_with_elections(found: tuple[str | None, QuorumDescription]) -> dict[str, Any]:
         seen = elections.seen(found[1])
-        extra = {} if watch.interval_s is None else {"electionsSeen": seen.elections}
+        extra = {} if watch.interval_s is None else {"elections_seen": seen.elections}
         return {**_quorum_json(*found), **status_json(found[1]), **extra}
 
     def show(found: tuple[str | None, QuorumDescription]) -> None:
@@ -137,27 +137,26 @@ def _ago(then_ms: int | None, now_ms: int) -> str | None:
 
 def _quorum_json(cluster_id: str | None, found: QuorumDescription) -> dict[str, Any]:
     return {
-        "clusterId": cluster_id,
-        "leaderId": found.leader_id,
-        "leaderEpoch": found.leader_epoch,
-        "highWatermark": found.high_watermark,
-        "replicas": [_replica_json(found, role, each) for role, each in _replicas(found)],
+        "cluster_id": cluster_id,
+        "leader_id": found.leader_id,
+        "leader_epoch": found.leader_epoch,
+        "high_watermark": found.high_watermark,
+        "rows": [_replica_json(found, role, each) for role, each in _replicas(found)],
     }
 
 
 def _replica_json(found: QuorumDescription, role: str, each: Replica) -> dict[str, Any]:
     return {
-        "nodeId": each.node_id,
+        "node_id": each.node_id,
         "role": role,
-        "directoryId": None if each.directory_id is None else uuid_text(each.directory_id),
-        "logEndOffset": each.log_end_offset,
+        "directory_id": None if each.directory_id is None else uuid_text(each.directory_id),
+        "log_end_offset": each.log_end_offset,
         "lag": lag(found, each),
-        "lastFetchTimestamp": each.last_fetch_ms,
-        "lastCaughtUpTimestamp": each.last_caught_up_ms,
+        "last_fetch_ms": each.last_fetch_ms,
+        "last_caught_up_ms": each.last_caught_up_ms,
         "endpoints": [{"listener": name, "host": host, "port": port} for name, host, port in each.endpoints],
     }
 
 
-def _voters_json(found: tuple[str | None, QuorumDescription]) -> list[dict[str, Any]]:
-    quorum = found[1]._replace(observers=())
-    return [_replica_json(quorum, role, each) for role, each in _replicas(quorum)]
+def _voters_json(found: tuple[str | None, QuorumDescription]) -> dict[str, Any]:
+    return _quorum_json(found[0], found[1]._replace(observers=()))

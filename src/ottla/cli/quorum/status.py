@@ -55,10 +55,10 @@ def status_line(found: QuorumDescription, seen: Seen | None) -> str:
 def status_json(found: QuorumDescription) -> dict[str, Any]:
     voters = healthy(found)
     return {
-        "healthyVoters": [each.node_id for each in voters],
+        "healthy_voters": [each.node_id for each in voters],
         "majority": found.majority,
         "margin": len(voters) - found.majority,
-        "highWatermarkHeldBackBy": list(found.holding_back),
+        "high_watermark_held_back_by": list(found.holding_back),
     }
 
 

@@ -92,7 +92,7 @@ def _owner(each: Range, members: dict[str, MemberView]) -> str | None:
 
 
 def _json(found: Found) -> dict[str, Any]:
-    return {"groupId": found.group_id, "partitions": [window_json(each) for each in found.windows]}
+    return {"group_id": found.group_id, "rows": [window_json(each) for each in found.windows]}
 
 
 def window_json(window: Window) -> dict[str, Any]:
@@ -100,16 +100,16 @@ def window_json(window: Window) -> dict[str, Any]:
         "topic": window.at.topic,
         "partition": window.at.partition,
         "source": "broker" if window.is_live else "records",
-        "startOffset": window.start_offset,
-        "maxRecordLocks": window.locks_max,
+        "start_offset": window.start_offset,
+        "max_record_locks": window.locks_max,
         "ranges": [
             {
-                "firstOffset": each.first_offset,
-                "lastOffset": each.last_offset,
+                "first_offset": each.first_offset,
+                "last_offset": each.last_offset,
                 "state": each.state,
-                "deliveryCount": each.delivery_count,
-                "memberId": each.member_id,
-                "lockTimeoutMs": each.lock_ms,
+                "delivery_count": each.delivery_count,
+                "member_id": each.member_id,
+                "lock_timeout_ms": each.lock_ms,
             }
             for each in window.ranges
         ],

@@ -37,7 +37,9 @@ def list_groups(target: Target, as_json: bool, watch: Watch) -> None:
     def show(found: list[Found]) -> None:
         print_table(COLUMNS, map(_cells, found))
 
-    find_and_show(target, watch, find, (lambda found: [_json(each) for each in found]) if as_json else None, show)
+    find_and_show(
+        target, watch, find, (lambda found: {"rows": [_json(each) for each in found]}) if as_json else None, show
+    )
 
 
 def _cells(found: Found) -> tuple[object, ...]:
@@ -49,7 +51,7 @@ def _cells(found: Found) -> tuple[object, ...]:
 def _json(found: Found) -> dict[str, Any]:
     group = found.group
     return {
-        "groupId": group.group_id,
+        "group_id": group.group_id,
         "state": group.state,
         "members": len(group.members),
         "epoch": group.epoch,

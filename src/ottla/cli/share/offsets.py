@@ -54,10 +54,10 @@ def standing_cells(each: Standing) -> tuple[object, ...]:
 
 def _json(found: Found) -> dict[str, Any]:
     return {
-        "groupId": found.group.group_id,
+        "group_id": found.group.group_id,
         "state": found.group.state,
         "lag": found.lag,
-        "partitions": [standing_json(each) for each in found.standings],
+        "rows": [standing_json(each) for each in found.standings],
     }
 
 
@@ -65,10 +65,10 @@ def standing_json(each: Standing) -> dict[str, Any]:
     return {
         "topic": each.at.topic,
         "partition": each.at.partition,
-        "startOffset": each.start_offset,
-        "endOffset": each.end_offset,
+        "start_offset": each.start_offset,
+        "end_offset": each.end_offset,
         "finished": each.finished,
         "lag": each.lag,
-        "leaderEpoch": each.leader_epoch,
-        "memberIds": [member.member_id for member in each.members],
+        "leader_epoch": each.leader_epoch,
+        "member_ids": [member.member_id for member in each.members],
     }

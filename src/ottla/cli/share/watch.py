@@ -99,19 +99,19 @@ def _counts(window: Window) -> dict[str, int | None]:
 
 def _json(seen: Seen) -> dict[str, Any]:
     return {
-        "groupId": seen.found.group.group_id,
+        "group_id": seen.found.group.group_id,
         "state": seen.found.group.state,
         "members": len(seen.found.group.members),
         "lag": seen.found.lag,
-        "partitions": [
+        "rows": [
             {
                 "topic": each.at.topic,
                 "partition": each.at.partition,
-                "startOffset": each.start_offset,
-                "endOffset": each.end_offset,
+                "start_offset": each.start_offset,
+                "end_offset": each.end_offset,
                 "lag": each.lag,
                 **_counts(seen.windows[each.at]),
-                "finishedPerSecond": seen.rates.get(each.at),
+                "finished_per_second": seen.rates.get(each.at),
             }
             for each in seen.found.standings
         ],

@@ -103,7 +103,8 @@ async def _records(client: Client, starts: Starts, *, committed: bool, follow: b
 def _printer(form: str, *, as_json: bool, only_values: bool) -> Callable[[ConsumerRecord], None]:
     def show(record: ConsumerRecord) -> None:
         if as_json:
-            click.echo(json.dumps(msgspec.to_builtins(record_row(record, form, form, form)), ensure_ascii=False))
+            row = msgspec.to_builtins(record_row(record, form, form, form))
+            click.echo(json.dumps({"partition": row.pop("p"), **row}, ensure_ascii=False))
         elif only_values:
             click.echo(decoded(record.value, form).text or "")
         else:

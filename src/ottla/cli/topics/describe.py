@@ -70,7 +70,7 @@ def describe(target: Target, names: tuple[str, ...], unhealthy: bool, as_json: b
         return [each for each in chosen if each.partitions or names]
 
     def as_object(found: list[Described]) -> dict[str, Any]:
-        return _json(found[0]) if len(names) == 1 and found else {"rows": [_json(each) for each in found]}
+        return {"rows": [_json(each) for each in found]}
 
     find_and_show(target, watch, find, as_object if as_json else None, _print_all)
 
@@ -171,7 +171,9 @@ def _json(described: Described) -> dict[str, Any]:
         "internal": topic.is_internal,
         "partitions": [_partition_json(described, each) for each in described.partitions],
         "configs": [entry_json(entry) for entry in described.settings],
-        "readers": [{"group": each.group_id, "kind": each.kind, "lag": each.lag(ends)} for each in described.readers],
+        "readers": [
+            {"group_id": each.group_id, "kind": each.kind, "lag": each.lag(ends)} for each in described.readers
+        ],
     }
 
 
@@ -179,7 +181,7 @@ def _partition_json(described: Described, each: PartitionDescription) -> dict[st
     at = described.at(each.partition)
     start, end = described.ends.get(at, (None, None))
     return {
-        "p": each.partition,
+        "partition": each.partition,
         "leader": each.leader if has_leader(each) else None,
         "leader_epoch": each.leader_epoch,
         "replicas": list(each.replicas),
@@ -187,7 +189,7 @@ def _partition_json(described: Described, each: PartitionDescription) -> dict[st
         "elr": list(each.elr),
         "last_known_elr": list(each.last_known_elr),
         "offline": list(each.offline_replicas),
-        "start": start,
-        "end": end,
+        "start_offset": start,
+        "end_offset": end,
         "size_bytes": described.sizes.get(at),
     }

@@ -89,7 +89,7 @@ def _facts(listing: Listing, topic: TopicDescription) -> dict[str, Any]:
         "under_replicated": sum(is_under_replicated(each) for each in topic.partitions),
         "records": sum(end - start for start, end in ends if start is not None and end is not None) if ends else None,
         "size_bytes": sum(sizes) if sizes else None,
-        "readers": [{"group": each.group_id, "kind": each.kind} for each in listing.readers.get(topic.name, ())],
+        "readers": [{"group_id": each.group_id, "kind": each.kind} for each in listing.readers.get(topic.name, ())],
     }
 
 
@@ -107,6 +107,6 @@ def _row(listing: Listing, topic: TopicDescription) -> tuple[object, ...]:
         facts["copies"],
         None if facts["records"] is None else number(facts["records"]),
         None if facts["size_bytes"] is None else size(facts["size_bytes"]),
-        ", ".join(f"{each['group']} ({each['kind']})" for each in facts["readers"]),
+        ", ".join(f"{each['group_id']} ({each['kind']})" for each in facts["readers"]),
         ", ".join(notes),
     )

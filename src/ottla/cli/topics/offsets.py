@@ -67,7 +67,7 @@ def _json(found: Found) -> dict[str, Any]:
     ends, placed = found
     rows = []
     for at, (start, end) in sorted(ends.items()):
-        shown: dict[str, Any] = {"topic": at.topic, "p": at.partition, "start": start, "end": end}
+        shown: dict[str, Any] = {"topic": at.topic, "partition": at.partition, "start_offset": start, "end_offset": end}
         if at in placed:
             shown["at"] = placed[at].offset if placed[at].offset >= 0 else None
         rows.append(shown)

@@ -93,7 +93,7 @@ def _together(texts: Iterable[str | None]) -> Iterator[list[str | None]]:
 
 def _report(done: list[Delivered], as_json: bool) -> None:
     if as_json:
-        rows = [{"p": each.partition, "offset": each.offset, "ts_ms": each.timestamp_ms} for each in done]
+        rows = [{"partition": each.partition, "offset": each.offset, "ts_ms": each.timestamp_ms} for each in done]
         print_json({"rows": rows})
         return
     if len(done) == 1:

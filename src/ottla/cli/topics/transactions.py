@@ -106,10 +106,10 @@ def _json(found: list[tuple[TopicPartition, OpenProducer, str | None]]) -> dict[
         "rows": [
             {
                 "topic": at.topic,
-                "p": at.partition,
-                "id": owner,
+                "partition": at.partition,
+                "transactional_id": owner,
                 "producer_id": producer.producer_id,
-                "epoch": producer.producer_epoch,
+                "producer_epoch": producer.producer_epoch,
                 "first_offset": producer.first_offset,
                 "last_written_ms": producer.last_written_ms,
                 "hanging": owner is None,

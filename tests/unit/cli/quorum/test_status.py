@@ -26,7 +26,7 @@ def quorum(ends: dict[int, int], high_watermark: int, *, epoch: int = 5, leader_
     ],
 )
 def test_the_voters_that_the_high_watermark_waits_for(ends: dict[int, int], high_watermark: int, nodes: list[int]):
-    assert status_json(quorum(ends, high_watermark))["highWatermarkHeldBackBy"] == nodes
+    assert status_json(quorum(ends, high_watermark))["high_watermark_held_back_by"] == nodes
 
 
 def test_a_line_about_voters_that_lag():
