@@ -13,7 +13,7 @@ from ottla.cli.failure import answer
 from ottla.cli.lazy import LazyGroup
 from ottla.cli.table import COMMANDS
 
-HELP = "Kafka's little sister: read, explain and write Kafka's protocol."
+HELP = "Kafka's little sister: a broker, a codec for the whole protocol, and a pipeline for reports on any cluster."
 
 GROUP = LazyGroup("ottla", COMMANDS, help=HELP)
 

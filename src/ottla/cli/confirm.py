@@ -1,4 +1,4 @@
-"""Asks for confirmation before something is deleted."""
+"""Asks for confirmation before something is changed for good."""
 
 from __future__ import annotations
 
@@ -19,8 +19,14 @@ def yes_option(command: Callable[..., T]) -> Callable[..., T]:
     )
 
 
+def dry_run_option(command: Callable[..., T]) -> Callable[..., T]:
+    return click.option("--dry-run", is_flag=True, help="Only check and show what would be done; change nothing.")(
+        command
+    )
+
+
 def confirm(plan: Iterable[str], yes: bool) -> None:
-    """Show what would be deleted, and ask. Without a terminal, `--yes` is required."""
+    """Show what would be done, and ask. Without a terminal, `--yes` is required."""
     if yes:
         return
     for line in plan:

@@ -16,6 +16,7 @@ from ottla.cli.console_process import check_console
 from ottla.cli.failure import EXIT_REFUSED, Failure
 from ottla.cli.findings import Rules, evaluator_of, rule_options
 from ottla.cli.observer_run import observer_options, options_of
+from ottla.cli.verbosity import note
 
 if TYPE_CHECKING:
     from ottla.client.settings import Changes
@@ -122,7 +123,7 @@ def console(
         if with_parent:
             threading.Thread(target=_stop_at_end, args=(server,), daemon=True).start()
         else:
-            click.echo("Open the URL in a browser; press Ctrl-C to stop the console.", err=True)
+            note("Open the URL in a browser; press Ctrl-C to stop the console.")
 
     asyncio.run(server.run(ready))
     return 0

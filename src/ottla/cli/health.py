@@ -23,6 +23,7 @@ from ottla.cli.findings import (
     rule_options,
 )
 from ottla.cli.observer_run import new_observer_id, observer_options, on_quiet_cluster, options_of, run_until_told
+from ottla.cli.verbosity import note
 
 if TYPE_CHECKING:
     from ottla.client import Client
@@ -171,7 +172,7 @@ class _Live:
         from ottla.observe import Observer
 
         if self._for_s is not None and sys.stderr.isatty():
-            click.echo(f"observing for {self._for_s:g} s ...", err=True)
+            note(f"observing for {self._for_s:g} s ...")
         observer = Observer(client, new_observer_id(), self._options, on_sample=self._take)
         if self._for_s is None:
             return await run_until_told(observer, None, lambda: False)

@@ -11,16 +11,18 @@ import click
 from ottla import __version__
 from ottla.cli import colour
 from ottla.cli.failure import unknown_command
+from ottla.cli.verbosity import add_options
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 
 class Entry(NamedTuple):
-    """One command: its location, as "module:attribute", and its line in the list of commands."""
+    """One command: its location, as "module:attribute", its line in the list of commands, and the heading above it."""
 
     target: str
     summary: str
+    section: str
 
 
 class LazyGroup(click.Group):
@@ -32,7 +34,7 @@ class LazyGroup(click.Group):
         self.entries = entries
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(self.entries)
+        return list(self.entries)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         entry = self.entries.get(cmd_name)
@@ -56,8 +58,11 @@ class LazyGroup(click.Group):
         return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, self.entries[name].summary) for name in self.list_commands(ctx)])
+        width = max(map(len, self.entries))
+        for section in dict.fromkeys(entry.section for entry in self.entries.values()):
+            with formatter.section(section):
+                rows = [(name, entry.summary) for name, entry in self.entries.items() if entry.section == section]
+                formatter.write_dl([(f"{name:<{width}}", summary) for name, summary in rows])
 
 
 def load(entry: Entry) -> click.Command:
@@ -65,6 +70,7 @@ def load(entry: Entry) -> click.Command:
     module, _, attribute = entry.target.partition(":")
     command = getattr(import_module(module), attribute)
     assert isinstance(command, click.Command), f"{entry.target} is not a command"
+    add_options(command)
     return command
 
 

@@ -69,7 +69,6 @@ FLUSH_S = 5.0
     help="The longest pause before retrying an unreachable broker or a failed write.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print findings as JSON, one per line.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing on standard error unless there are errors.")
 @fail_on_option
 @observer_options
 @rule_options
@@ -87,7 +86,6 @@ def observe(
     for_s: float | None,
     backoff_max: float,
     as_json: bool,
-    quiet: bool,
     fail_on: str | None,
     every: float | None,
     own_intervals: tuple[tuple[str, float], ...],
@@ -103,7 +101,7 @@ def observe(
     if to_topic is not None and directory is not None:
         raise Failure("--to-topic and --to cannot both be given")
     evaluator = evaluator_of(rules, longest_hold_s=0.0 if once else None, intervals_s=options.intervals_s)
-    watch = _Watch(evaluator, shows=apply_rules or fail_on is not None, as_json=as_json, is_quiet=quiet)
+    watch = _Watch(evaluator, shows=apply_rules or fail_on is not None, as_json=as_json)
     has_other_use = once or apply_rules or export_port is not None or hook is not None
 
     async def work(client: Client) -> int:
@@ -139,11 +137,11 @@ async def _sink(
 class _Watch:
     """An observer with the rules, and their output."""
 
-    def __init__(self, evaluator: SampleEvaluator, *, shows: bool, as_json: bool, is_quiet: bool) -> None:
+    def __init__(self, evaluator: SampleEvaluator, *, shows: bool, as_json: bool) -> None:
         self._evaluator = evaluator
         self._shows = shows
         self._as_json = as_json
-        self._progress = Progress(is_quiet=is_quiet)
+        self._progress = Progress()
         self._observer: Observer | None = None
         self._state: ClusterState | None = None
         self._notifier: Notifier | None = None

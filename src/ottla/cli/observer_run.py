@@ -12,6 +12,7 @@ import click
 
 from ottla.cli.cluster import Seconds, Target, on_cluster
 from ottla.cli.failure import EXIT_INTERRUPTED, Failure, nearest
+from ottla.cli.verbosity import note
 
 if TYPE_CHECKING:
     from ottla.client import Client
@@ -116,8 +117,7 @@ class Progress:
     EVERY_MS: Final = 60_000
     PATIENCE_MS: Final = 30_000
 
-    def __init__(self, *, is_quiet: bool) -> None:
-        self._is_quiet = is_quiet
+    def __init__(self) -> None:
         self._said_ms: int | None = None
         self._failing_ms: int | None = None
         self._is_told = False
@@ -153,5 +153,4 @@ class Progress:
             self.say("the cluster is reachable again" if is_up else "no node of the cluster is reachable; retrying")
 
     def say(self, text: str) -> None:
-        if not self._is_quiet:
-            click.echo(f"ottla observe: {text}", err=True)
+        note(f"ottla observe: {text}")

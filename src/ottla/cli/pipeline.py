@@ -27,6 +27,7 @@ from ottla.cli.cluster import (
 )
 from ottla.cli.failure import EXIT_NOT_ALLOWED, EXIT_REFUSED, Failure
 from ottla.cli.refusal import failure_of
+from ottla.cli.verbosity import is_quiet, note
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -174,7 +175,7 @@ def follow(
         origin = _origin(_source(given))
         assert origin is not None, "without files there is a cluster"
         start = _session(master, Path(out), delta, confs)
-        follow_on(start, origin, options, None if once else every, _say)
+        follow_on(start, origin, options, None if once else every, note)
 
 
 @pipeline.command()
@@ -328,8 +329,8 @@ def _summary(findings: Iterable[Mapping[str, object]]) -> str:
 
 def _end(steps: Steps, found: dict[str, Any], written: Written, is_opened: bool, as_json: bool) -> None:
     steps.say(f"✓ {len(found['tables'])} tables")
-    for note in found["notes"]:
-        click.echo(f"note: {note}", err=True)
+    for each in found["notes"]:
+        note(f"note: {each}")
     if as_json:
         print_json({**found, "report": str(written.path), "seconds": round(steps.seconds, 1)})
     else:
@@ -344,10 +345,6 @@ def _open(path: Path) -> None:
     webbrowser.open(path.resolve().as_uri())
 
 
-def _say(text: str) -> None:
-    click.echo(text, err=True)
-
-
 class Steps:
     """Prints a line for each step on standard error, and one once in a while during a long step."""
 
@@ -355,6 +352,7 @@ class Steps:
         self._began_s = time.monotonic()
         self._said = threading.Event()
         self._is_over = False
+        self._is_quiet = is_quiet()
         self._thread = threading.Thread(target=self._breathe, daemon=True)
 
     def __enter__(self) -> Self:
@@ -368,8 +366,8 @@ class Steps:
 
     def _breathe(self) -> None:
         while not self._is_over:
-            if not self._said.wait(BREATH_S) and not self._is_over:
-                click.echo(f"  … {self.seconds:.0f} s", err=True)
+            if not self._said.wait(BREATH_S) and not (self._is_over or self._is_quiet):
+                note(f"  … {self.seconds:.0f} s")
             self._said.clear()
 
     @property
@@ -378,7 +376,7 @@ class Steps:
 
     def say(self, text: str) -> None:
         self._said.set()
-        click.echo(text, err=True)
+        note(text)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ottla.cli.failure import Failure
+from ottla.cli.verbosity import is_quiet
 
 if TYPE_CHECKING:
     from ottla.broker.config.node_config import NodeConfig
@@ -256,7 +257,7 @@ def _check(directory: str, *, is_deep: bool) -> StorageCheck:
     from ottla.log.disk import OsDisk
 
     path = os.path.abspath(directory)
-    if not _is_large(path):
+    if is_quiet() or not _is_large(path):
         return check_storage(OsDisk(), path, is_deep=is_deep)
     from rich.console import Console
 

@@ -19,7 +19,7 @@ from ottla.cli.cluster import (
     target_options,
 )
 from ottla.cli.confirm import confirm, yes_option
-from ottla.cli.failure import Failure
+from ottla.cli.failure import EXIT_REFUSED, Failure
 from ottla.wire.access import SCRAM_MECHANISMS
 
 MECHANISMS = tuple(SCRAM_MECHANISMS)
@@ -118,7 +118,7 @@ def delete_user(target: Target, name: str, mechanisms: tuple[str, ...], yes: boo
         has = (await describe_users(client, [name])).get(name, {})
         chosen = [each for each in mechanisms or MECHANISMS if each in has]
         if not chosen:
-            raise Failure(f"{name} has no such credentials", "`ottla users list` shows all of them")
+            raise Failure(f"{name} has no such credentials", "`ottla users list` shows all of them", code=EXIT_REFUSED)
         confirm([f"{name} can no longer log in with {' and '.join(chosen)}"], yes)
         for each in chosen:
             await delete_users(client, [(name, each)])

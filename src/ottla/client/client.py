@@ -344,6 +344,12 @@ class Client(TypedSend):
             missing = [name for name in wanted if name not in self.metadata.topics]
         return {name: self.metadata.topics[name] for name in wanted}
 
+    async def unknown_topics(self, names: Iterable[str]) -> list[str]:
+        """Which of these topics do not exist, or may not be seen."""
+        wanted = list(dict.fromkeys(names))
+        await self._ask_metadata(wanted, self.deadline())
+        return [name for name in wanted if name not in self.metadata.topics]
+
     async def all_topics(self) -> dict[str, Topic]:
         """Every topic that this client may see."""
         await self._ask_metadata(None, self.deadline())

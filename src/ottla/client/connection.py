@@ -15,6 +15,7 @@ Throttling (KIP-219): an answer with a throttle time asks us to keep quiet for s
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from contextlib import suppress
 from math import inf
@@ -29,6 +30,7 @@ from ottla.client.versions import ApiRanges, api_of
 
 __all__ = ["Connection", "patience_ms"]
 
+_log: Final = logging.getLogger("ottla.client.requests")
 CLOSE_TIMEOUT_S: Final = 5.0
 SECOND_MS: Final = 1000
 
@@ -37,6 +39,7 @@ class _Waiting(NamedTuple):
     """A request that has been written, and where its answer goes."""
 
     asked: SentRequest
+    sent_at_s: float
     due_at_s: float
     answer: asyncio.Future[Any]
 
@@ -97,9 +100,9 @@ class Connection(asyncio.Protocol):
         except BaseException:
             self._room.release()
             raise
-        due_at_s = monotonic_s() + self._limit_ms(message) / SECOND_MS
+        now_s = monotonic_s()
         answer = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(asked, due_at_s, answer))
+        self._waiting.append(_Waiting(asked, now_s, now_s + self._limit_ms(message) / SECOND_MS, answer))
         return answer
 
     async def post(self, message: object, version: int) -> None:
@@ -206,6 +209,16 @@ class Connection(asyncio.Protocol):
             return
         self._answered += 1
         self.last_used_at_s = monotonic_s()
+        if _log.isEnabledFor(logging.DEBUG):
+            took_ms = (self.last_used_at_s - waiting.sent_at_s) * SECOND_MS
+            _log.debug(
+                "%s v%d from %s: %d B in %.1f ms",
+                waiting.asked.api,
+                waiting.asked.version,
+                self.peer,
+                len(frame),
+                took_ms,
+            )
         throttle_ms = getattr(body, "throttle_time_ms", 0)
         if throttle_ms > 0:
             self._quiet_until_s = monotonic_s() + throttle_ms / SECOND_MS

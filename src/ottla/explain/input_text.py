@@ -84,6 +84,10 @@ def _from_digits(digits: str) -> bytes:
 def _not_hex(text: str) -> InputError:
     plain = _PREFIXES.sub(lambda match: " " * len(match[0]), text)
     bad = next(match for match in _NOT_HEX.finditer(plain) if not _SEPARATORS.match(match[0]))
+    if _BASE64.fullmatch("".join(text.split())):
+        return InputError(
+            f"character {bad.start() + 1} is {bad[0]!r}, which is not a hex digit", "if this is base64, add --as base64"
+        )
     return InputError(
         f"character {bad.start() + 1} is {bad[0]!r}, which is neither hex nor base64",
         "'ottla decode --help' shows what can be given",

@@ -158,7 +158,7 @@ def test_settings_are_set_and_taken_away(ottla: Live):
     assert said == "topic mine changed: retention.ms, cleanup.policy\n"
     rows = {row["name"]: row["value"] for row in ottla.json("configs", "list", "topic", "mine")["rows"]}
     assert (rows["retention.ms"], rows["cleanup.policy"]) == ("5", "delete,compact")
-    assert ottla("configs", "set", "topic", "mine", "retention.ms=6", "--validate-only") == (
+    assert ottla("configs", "set", "topic", "mine", "retention.ms=6", "--dry-run") == (
         "topic mine could be changed: retention.ms\n"
     )
     ottla("configs", "set", "topic", "mine", "cleanup.policy-=compact")

@@ -40,7 +40,7 @@ def ottla(running: RunningNode, capsys: Capture) -> Live:
             ["explain", "ShareFetch", "0"],
             "ottla: ShareFetchRequest has no version 0\n  → it has 1 to 2, so the nearest is 1\n",
         ),
-        (["decode", "00g0"], "ottla: character 3 is 'g', which is neither hex nor base64\n  → "),
+        (["decode", "00g0"], "ottla: character 3 is 'g', which is not a hex digit\n  → if this is base64"),
         (
             ["explain", "config", "retention.mss"],
             "ottla: unknown setting 'retention.mss'\n  → did you mean retention.ms?\n",

@@ -354,15 +354,15 @@ def committed(request: frames.Request, code: int = 0) -> types.OffsetCommitRespo
 )
 def test_every_way_to_reset(capsys: Capture, way: list[str], new: list[int], note: list[str]):
     with cluster(OffsetCommit=committed) as found:
-        assert run(to(found, "reset", "idle", "--all-topics", *way, "--json")) == 0
-        assert found.broker().asked_for("OffsetCommit") == [], "without --execute nothing changes"
+        assert run(to(found, "reset", "idle", "--all-topics", *way, "--dry-run", "--json")) == 0
+        assert found.broker().asked_for("OffsetCommit") == [], "with --dry-run nothing changes"
         out, err = capsys.readouterr()
-        assert err == "dry run: nothing was changed; --execute applies it\n"
+        assert err == "dry run: nothing was changed\n"
         shown = json.loads(out)
         assert shown["executed"] is False
         assert [each["new_offset"] for each in shown["rows"]] == new
         assert [each["note"] for each in shown["rows"]] == note
-        assert run(to(found, "reset", "idle", "--topic", "orders", *way, "--execute")) == 0
+        assert run(to(found, "reset", "idle", "--topic", "orders", *way, "--yes")) == 0
         out, err = capsys.readouterr()
         assert err == ""
         assert [int(line.split()[3]) for line in out.splitlines()[1:]] == new
@@ -377,7 +377,7 @@ def test_every_way_to_reset(capsys: Capture, way: list[str], new: list[int], not
         (["idle", "--to-latest"], "give --topic or --all-topics"),
         (["idle", "--all-topics", "--topic", "orders", "--to-latest"], "give --topic or --all-topics"),
         (["idle", "--all-topics", "--to-latest", "--to-offset", "0"], "--to-latest and --to-offset exclude each other"),
-        (["idle", "--all-topics", "--to-latest", "--execute", "--dry-run"], "exclude each other"),
+        (["idle", "--all-topics", "--to-latest", "--yes", "--dry-run"], "exclude each other"),
         (["idle", "--all-topics", "--to-datetime", "soon"], "'soon' is not a time"),
         (["idle", "--all-topics", "--by-duration", "1y"], "'1y' is not a duration"),
         (["billing", "--all-topics", "--to-latest"], "group 'billing' is Stable and has 2 members (a, b)"),
@@ -394,14 +394,14 @@ def test_a_reset_that_goes_wrong_in_part(capsys: Capture):
     def answer(request: frames.Request) -> Any:
         return committed(request, ErrorCode.UNKNOWN_MEMBER_ID)
 
-    said = refused(capsys, "reset", "idle", "--all-topics", "--to-latest", "--execute", OffsetCommit=answer)
+    said = refused(capsys, "reset", "idle", "--all-topics", "--to-latest", "--yes", OffsetCommit=answer)
     assert "orders-1: UNKNOWN_MEMBER_ID (25)" in said
     assert "a member has joined in the meantime\n  → 1 of 2 partitions were changed" in said
 
 
 def test_a_reset_can_make_a_group(capsys: Capture):
     with cluster(OffsetCommit=committed, OffsetFetch=nothing_kept) as found:
-        words = ("reset", "new", "--topic", "orders:1", "--to-current", "--create", "--execute")
+        words = ("reset", "new", "--topic", "orders:1", "--to-current", "--create", "--yes")
         assert run(to(found, *words)) == 0
         assert capsys.readouterr().out.splitlines()[1].split(maxsplit=4) == [
             "orders",
@@ -412,7 +412,7 @@ def test_a_reset_can_make_a_group(capsys: Capture):
         ]
         assert run(to(found, "reset", "new", "--topic", "orders", "--shift-by", "1", "--create")) == 2
         assert "orders-0 cannot be shifted: it has no committed offset" in capsys.readouterr().err
-        assert run(to(found, "reset", "idle", "--all-topics", "--to-latest", "--execute")) == 0
+        assert run(to(found, "reset", "idle", "--all-topics", "--to-latest", "--yes")) == 0
         assert capsys.readouterr().out == "group 'idle' has no offsets\n"
 
 
@@ -467,7 +467,7 @@ def test_a_share_group_has_starts(capsys: Capture):
         assert run(to(found, "offsets", "workers", "--json")) == 0
         (row,) = json.loads(capsys.readouterr().out)["rows"]
         assert (row["committed_offset"], row["end_offset"], row["lag"]) == (10, 20, 4)
-        assert run(to(found, "reset", "workers", "--all-topics", "--to-earliest", "--execute")) == 0
+        assert run(to(found, "reset", "workers", "--all-topics", "--to-earliest", "--yes")) == 0
         (asked,) = found.broker().asked_for("AlterShareGroupOffsets")
         assert asked.topics[0].partitions[0].start_offset == START
         capsys.readouterr()

@@ -102,7 +102,7 @@ def test_a_plan_is_made_run_verified_and_undone(running: Cluster, commands: Comm
 
 def test_rebalance_spreads_replicas_and_leaders(running: Cluster, commands: Commands, tmp_path: Path) -> None:
     path = str(tmp_path / "plan.json")
-    assert "preferred leaders change" in commands("cluster", "rebalance", "--plan", "--file", path)
+    assert "preferred leaders change" in commands("cluster", "rebalance", "--dry-run", "--file", path)
     commands("topics", "reassign", "run", path, "--wait", "--yes")
     assert Counter(broker for each in replicas(running) for broker in each) == {1: 2, 2: 2, 3: 2}
     assert sorted(each[0] for each in replicas(running)) == [1, 2, 3]

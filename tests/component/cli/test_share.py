@@ -158,17 +158,17 @@ def at(scene: Scene) -> list[str]:
 
 
 def test_reset(scene: Scene, capsys: Capture):
-    planned = said(scene, capsys, "reset", "idle", "--all-topics", "--to-latest")
+    planned = said(scene, capsys, "reset", "idle", "--all-topics", "--to-latest", "--dry-run")
     assert planned[1].split()[-2:] == ["10", "-"]
-    done = told(scene, capsys, "reset", "idle", "--topic", "jobs", "--to-offset", "4", "--execute")
+    done = told(scene, capsys, "reset", "idle", "--topic", "jobs", "--to-offset", "4", "--yes")
     assert done["executed"] is True
     assert told(scene, capsys, "offsets", "idle")["lag"] == 6
-    told(scene, capsys, "reset", "idle", "--all-topics", "--to-earliest", "--execute")
+    told(scene, capsys, "reset", "idle", "--all-topics", "--to-earliest", "--yes")
     assert told(scene, capsys, "offsets", "idle")["lag"] == 10
 
 
 def test_reset_makes_a_group_only_if_asked(scene: Scene, capsys: Capture):
-    words = ("reset", "fresh", "--topic", "jobs", "--to-latest", "--execute")
+    words = ("reset", "fresh", "--topic", "jobs", "--to-latest", "--yes")
     assert "group 'fresh' does not exist" in refused(scene, capsys, *words)
     told(scene, capsys, *words, "--create")
     assert told(scene, capsys, "offsets", "fresh")["lag"] == 0
@@ -191,12 +191,12 @@ def test_names_that_are_not_there(scene: Scene, capsys: Capture):
 
 def test_groups_of_other_kinds(scene: Scene, capsys: Capture):
     assert "is a classic group, not a share group" in refused(scene, capsys, "offsets", "readers")
-    refusal = refused(scene, capsys, "reset", "readers", "--all-topics", "--to-latest", "--execute")
+    refusal = refused(scene, capsys, "reset", "readers", "--all-topics", "--to-latest", "--yes")
     assert "is a classic group, not a share group\n  → see 'ottla groups reset'" in refusal
 
 
 def test_a_group_with_members_is_not_reset(scene: Scene, capsys: Capture):
-    refusal = refused(scene, capsys, "reset", "workers", "--all-topics", "--to-latest", "--execute")
+    refusal = refused(scene, capsys, "reset", "workers", "--all-topics", "--to-latest", "--yes")
     assert "has 1 member (ottla)" in refusal
 
 

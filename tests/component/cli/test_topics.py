@@ -126,7 +126,7 @@ def test_the_largest_come_first(ottla: Live):
 def test_records_sizes_and_readers(ottla: Live):
     ottla("topics", "create", "read", "--partitions", "2")
     ottla("topics", "produce", "read", "a", "b", "c", "--partition", "1")
-    ottla("groups", "reset", "billing", "--topic", "read", "--to-earliest", "--execute", "--create")
+    ottla("groups", "reset", "billing", "--topic", "read", "--to-earliest", "--yes", "--create")
     (row,) = [each for each in ottla.json("topics", "list")["rows"] if each["name"] == "read"]
     assert (row["partitions"], row["copies"], row["records"]) == (2, 1, 3)
     assert row["size_bytes"] > 3
@@ -219,7 +219,7 @@ def test_create(capsys: Capture):
         assert out == "b created\n"
         assert err.count("\n") == 1
         assert "for topic a: TOPIC_ALREADY_EXISTS (36): a is there" in err
-        assert run(to(cluster, "create", "a", "b", "--if-not-exists", "--validate-only")) == 0
+        assert run(to(cluster, "create", "a", "b", "--if-not-exists", "--dry-run")) == 0
         assert capsys.readouterr().out == "a already exists\nb could be created\n"
         first, second = cluster.broker().asked_for("CreateTopics")
         topic = first.topics[0]
@@ -296,7 +296,7 @@ def test_settings_of_a_topic_are_altered(ottla: Live):
 
 def test_partitions_grow(ottla: Live):
     ottla("topics", "create", "small")
-    assert ottla("topics", "grow", "small", "3", "--validate-only") == "small could have 3 partitions\n"
+    assert ottla("topics", "grow", "small", "3", "--dry-run") == "small could have 3 partitions\n"
     assert ottla("topics", "grow", "small", "3") == "small has 3 partitions\n"
     assert "INVALID_PARTITIONS (37)" in ottla.refused(1, "topics", "grow", "small", "2")
 
@@ -385,7 +385,7 @@ def test_control_characters_do_not_reach_the_terminal(ottla: Live):
 
 
 def test_kafka_s_own_topics_are_read(ottla: Live, filled: str):
-    ottla("groups", "reset", "seen", "--topic", filled, "--to-earliest", "--execute", "--create")
+    ottla("groups", "reset", "seen", "--topic", filled, "--to-earliest", "--yes", "--create")
     rows = [json.loads(line) for line in ottla.lines("topics", "consume", "__consumer_offsets", "--json")]
     kinds = {row["value"]["record"]["type"] for row in rows}
     assert "OffsetCommit" in kinds

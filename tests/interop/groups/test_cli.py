@@ -96,13 +96,13 @@ def active(commands: Commands, tools: Tools, name: str, protocol: str) -> None:
         ours = [row["committed_offset"], row["end_offset"], row["lag"]]
         assert ["-" if each is None else str(each) for each in ours] == theirs[str(row["partition"])]
         assert row["partition"] in held[row["member_id"]]
-    assert "has 2 members (one, two)" in commands.refused("reset", name, "--all-topics", "--to-earliest", "--execute")
+    assert "has 2 members (one, two)" in commands.refused("reset", name, "--all-topics", "--to-earliest", "--yes")
     assert "has 2 members (one, two), so it was not deleted" in commands.refused("delete", name, "--yes")
     assert "members of the group are subscribed" in commands.refused("delete-offsets", name, "--topic", name, "--yes")
 
 
 def empty(commands: Commands, tools: Tools, name: str) -> None:
-    back = commands.json("reset", name, "--topic", name, "--to-offset", "5", "--execute")
+    back = commands.json("reset", name, "--topic", name, "--to-offset", "5", "--yes")
     assert {each["new_offset"] for each in back["rows"]} == {5}
     seen = [line.split()[3] for line in tools.groups("--describe", "--group", name) if line.startswith(f"{name} ")]
     assert seen == ["5"] * PARTITIONS

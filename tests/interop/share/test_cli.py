@@ -48,13 +48,13 @@ def test_commands(cluster: Cluster, name: str, capsys: Capture):
             4: "ACKNOWLEDGED",
             5: "ACKNOWLEDGED",
         }
-        assert run(["share", "reset", name, "--all-topics", "--to-latest", "--execute", *at(cluster)]) == 1
+        assert run(["share", "reset", name, "--all-topics", "--to-latest", "--yes", *at(cluster)]) == 1
         again = until("the rest", worker.poll)
         settled(worker, again, "ACCEPT")
     until("it is empty", lambda: told(cluster, capsys, "offsets", name)["state"] == "Empty")
-    told(cluster, capsys, "reset", name, "--all-topics", "--to-latest", "--execute")
+    told(cluster, capsys, "reset", name, "--all-topics", "--to-latest", "--yes")
     assert told(cluster, capsys, "offsets", name)["lag"] == 0
-    told(cluster, capsys, "reset", name, "--topic", name, "--by-duration", "1h", "--execute")
+    told(cluster, capsys, "reset", name, "--topic", name, "--by-duration", "1h", "--yes")
     assert told(cluster, capsys, "offsets", name)["lag"] == 12
 
 

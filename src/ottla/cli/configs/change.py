@@ -10,13 +10,15 @@ import click
 from ottla.cli.cluster import Target, on_cluster, target_options
 from ottla.cli.configs.get import bound_name, bounds_of, known
 from ottla.cli.configs.subject import Subject, client_option, type_argument
+from ottla.cli.confirm import dry_run_option
 from ottla.cli.failure import Failure
 
 if TYPE_CHECKING:
     from ottla.client import Client
     from ottla.client.configs import Change, Resource
 
-validate_option = click.option("--validate-only", is_flag=True, help="Validate only; change nothing.")
+LISTENER_PREFIX = "listener.name."
+"""A listener's own settings, which nobody can list."""
 
 
 @click.command("set")
@@ -24,10 +26,10 @@ validate_option = click.option("--validate-only", is_flag=True, help="Validate o
 @click.argument("name")
 @click.argument("settings", nargs=-1, required=True, metavar="KEY=VALUE...")
 @client_option
-@validate_option
+@dry_run_option
 @target_options
 def set_configs(
-    target: Target, kind: str, name: str, settings: tuple[str, ...], client: str | None, validate_only: bool
+    target: Target, kind: str, name: str, settings: tuple[str, ...], client: str | None, dry_run: bool
 ) -> None:
     """Set settings, all of them or none. Others stay unchanged.
 
@@ -36,10 +38,10 @@ def set_configs(
     subject = Subject(kind, name, client)
     changes = [change_of(text) for text in settings]
     if subject.is_quota:
-        _change_quotas(target, subject, {each.name: _quota(each) for each in changes}, validate_only=validate_only)
+        _change_quotas(target, subject, {each.name: _quota(each) for each in changes}, dry_run=dry_run)
     else:
-        _change(target, subject.resource, changes, validate_only=validate_only)
-    _say(subject, changes, validate_only=validate_only)
+        _change(target, subject.resource, changes, dry_run=dry_run)
+    _say(subject, changes, dry_run=dry_run)
 
 
 @click.command()
@@ -47,19 +49,19 @@ def set_configs(
 @click.argument("name")
 @click.argument("keys", nargs=-1, required=True, metavar="KEY...")
 @client_option
-@validate_option
+@dry_run_option
 @target_options
-def unset(target: Target, kind: str, name: str, keys: tuple[str, ...], client: str | None, validate_only: bool) -> None:
+def unset(target: Target, kind: str, name: str, keys: tuple[str, ...], client: str | None, dry_run: bool) -> None:
     """Remove settings, so that broader settings or the defaults apply again."""
     from ottla.client.configs import Change, Operation
 
     subject = Subject(kind, name, client)
     changes = [Change(Operation.DELETE, key) for key in keys]
     if subject.is_quota:
-        _change_quotas(target, subject, dict.fromkeys(keys), validate_only=validate_only)
+        _change_quotas(target, subject, dict.fromkeys(keys), dry_run=dry_run)
     else:
-        _change(target, subject.resource, changes, validate_only=validate_only)
-    _say(subject, changes, validate_only=validate_only)
+        _change(target, subject.resource, changes, dry_run=dry_run)
+    _say(subject, changes, dry_run=dry_run)
 
 
 def change_of(text: str) -> Change:
@@ -81,38 +83,36 @@ def _quota(change: Change) -> float:
         raise Failure(f"{change.name} cannot be {change.value!r}: a quota is a number") from None
 
 
-def _say(subject: Subject, changes: Sequence[Change], *, validate_only: bool) -> None:
-    done = "could be changed" if validate_only else "changed"
+def _say(subject: Subject, changes: Sequence[Change], *, dry_run: bool) -> None:
+    done = "could be changed" if dry_run else "changed"
     click.echo(f"{subject} {done}: {', '.join(change.name for change in changes)}")
 
 
-def _change_quotas(
-    target: Target, subject: Subject, changes: Mapping[str, float | None], *, validate_only: bool
-) -> None:
+def _change_quotas(target: Target, subject: Subject, changes: Mapping[str, float | None], *, dry_run: bool) -> None:
     entity = subject.entity
 
     async def work(client: Client) -> None:
         from ottla.client.quotas import alter_quotas
 
-        await alter_quotas(client, entity, changes, validate_only=validate_only)
+        await alter_quotas(client, entity, changes, validate_only=dry_run)
 
     on_cluster(target, work)
 
 
-def _change(target: Target, resource: Resource, changes: Sequence[Change], *, validate_only: bool) -> None:
+def _change(target: Target, resource: Resource, changes: Sequence[Change], *, dry_run: bool) -> None:
     names = [change.name for change in changes]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise Failure(f"{twice} is given twice", "give each setting once")
 
     async def work(client: Client) -> None:
-        await change_settings(client, resource, changes, validate_only=validate_only)
+        await change_settings(client, resource, changes, dry_run=dry_run)
 
     on_cluster(target, work)
 
 
 async def change_settings(
-    client: Client, resource: Resource, changes: Sequence[Change], *, validate_only: bool = False
+    client: Client, resource: Resource, changes: Sequence[Change], *, dry_run: bool = False
 ) -> None:
     """Change settings; explain why the broker refuses a name or a value."""
     from ottla.client import ResponseError
@@ -120,7 +120,7 @@ async def change_settings(
     from ottla.wire.errors import ErrorCode
 
     try:
-        await alter(client, resource, changes, validate_only=validate_only)
+        await alter(client, resource, changes, validate_only=dry_run)
     except ResponseError as error:
         if error.code in (ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST):
             await _explain(client, resource, changes)
@@ -130,11 +130,14 @@ async def change_settings(
 async def _explain(client: Client, resource: Resource, changes: Sequence[Change]) -> None:
     """Raise a Failure that says more than the broker does, if we know more."""
     from ottla.client.configs import ResourceType, describe
+    from ottla.core.metadata.config_defs import broker_defs
 
     entries = await describe(client, resource)
-    if resource.type is not ResourceType.BROKER:
-        for change in changes:
+    for change in changes:
+        if resource.type is not ResourceType.BROKER:
             known(entries, change.name, str(resource))
+        elif not change.name.startswith(LISTENER_PREFIX):
+            known(dict.fromkeys((*broker_defs(), *entries)), change.name, str(resource))
     bounds = await bounds_of(client, resource, [change.name for change in changes])
     for change in changes:
         low, high = bounds.get(change.name, (None, None))

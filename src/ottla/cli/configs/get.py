@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -11,6 +11,7 @@ from ottla.cli.cluster import Column, Target, json_option, print_table, target_o
 from ottla.cli.configs.show import COLUMNS, Bounds, entry_json, line, row, synonym_rows
 from ottla.cli.configs.subject import QUOTA_KINDS, Subject, client_option, type_argument
 from ottla.cli.failure import EXIT_REFUSED, Failure, nearest
+from ottla.cli.verbosity import note
 from ottla.cli.watch import Watch, find_and_show, watch_options
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ottla.client.configs import ConfigEntry, Resource
     from ottla.client.quotas import Quota
 
+E = TypeVar("E")
 NAME_COLUMNS = (Column("NAME"), Column("SETTINGS"))
 QUOTA_COLUMNS = (Column("WHO"), Column("NAME"), Column("VALUE", is_number=True))
 
@@ -66,7 +68,7 @@ def list_configs(
 
 def _print_entries(resource: Resource, entries: list[ConfigEntry], *, synonyms: bool, doc: bool) -> None:
     if not entries:
-        click.echo(f"{resource} has only default settings; --all shows them", err=True)
+        note(f"{resource} has only default settings; --all shows them")
         return
     with_synonyms = ((entry, synonym_rows(entry) if synonyms else ()) for entry in entries)
     print_table(COLUMNS, (each for entry, weaker in with_synonyms for each in (row(entry), *weaker)))
@@ -185,7 +187,7 @@ def _quota_finder(subject: Subject, keys: Iterable[str]) -> Any:  # noqa: ANN401
     return find
 
 
-def known(entries: Mapping[str, ConfigEntry], key: str, owner: str) -> ConfigEntry:
+def known(entries: Mapping[str, E], key: str, owner: str) -> E:
     """The setting with a name; raises a Failure with the nearest name if there is none."""
     if key not in entries:
         advice = nearest(key, entries) or "'ottla explain config --list' lists all settings"

@@ -9,11 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol
 
-import click
-
 from ottla.cli.decode.input import nearest_file
 from ottla.cli.decode.printer import Printer, printer
 from ottla.cli.failure import Failure
+from ottla.cli.verbosity import is_quiet, note
 from ottla.explain.capture import Capture, Notice, Seen, Tally
 from ottla.explain.capture_file import CaptureError, RawPacket, read_packets
 from ottla.explain.exchanges import Exchange, Loss
@@ -192,7 +191,7 @@ def _counted(packets: Iterator[RawPacket], update: Callable[[int], None]) -> Ite
 @contextmanager
 def _progress(name: str, size: int | None, wanted: Wanted) -> Iterator[Callable[[int], None]]:
     """A progress bar on standard error, if that is a terminal and standard output does not print JSON there."""
-    if not sys.stderr.isatty() or (wanted.as_json and sys.stdout.isatty()):
+    if is_quiet() or not sys.stderr.isatty() or (wanted.as_json and sys.stdout.isatty()):
         yield lambda _: None
         return
     from rich.console import Console
@@ -235,4 +234,4 @@ def _sum_up(name: str, tally: Tally, counts: Counts, wanted: Wanted) -> None:
         words.append(f"{count_text(counts.lost_bytes, 'byte')} missing")
     if not tally.connection_count and wanted.ports:
         words.append(f"nothing on port {', '.join(map(str, wanted.ports))}")
-    click.echo(f"ottla decode: {', '.join(words)}", err=True)
+    note(f"ottla decode: {', '.join(words)}")

@@ -19,10 +19,12 @@ from ottla.cli.cluster import (
     print_table,
     target_options,
 )
+from ottla.cli.confirm import confirm, dry_run_option, yes_option
 from ottla.cli.failure import EXIT_IN_PART, EXIT_REFUSED, Failure
 from ottla.cli.groups.find import check_inactive, chosen_partitions, kept_offsets, listed_group
 from ottla.cli.refusal import one_line
 from ottla.cli.times import parse_time_ms, time_ago_ms
+from ottla.cli.verbosity import note
 
 if TYPE_CHECKING:
     from ottla.client import Client, TopicPartition
@@ -67,7 +69,8 @@ class ResetRequest(NamedTuple):
     topics: tuple[str, ...]
     """Empty for all."""
     way: ResetTarget
-    execute: bool
+    yes: bool
+    dry_run: bool
     create: bool
 
 
@@ -76,14 +79,14 @@ def reset_options(command: Callable[..., T]) -> Callable[..., T]:
 
     @wraps(command)
     def gathered(
-        *, topics: tuple[str, ...], all_topics: bool, execute: bool, dry_run: bool, create: bool, **others: object
+        *, topics: tuple[str, ...], all_topics: bool, yes: bool, dry_run: bool, create: bool, **others: object
     ) -> T:
-        if execute and dry_run:
-            raise Failure("--execute and --dry-run exclude each other")
+        if yes and dry_run:
+            raise Failure("--yes and --dry-run exclude each other")
         if bool(topics) == all_topics:
             raise Failure("no partitions selected", "give --topic or --all-topics")
         way = chosen_way({key: others.pop(key) for key in WAYS})
-        return command(asked=ResetRequest(topics, way, execute, create), **others)
+        return command(asked=ResetRequest(topics, way, yes, dry_run, create), **others)
 
     for option in reversed(_OPTIONS):
         gathered = option(gathered)
@@ -100,8 +103,8 @@ _OPTIONS = (
     click.option("--shift-by", type=int, metavar="N", help="By N records forward, or back if N is negative."),
     click.option("--to-datetime", metavar="TIME", help="To the first record since 2026-11-15T07:00 (by default UTC)."),
     click.option("--by-duration", metavar="DURATION", help="To the first record of the last 90s, 2h, 1d12h, PT2H."),
-    click.option("--execute", is_flag=True, help="Apply the reset; by default, only show it."),
-    click.option("--dry-run", is_flag=True, help="Only show what would be done."),
+    dry_run_option,
+    yes_option,
     click.option("--create", is_flag=True, help="Create the group if it does not exist."),
 )
 
@@ -114,7 +117,7 @@ _OPTIONS = (
 def reset(target: Target, name: str, asked: ResetRequest, as_json: bool) -> None:
     """Reset a group's offsets. The group must have no members.
 
-    Without --execute nothing is changed. An offset outside the log is replaced by the nearest one in it.
+    An offset outside the log is replaced by the nearest one in it.
     """
 
     async def find(client: Client) -> ListedGroup:
@@ -132,18 +135,23 @@ def reset(target: Target, name: str, asked: ResetRequest, as_json: bool) -> None
 def perform(
     target: Target, name: str, asked: ResetRequest, as_json: bool, find: Callable[[Client], Awaitable[ListedGroup]]
 ) -> None:
-    """Find the group, compute its new offsets, set them with --execute, and show them."""
+    """Find the group, compute its new offsets, set them unless it is a dry run, and show them."""
 
-    async def work(client: Client) -> list[Change]:
+    async def plan(client: Client) -> tuple[ListedGroup, list[Change]]:
         group = await find(client)
         await check_inactive(client, group, "offsets can be changed only while it has none")
         kept = await kept_offsets(client, name, group.type)
-        changes = await _plan(client, await chosen_partitions(client, asked.topics, kept), kept, asked.way)
-        if asked.execute:
-            await _execute(client, group, changes)
-        return changes
+        return group, await _plan(client, await chosen_partitions(client, asked.topics, kept), kept, asked.way)
 
-    _report(name, on_cluster(target, work), asked.execute, as_json)
+    group, changes = on_cluster(target, plan)
+    if changes and not asked.dry_run:
+        confirm([f"would set {each.at} from {_offset(each.before)} to {each.after}" for each in changes], asked.yes)
+        on_cluster(target, lambda client: _execute(client, group, changes))
+    _report(name, changes, not asked.dry_run, as_json)
+
+
+def _offset(offset: int | None) -> str:
+    return "no offset" if offset is None else str(offset)
 
 
 async def existing_group(client: Client, name: str, asked: ResetRequest, kind: str) -> ListedGroup:
@@ -252,4 +260,4 @@ def _report(name: str, changes: list[Change], execute: bool, as_json: bool) -> N
     else:
         click.echo(f"group '{name}' has no offsets")
     if changes and not execute:
-        click.echo("dry run: nothing was changed; --execute applies it", err=True)
+        note("dry run: nothing was changed")

@@ -80,8 +80,8 @@ def status(as_json: bool, data: Path | None) -> None:
     """Show the nodes, which one leads the quorum, and which links are cut."""
     found = _order(data, "status")
     if as_json:
-        rows = [{"node_id": each.pop("node"), **each} for each in found.pop("nodes")]
-        print_json({**found, "rows": rows})
+        nodes = [{"node_id": each.pop("node"), **each} for each in found.pop("nodes")]
+        print_json({**found, "rows": nodes})
         return
     rows = [
         (

@@ -13,6 +13,7 @@ import click
 
 from ottla.cli.console_process import ConsoleProcess, check_console
 from ottla.cli.failure import EXIT_REFUSED, Failure
+from ottla.cli.verbosity import note
 
 if TYPE_CHECKING:
     from ottla.cli.local_cluster.control import Control
@@ -111,7 +112,7 @@ def _run(layout: ClusterLayout, *, is_durable: bool, console_port: int | None) -
             options = {"--no-sync": not is_durable, "--console": console_port is not None}
             cluster = Cluster(layout, program=ottla_node(*(name for name, is_set in options.items() if is_set)))
             stack.callback(cluster.close)
-            click.echo(f"{len(layout.nodes)} nodes are starting in {layout.directory}", err=True)
+            note(f"{len(layout.nodes)} nodes are starting in {layout.directory}")
             cluster.start()
             control = Control(layout.directory, Performer(cluster))
             stack.callback(control.close)
@@ -150,7 +151,7 @@ def _watch(cluster: Cluster, control: Control) -> None:
 def _stop(cluster: Cluster) -> int:
     from ottla.testing.clusters.nodes import ClusterError
 
-    click.echo("stopping the nodes; press Ctrl-C again to kill them", err=True)
+    note("stopping the nodes; press Ctrl-C again to kill them")
     try:
         cluster.stop()
     except ClusterError as error:

@@ -7,8 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import click
-
 from ottla.cli.failure import Failure
 from ottla.cli.proxy.address import Address
 from ottla.cli.proxy.pcap import PcapWriter
@@ -16,6 +14,7 @@ from ottla.cli.proxy.relay import Relay
 from ottla.cli.proxy.report import report_lines
 from ottla.cli.proxy.show import OutputClosed, Show
 from ottla.cli.proxy.watch import Watch
+from ottla.cli.verbosity import note
 from ottla.explain.stream import HOLD_BYTES
 from ottla.explain.values_text import count_text
 
@@ -30,13 +29,13 @@ class Options(NamedTuple):
 def run(options: Options) -> None:
     """Run until SIGINT or SIGTERM, or until the output is closed; then print the totals."""
     saved = _open(options.save)
-    watch = Watch(options.show, _note, saved)
+    watch = Watch(options.show, note, saved)
     try:
         with suppress(KeyboardInterrupt):
             asyncio.run(_relay(options, watch))
     except OutputClosed as closed:
         if str(closed):
-            _note(f"the output cannot be written: {closed}")
+            note(f"the output cannot be written: {closed}")
     finally:
         _note_lines(_end_capture(saved, options.save))
     _note_lines(report_lines(watch))
@@ -89,8 +88,4 @@ def _end_capture(saved: PcapWriter | None, path: Path | None) -> Iterator[str]:
 
 def _note_lines(lines: Iterable[str]) -> None:
     for line in lines:
-        _note(line)
-
-
-def _note(text: str) -> None:
-    click.echo(text, err=True)
+        note(line)

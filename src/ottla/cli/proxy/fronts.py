@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ottla.cli.failure import Failure
+from ottla.cli.failure import EXIT_REFUSED, Failure
 from ottla.cli.proxy.address import PORT_MAX, Address
 
 FRONTS_MAX = 512
@@ -47,7 +47,7 @@ class Fronts:
             listener = listen(first)
         except OSError as refusal:
             raise Failure(
-                f"cannot listen on {first}: {refusal.strerror or refusal}", "choose another --listen"
+                f"cannot listen on {first}: {refusal.strerror or refusal}", "choose another --listen", code=EXIT_REFUSED
             ) from None
         self.first = self._add(listener, first.host, upstream, None)
         self._next_port = self.first.at.port + 1

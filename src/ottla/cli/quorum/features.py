@@ -17,7 +17,7 @@ from ottla.cli.cluster import (
     print_table,
     target_options,
 )
-from ottla.cli.confirm import confirm, yes_option
+from ottla.cli.confirm import confirm, dry_run_option, yes_option
 from ottla.cli.failure import Failure
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ async def _find(client: Client) -> list[Feature]:
 
 @features.command()
 @click.argument("levels", nargs=-1, required=True, metavar="FEATURE=LEVEL...")
-@click.option("--dry-run", is_flag=True, help="Validate only; change nothing.")
+@dry_run_option
 @yes_option
 @target_options
 def upgrade(target: Target, levels: tuple[str, ...], dry_run: bool, yes: bool) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-import click
-
 from ottla.cli.failure import Failure
 from ottla.cli.groups.find import chosen_partitions, expect_listed, listed_groups, views
+from ottla.cli.verbosity import note
 
 if TYPE_CHECKING:
     from ottla.client import Client, TopicPartition
@@ -80,9 +79,7 @@ async def group_windows(client: Client, found: Found) -> list[Window]:
     from ottla.inflight.sources import windows
 
     topic_ids = {each.at: each.topic_id for each in found.standings}
-    return await windows(
-        client, found.group.group_id, topic_ids, lambda reason: click.echo(f"ottla: {reason}", err=True)
-    )
+    return await windows(client, found.group.group_id, topic_ids, lambda reason: note(f"ottla: {reason}"))
 
 
 async def _standings(client: Client, group: GroupView) -> list[Standing]:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def reset(target: Target, name: str, asked: ResetRequest, as_json: bool) -> None:
     """Reset the start offsets of a share group. The group must have no members.
 
-    All records from the new start offset are delivered again, even completed ones. Without --execute nothing is
-    changed. An offset outside the log is replaced by the nearest one in it.
+    All records from the new start offset are delivered again, even completed ones. An offset outside the log is
+    replaced by the nearest one in it.
     """
 
     async def find(client: Client) -> ListedGroup:

@@ -9,7 +9,7 @@ import click
 
 from ottla.cli.cluster import Target, key_and_value, on_cluster, target_options
 from ottla.cli.configs.change import change_of, change_settings
-from ottla.cli.confirm import confirm, yes_option
+from ottla.cli.confirm import confirm, dry_run_option, yes_option
 from ottla.cli.failure import EXIT_IN_PART, Failure
 from ottla.cli.refusal import code_of, one_line
 from ottla.cli.topics.find import Ends, ends_of, found_topics
@@ -18,8 +18,6 @@ from ottla.health.phrases import number, plural
 if TYPE_CHECKING:
     from ottla.client import Client, ResponseError
     from ottla.client.topics import TopicDescription
-
-validate_option = click.option("--validate-only", is_flag=True, help="Validate only; change nothing.")
 
 
 @click.command()
@@ -36,7 +34,7 @@ validate_option = click.option("--validate-only", is_flag=True, help="Validate o
 )
 @click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="A setting of the topic; repeatable.")
 @click.option("--if-not-exists", is_flag=True, help="Ignore topics that already exist.")
-@validate_option
+@dry_run_option
 @target_options
 def create(
     target: Target,
@@ -45,7 +43,7 @@ def create(
     copies: int | None,
     configs: tuple[str, ...],
     if_not_exists: bool,
-    validate_only: bool,
+    dry_run: bool,
 ) -> None:
     """Create topics."""
     from ottla.client.topics import CLUSTER_DEFAULT, NewTopic, try_create
@@ -56,9 +54,9 @@ def create(
         NewTopic(name, partitions or CLUSTER_DEFAULT, copies or CLUSTER_DEFAULT, settings)
         for name in dict.fromkeys(names)
     ]
-    outcomes = on_cluster(target, lambda client: try_create(client, *wanted, validate_only=validate_only))
+    outcomes = on_cluster(target, lambda client: try_create(client, *wanted, validate_only=dry_run))
     fine = ErrorCode.TOPIC_ALREADY_EXISTS if if_not_exists else None
-    _report(outcomes, "could be created" if validate_only else "created", fine, "already exists")
+    _report(outcomes, "could be created" if dry_run else "created", fine, "already exists")
 
 
 @click.command()
@@ -114,9 +112,9 @@ def _report(outcomes: Mapping[str, object], done: str, fine: int | None, why_fin
 @click.argument("name")
 @click.argument("settings", nargs=-1, metavar="[KEY=VALUE]...")
 @click.option("--unset", "unsets", multiple=True, metavar="KEY", help="Reset a setting to its default; repeatable.")
-@validate_option
+@dry_run_option
 @target_options
-def alter(target: Target, name: str, settings: tuple[str, ...], unsets: tuple[str, ...], validate_only: bool) -> None:
+def alter(target: Target, name: str, settings: tuple[str, ...], unsets: tuple[str, ...], dry_run: bool) -> None:
     """Change settings of a topic, all of them or none. Other settings stay unchanged.
 
     KEY+=VALUE adds an entry to a list, and KEY-=VALUE removes one.
@@ -129,21 +127,21 @@ def alter(target: Target, name: str, settings: tuple[str, ...], unsets: tuple[st
 
     async def work(client: Client) -> None:
         await found_topics(client, [name])
-        await change_settings(client, Resource(ResourceType.TOPIC, name), changes, validate_only=validate_only)
+        await change_settings(client, Resource(ResourceType.TOPIC, name), changes, dry_run=dry_run)
 
     on_cluster(target, work)
-    done = "could be changed" if validate_only else "changed"
+    done = "could be changed" if dry_run else "changed"
     click.echo(f"{name} {done}: {', '.join(change.name for change in changes)}")
 
 
 @click.command()
 @click.argument("name")
 @click.argument("count", type=click.IntRange(1))
-@validate_option
+@dry_run_option
 @target_options
-def grow(target: Target, name: str, count: int, validate_only: bool) -> None:
+def grow(target: Target, name: str, count: int, dry_run: bool) -> None:
     """Increase the partitions of a topic to COUNT. This cannot be undone, and keys move to other partitions."""
     from ottla.client.topics import add_partitions
 
-    on_cluster(target, lambda client: add_partitions(client, name, count, validate_only=validate_only))
-    click.echo(f"{name} {'could have' if validate_only else 'has'} {count} partitions")
+    on_cluster(target, lambda client: add_partitions(client, name, count, validate_only=dry_run))
+    click.echo(f"{name} {'could have' if dry_run else 'has'} {count} partitions")

@@ -26,6 +26,7 @@ from ottla.cli.failure import Failure
 from ottla.cli.profiles import profile_named
 from ottla.cli.topics.find import found_topics, no_topic
 from ottla.cli.topics.read import compiled_filter, first_offsets
+from ottla.cli.verbosity import note
 from ottla.health.phrases import number, plural, size
 
 if TYPE_CHECKING:
@@ -99,7 +100,6 @@ class Outcome(NamedTuple):
     help="Properties file for the cluster of TARGET.",
 )
 @click.option("--to-profile", metavar="NAME", help="The profile of the cluster of TARGET.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing on standard error unless there are errors.")
 @json_option
 @target_options
 def copy(
@@ -120,7 +120,6 @@ def copy(
     to_bootstrap: str | None,
     to_command_config: Path | None,
     to_profile: str | None,
-    quiet: bool,
     as_json: bool,
 ) -> None:
     """Copy records from topic SOURCE to topic TARGET, up to the end or, with --follow, continuously.
@@ -134,7 +133,7 @@ def copy(
     )  # fmt: skip
     other = _other_cluster(target, to_bootstrap, to_command_config, to_profile)
     _check(wanted, other)
-    report = _Report(source, is_quiet=quiet)
+    report = _Report(source)
 
     async def work(client: Client) -> Outcome:
         async with _connected(other, client) as destination_client:
@@ -295,26 +294,21 @@ def _progress(source: Client, target: Client, wanted: Wanted, topic: TopicDescri
 class _Report:
     """Prints the progress on standard error, once in a while."""
 
-    def __init__(self, source: str, *, is_quiet: bool) -> None:
+    def __init__(self, source: str) -> None:
         self._source = source
-        self._is_quiet = is_quiet
         self._began = self._said = time.monotonic()
 
     def say(self, copied: Copied) -> None:
         now = time.monotonic()
-        if self._is_quiet or now - self._said < SAY_EVERY_S:
+        if now - self._said < SAY_EVERY_S:
             return
         self._said = now
         rate = number(round(copied.copied / (now - self._began)))
-        self._echo(f"{number(copied.copied)} records of {self._source}, {rate}/s")
+        note(f"ottla topics copy: {number(copied.copied)} records of {self._source}, {rate}/s")
 
     def interrupted(self, copied: Copied, wanted: Wanted) -> None:
-        if not self._is_quiet:
-            advice = "the progress was not saved (--group)" if wanted.group is None else "run it again to continue"
-            self._echo(f"interrupted after {plural(copied.copied, 'record')}; {advice}")
-
-    def _echo(self, text: str) -> None:
-        click.echo(f"ottla topics copy: {text}", err=True)
+        advice = "the progress was not saved (--group)" if wanted.group is None else "run it again to continue"
+        note(f"ottla topics copy: interrupted after {plural(copied.copied, 'record')}; {advice}")
 
 
 def _print(wanted: Wanted, outcome: Outcome, as_json: bool) -> None:

@@ -31,6 +31,7 @@ from ottla.cli.confirm import confirm, yes_option
 from ottla.cli.failure import EXIT_IN_PART, EXIT_REFUSED, Failure
 from ottla.cli.refusal import one_line
 from ottla.cli.topics.find import found_topics
+from ottla.cli.verbosity import note
 from ottla.health.phrases import plural, size
 
 if TYPE_CHECKING:
@@ -271,7 +272,7 @@ async def _wait(client: Client, moves: Sequence[Move]) -> None:
     while left := sum(state is not MoveState.DONE for _, _, state in await _states(client, moves)):
         if left != told:
             told = left
-            click.echo(f"{len(moves) - left} of {plural(len(moves), 'partition')} have moved", err=True)
+            note(f"{len(moves) - left} of {plural(len(moves), 'partition')} have moved")
         await asyncio.sleep(WAIT_SECONDS)
 
 

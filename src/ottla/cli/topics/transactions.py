@@ -21,6 +21,7 @@ from ottla.cli.cluster import (
 from ottla.cli.confirm import confirm, yes_option
 from ottla.cli.failure import EXIT_REFUSED, Failure
 from ottla.cli.topics.find import found_topics, has_leader
+from ottla.cli.verbosity import note
 from ottla.cli.watch import Watch, find_and_show, watch_options
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ async def _owners(client: Client) -> dict[int, str]:
 
 def _print(found: list[tuple[TopicPartition, OpenProducer, str | None]]) -> None:
     if not found:
-        click.echo("no open transactions", err=True)
+        note("no open transactions")
         return
     print_table(OPEN_COLUMNS, (_row(*each) for each in found))
 

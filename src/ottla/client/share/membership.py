@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import uuid
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -33,6 +34,7 @@ from ottla.wire.types.share_group_heartbeat import ShareGroupHeartbeatRequest, S
 
 __all__ = ["Membership"]
 
+_log: Final = logging.getLogger("ottla.client.share")
 JOINING_EPOCH: Final = 0
 LEAVING_EPOCH: Final = -1
 FIRST_INTERVAL_MS: Final = 100
@@ -57,6 +59,8 @@ class Membership:
         self._on_news = on_news
         self._epoch = JOINING_EPOCH
         self._told_topics: tuple[str, ...] | None = None
+        self._looked_for: tuple[str, ...] | None = None
+        """The topics that were looked for because nothing was assigned."""
         self._failure: ClientError | None = None
         self._empty_interval_ms = FIRST_INTERVAL_MS
         self._hurry = asyncio.Event()
@@ -142,8 +146,18 @@ class Membership:
             self._empty_interval_ms = FIRST_INTERVAL_MS
             return body.heartbeat_interval_ms
         interval_ms = self._empty_interval_ms
+        if interval_ms == EMPTY_INTERVAL_MS and self._looked_for != topics:
+            self._looked_for = topics
+            await self._warn_of_missing(topics)
         self._empty_interval_ms = min(2 * interval_ms, EMPTY_INTERVAL_MS)
         return min(body.heartbeat_interval_ms, interval_ms)
+
+    async def _warn_of_missing(self, topics: tuple[str, ...]) -> None:
+        """Nothing is assigned for a while; the user may wait for topics that do not exist."""
+        missing = await self._client.unknown_topics(topics)
+        if missing:
+            names, verb = ", ".join(missing), "does" if len(missing) == 1 else "do"
+            _log.warning("share group %s waits for %s, which %s not exist", self._group_id, names, verb)
 
     async def _ask(self, request: ShareGroupHeartbeatRequest, timeout_ms: int | None = None) -> Answer:
         return await self._client.ask(

@@ -211,7 +211,7 @@ def _reset_step(history: History, group: str, topic: str, partition: int) -> Nex
         text = "its members continue according to auto.offset.reset; to choose an offset, stop them and reset the group"
         return NextStep(text, _offsets(group, topic, partition), where)
     command = f"ottla groups reset {word(group)} --to-earliest --topic {word(f'{topic}:{partition}')}"
-    return NextStep("preview the reset; --execute applies it", command, where)
+    return NextStep("preview the reset; --yes instead of --dry-run applies it", f"{command} --dry-run", where)
 
 
 @rule(

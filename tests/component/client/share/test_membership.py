@@ -20,6 +20,8 @@ from tests.component.client.share.leaders import (
 )
 from tests.unit.client.running import run
 
+WAITING_HEARTBEATS, POLLS_MAX = 10, 1_000
+
 
 def test_joining_and_leaving():
     async def body() -> None:
@@ -137,3 +139,22 @@ def test_a_farewell_that_is_refused_holds_nothing_up():
             assert scene.heartbeats[-1].member_epoch == -1
 
     run(body)
+
+
+def test_who_waits_for_a_topic_that_does_not_exist_is_told_once(caplog: pytest.LogCaptureFixture):
+    async def body() -> None:
+        scene = OneLeader()
+        scene.broker.on("ShareGroupHeartbeat", Heartbeat(member_epoch=1, heartbeat_interval_ms=1))
+        async with (
+            scene.cluster,
+            scene.cluster.client() as client,
+            ShareConsumer(client, "g", ["jobs", "nowhere"], **QUICK) as consumer,
+        ):
+            for _ in range(POLLS_MAX):
+                await consumer.poll(timeout_ms=10)
+                if len(scene.heartbeats) > WAITING_HEARTBEATS:
+                    return
+        raise AssertionError("too few heartbeats")
+
+    run(body)
+    assert caplog.messages == ["share group g waits for nowhere, which does not exist"]
