@@ -27,6 +27,10 @@ SERVER_VARIABLE = "OTTLA_BOOTSTRAP"
 DEFAULT_TIMEOUT = "10s"
 WIDTH_OF_FILES = 10_000
 """Output to a file or another program is neither cut nor wrapped."""
+COLUMN_GAP = 2
+FOLDED_WIDTH_MIN = 20
+"""How narrow the last column of a table may become."""
+NO_VALUE = "-"
 
 T = TypeVar("T")
 
@@ -211,17 +215,25 @@ PARTITION_COLUMNS = (Column("TOPIC"), *numbers("PARTITION"))
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
-    """Print rows below their headings, in colour and as wide as the terminal; in a file plain and as wide as needed."""
+    """Print rows below their headings, in colour and as wide as the terminal; in a file plain and as wide as needed.
+
+    Where a terminal is too narrow for a table, each row is a paragraph of its own.
+    """
     from rich.table import Table
 
     console = colour.console()
+    cells = [[_cell(value) for value in row] for row in rows]
     if not console.is_terminal:
         console.width = WIDTH_OF_FILES
+    elif not _fits(columns, cells, console.width):
+        for row in cells:
+            console.print(*paragraph(columns, row, console.width), sep="\n")
+        return
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     for column in columns:
         table.add_column(column.heading, justify="right" if column.is_number else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(_cell(value) for value in row))
+    for row in cells:
+        table.add_row(*row)
     if console.is_terminal:
         console.print(table)
         return
@@ -231,11 +243,35 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> 
         click.echo(line.rstrip())
 
 
+def _fits(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int) -> bool:
+    """Whether a table is readable in this width: only its last column may fold, and only if that is text."""
+    widths = [
+        max(len(column.heading), *(len(row[index]) for row in cells)) if cells else len(column.heading)
+        for index, column in enumerate(columns)
+    ]
+    last = widths[-1] if columns[-1].is_number else min(widths[-1], FOLDED_WIDTH_MIN)
+    return sum(widths[:-1]) + last + COLUMN_GAP * (len(columns) - 1) <= width
+
+
+def paragraph(columns: Sequence[Column], row: Sequence[str], width: int) -> list[str]:
+    """A row as lines: its first cell, then the others with their headings, as many to a line as there is room for."""
+    lines = [row[0]]
+    for column, cell in zip(columns[1:], row[1:], strict=True):
+        if cell == NO_VALUE:
+            continue
+        pair = f"{column.heading} {cell}"
+        if len(lines) > 1 and len(lines[-1]) + COLUMN_GAP + len(pair) <= width:
+            lines[-1] += " " * COLUMN_GAP + pair
+        else:
+            lines.append(" " * COLUMN_GAP + pair)
+    return lines
+
+
 def _cell(value: object) -> str:
     if value is None:
-        return "-"
+        return NO_VALUE
     if isinstance(value, tuple):
-        return ",".join(map(str, value)) or "-"
+        return ",".join(map(str, value)) or NO_VALUE
     return str(value)
 
 

@@ -31,14 +31,14 @@ def explain(words: tuple[str, ...], error: str | None, is_list: bool, form: str 
 
     NAME is Kafka's, case-insensitive: ShareFetch, ShareFetchRequest, StreamsGroupMetadataValue,
     FENCED_MEMBER_EPOCH, or an API key such as 78. The default VERSION is the highest stable one; by default both
-    request and response are shown. `ottla explain config NAME` explains a setting, and `ottla explain config --list`
-    lists all settings.
+    request and response are shown. NAME may also be a setting of brokers, topics, groups or client metrics;
+    `ottla explain config --list` lists all settings.
 
     \b
     ottla explain StreamsGroupHeartbeat 0 response
     ottla explain ShareFetch 2
     ottla explain error 110
-    ottla explain config share.record.lock.duration.ms
+    ottla explain share.record.lock.duration.ms
     """
     if words[:1] == ("config",) and error is None:
         from ottla.cli.explain_config import explain_config
@@ -53,7 +53,19 @@ def explain(words: tuple[str, ...], error: str | None, is_list: bool, form: str 
         else:
             _show(_refs(words, error), form, width)
     except NotFound as refusal:
+        if error is None and _are_settings(words):
+            from ottla.cli.explain_config import explain_config
+
+            explain_config(words, form, is_list=False)
+            return
         raise Failure(refusal.problem, refusal.advice) from None
+
+
+def _are_settings(words: Sequence[str]) -> bool:
+    """Whether these are names of settings, or look like misspelt ones."""
+    from ottla.cli.explain_config import is_setting
+
+    return all(is_setting(word) for word in words) or (len(words) == 1 and "." in words[0])
 
 
 def _refs(words: Sequence[str], error: str | None) -> tuple[PageRef, ...]:

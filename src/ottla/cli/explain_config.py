@@ -51,6 +51,10 @@ def _tables() -> dict[str, ConfigDefs]:
     }
 
 
+def is_setting(name: str) -> bool:
+    return any(name in table for table in _tables().values())
+
+
 def _found(name: str) -> list[dict[str, Any]]:
     """The settings with a name, which several types of resources may have."""
     tables = _tables()

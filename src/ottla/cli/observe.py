@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from ottla.cli.cluster import Seconds, Target, target_options
+from ottla.cli.cluster import Column, Seconds, Target, numbers, print_json, print_table, target_options
 from ottla.cli.failure import EXIT_REFUSED, Failure
 from ottla.cli.findings import Rules, change_json, evaluator_of, fail_on_option, has_failed, print_change, rule_options
 from ottla.cli.observer_run import (
@@ -58,7 +59,7 @@ FLUSH_S = 5.0
     "--notify", "hook", metavar="URL", help="POST findings to this URL as JSON when they open and when they close."
 )
 @click.option("--rules", "apply_rules", is_flag=True, help="Print findings as they open and close.")
-@click.option("--once", is_flag=True, help="Probe everything once, and stop.")
+@click.option("--once", is_flag=True, help="Probe everything once, show what was seen, and stop.")
 @click.option("--for", "for_s", type=Seconds(), metavar="TIME", help="Stop after this time.")
 @click.option(
     "--backoff-max",
@@ -145,6 +146,8 @@ class _Watch:
         self._observer: Observer | None = None
         self._state: ClusterState | None = None
         self._notifier: Notifier | None = None
+        self._seen: Counter[str] = Counter()
+        self._failed: Counter[str] = Counter()
 
     def begin(self, client: Client, where: str, *, for_s: float | None, once: bool) -> None:
         """Say what is being done."""
@@ -195,11 +198,23 @@ class _Watch:
         observer = Observer(client, new_observer_id(), options, sink=sink, on_sample=self._take)
         self._observer = observer
         code = await run_until_told(observer, for_s, lambda: once and observer.probed_all)
+        if once:
+            self._show_seen()
         left = f"; {observer.waiting:,} could not be written: {observer.problem}" if observer.waiting else ""
         self._progress.say(f"{self._progress.samples:,} samples{left}")
         return code or (EXIT_REFUSED if observer.waiting else 0)
 
+    def _show_seen(self) -> None:
+        """How many samples of each kind there were, and of how many nothing could be learned."""
+        rows = [(kind, self._seen[kind], self._failed[kind]) for kind in sorted(self._seen)]
+        if self._as_json:
+            print_json({"rows": [{"kind": kind, "samples": seen, "errors": failed} for kind, seen, failed in rows]})
+        else:
+            print_table((Column("KIND"), *numbers("SAMPLES", "ERRORS")), rows)
+
     def _take(self, sample: Sample) -> None:
+        self._seen[sample.kind] += 1
+        self._failed[sample.kind] += bool(sample.error)
         self._progress.take(sample, self._observer.problem if self._observer is not None else None)
         changes = self._evaluator.take(sample)
         if self._state is not None:

@@ -366,7 +366,7 @@ class Steps:
 
     def _breathe(self) -> None:
         while not self._is_over:
-            if not self._said.wait(BREATH_S) and not (self._is_over or self._is_quiet):
+            if not (self._said.wait(BREATH_S) or self._is_quiet) and not self._is_over:
                 note(f"  … {self.seconds:.0f} s")
             self._said.clear()
 

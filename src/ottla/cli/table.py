@@ -18,6 +18,7 @@ COMMANDS = {
     "demo": Entry("ottla.cli.demo:demo", "Run a small cluster through three incidents, and explain them.", RUN),
     "tour": Entry("ottla.cli.tour:tour", "Take a guided tour of ottla.", RUN),
     "topics": Entry("ottla.cli.topics:topics", "Manage, read and write topics, on any cluster.", CLUSTER),
+    "load": Entry("ottla.cli.load:load", "Write records at a rate, and measure latency, on any cluster.", CLUSTER),
     "groups": Entry("ottla.cli.groups:groups", "List, describe, reset and delete groups, on any cluster.", CLUSTER),
     "share": Entry("ottla.cli.share:share", "Inspect and reset share groups, on any cluster.", CLUSTER),
     "streams": Entry("ottla.cli.streams:streams", "Inspect Kafka Streams groups, on any cluster.", CLUSTER),

@@ -18,6 +18,9 @@ from ottla.cli.verbosity import note
 from ottla.explain.stream import HOLD_BYTES
 from ottla.explain.values_text import count_text
 
+ANSWER_S = 2.0
+"""How long the target may take to accept a connection at the start."""
+
 
 class Options(NamedTuple):
     listen: Address
@@ -64,6 +67,14 @@ async def _look_up(target: Address) -> None:
         await asyncio.get_running_loop().getaddrinfo(target.host, target.port)
     except OSError as unknown:
         raise Failure(f"--to {target}: the host cannot be found ({unknown.strerror})") from None
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            _, writer = await asyncio.open_connection(target.host, target.port)
+    except (OSError, TimeoutError) as refusal:
+        reason = getattr(refusal, "strerror", None) or "no answer"
+        note(f"{target} cannot be reached yet ({reason.lower()}); clients are closed until it can")
+    else:
+        writer.close()
 
 
 def _open(path: Path | None) -> PcapWriter | None:

@@ -1,36 +1,11 @@
-"""The totals of a proxy: exchanges, errors and latencies per API.
-
-Memory does not grow with the traffic: latencies are counted in buckets that are 3 % wide.
-"""
+"""The totals of a proxy: exchanges, errors and latencies per API. Memory does not grow with the traffic."""
 
 from collections import Counter
-from math import exp, log
 from typing import NamedTuple
 
+from ottla.cli.latencies import Latencies
 from ottla.explain.exchanges import Exchange
 from ottla.explain.facts import Facts
-
-_CLASS_WIDTH = log(1.03)
-
-
-class Latencies:
-    """A histogram of durations in nanoseconds; quantiles are exact to half the width of a bucket."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[int] = Counter()
-
-    def add(self, duration_ns: int) -> None:
-        self._counts[round(log(max(duration_ns, 1)) / _CLASS_WIDTH)] += 1
-
-    def quantile_ns(self, share: float) -> int | None:
-        """The duration that a `share` of all do not exceed; None if there are none."""
-        wanted = share * self._counts.total()
-        seen = 0
-        for number in sorted(self._counts):
-            seen += self._counts[number]
-            if seen >= wanted:
-                return round(exp(number * _CLASS_WIDTH))
-        return None
 
 
 class Row(NamedTuple):
