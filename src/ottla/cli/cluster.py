@@ -60,6 +60,18 @@ class Target(NamedTuple):
     profile: str | None = None
     """The profile that the address comes from."""
 
+    @property
+    def options(self) -> str:
+        """The options with which another command reaches the same cluster; empty if it does without."""
+        from shlex import quote
+
+        if self.profile is not None:
+            return f"--profile {quote(self.profile)}"
+        words = [] if self.bootstrap_server == DEFAULT_SERVER else [f"--bootstrap {quote(self.bootstrap_server)}"]
+        if self.command_config is not None:
+            words.append(f"--command-config {quote(str(self.command_config))}")
+        return " ".join(words)
+
 
 def target_options(command: Callable[..., T]) -> Callable[..., T]:
     """The options of every command that talks to a cluster; the command gets them as one `target`."""

@@ -91,7 +91,7 @@ def console(
     options = options_of(every, own_intervals, metrics)
 
     def watcher(settings: Changes, principal: str = "") -> ClusterWatcher:
-        evaluator = evaluator_of(rules, intervals_s=options.intervals_s)
+        evaluator = evaluator_of(rules, intervals_s=options.intervals_s, connection=target.options)
         server = target.bootstrap_server
         return ClusterWatcher(server, settings, evaluator, principal=principal, options=options, pipelines=pipelines)
 

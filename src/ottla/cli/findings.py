@@ -75,11 +75,17 @@ def _rules(texts: Iterable[str], muted: tuple[str, ...]) -> Rules:
 
 
 def evaluator_of(
-    rules: Rules, *, longest_hold_s: float | None = None, intervals_s: Mapping[str, float] | None = None
+    rules: Rules,
+    *,
+    longest_hold_s: float | None = None,
+    intervals_s: Mapping[str, float] | None = None,
+    connection: str = "",
 ) -> SampleEvaluator:
     from ottla.health.evaluator import SampleEvaluator
 
-    return SampleEvaluator(rules.thresholds, rules.muted, longest_hold_s=longest_hold_s, intervals_s=intervals_s)
+    return SampleEvaluator(
+        rules.thresholds, rules.muted, longest_hold_s=longest_hold_s, intervals_s=intervals_s, connection=connection
+    )
 
 
 def has_failed(evaluator: SampleEvaluator, fail_on: str | None, *, ever: bool) -> bool:

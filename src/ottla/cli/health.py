@@ -92,7 +92,9 @@ def health(
         return _recorded(samples, rules, fail_on, as_json=as_json, now_ms=time.time_ns() // 1_000_000)
     options = options_of(every, own_intervals, metrics)
     longest_hold_s = for_s / 2 if watch_s is None else None
-    evaluator = evaluator_of(rules, longest_hold_s=longest_hold_s, intervals_s=options.intervals_s)
+    evaluator = evaluator_of(
+        rules, longest_hold_s=longest_hold_s, intervals_s=options.intervals_s, connection=target.options
+    )
     live = _Live(evaluator, rules, options, for_s=for_s, watch_s=watch_s, as_json=as_json)
     code: int = on_quiet_cluster(target, live.run)
     if watch_s is None:

@@ -101,7 +101,9 @@ def observe(
     options = options_of(every, own_intervals, metrics)._replace(longest_pause_ms=round(backoff_max * 1000))
     if to_topic is not None and directory is not None:
         raise Failure("--to-topic and --to cannot both be given")
-    evaluator = evaluator_of(rules, longest_hold_s=0.0 if once else None, intervals_s=options.intervals_s)
+    evaluator = evaluator_of(
+        rules, longest_hold_s=0.0 if once else None, intervals_s=options.intervals_s, connection=target.options
+    )
     watch = _Watch(evaluator, shows=apply_rules or fail_on is not None, as_json=as_json)
     has_other_use = once or apply_rules or export_port is not None or hook is not None
 

@@ -18,6 +18,7 @@ from ottla.cli.cluster import (
     SERVER_VARIABLE,
     ClusterGroup,
     Seconds,
+    Target,
     chosen_target,
     help_alone,
     is_given,
@@ -55,6 +56,8 @@ class Source(NamedTuple):
     from_log: tuple[str, ...]
     observations: tuple[str, ...]
     topic: str
+    connection: str = ""
+    """The options with which other commands reach the cluster."""
 
 
 @click.group(cls=ClusterGroup, invoke_without_command=True)
@@ -139,9 +142,10 @@ def run(
     """Compute the tables and the report once, over all data or since a time."""
     from ottla.spark.pipeline.batch import run as run_batch
 
-    options = _run_options(Path(out), delta, given)
+    source = _source(given)
+    options = _run_options(Path(out), delta, source, given)
     with Steps() as steps, _one_line():
-        origin = _origin(_source(given))
+        origin = _origin(source)
         start = _session(master, Path(out), delta, confs, is_small=origin is not None and origin.is_small)
         spark, found = run_batch(start, origin, options, steps.say)
         try:
@@ -168,11 +172,12 @@ def follow(
     """
     from ottla.spark.pipeline.follow import follow as follow_on
 
-    options = replace(_run_options(Path(out), delta, given), lateness_ms=_duration_ms("--lateness", lateness))
+    source = _source(given)
+    options = replace(_run_options(Path(out), delta, source, given), lateness_ms=_duration_ms("--lateness", lateness))
     if options.observations:
         raise Failure("--observations: 'follow' reads topics, not files", "`ottla pipeline run` reads files")
     with _one_line():
-        origin = _origin(_source(given))
+        origin = _origin(source)
         assert origin is not None, "without files there is a cluster"
         start = _session(master, Path(out), delta, confs)
         follow_on(start, origin, options, None if once else every, note)
@@ -201,12 +206,15 @@ def _source(given: Mapping[str, Given]) -> Source:
     files, topic = (given["from_log"], given["observations"]), given["topic"]
     if given["from_log"] and not (is_given("bootstrap_server") or is_given("profile")):
         return Source(None, None, *files, topic)
-    bootstrap, command_config, _ = chosen_target(given["bootstrap_server"], given["command_config"], given["profile"])
+    bootstrap, command_config, profile = chosen_target(
+        given["bootstrap_server"], given["command_config"], given["profile"]
+    )
     if bootstrap and given["from_log"]:
         raise Failure("--bootstrap and --from-log exclude each other", "read the cluster, or its files")
     if not bootstrap and not given["observations"]:
         bootstrap = DEFAULT_SERVER
-    return Source(bootstrap, command_config, *files, topic)
+    connection = "" if bootstrap is None else Target(bootstrap, command_config, 0.0, profile).options
+    return Source(bootstrap, command_config, *files, topic, connection)
 
 
 def _origin(source: Source) -> Origin | None:
@@ -225,7 +233,7 @@ def _properties(path: Path | None) -> dict[str, str]:
     return {} if path is None else dict(read_properties(path.read_text(errors="replace")))
 
 
-def _run_options(out: Path, delta: bool, given: Mapping[str, Given]) -> RunOptions:
+def _run_options(out: Path, delta: bool, source: Source, given: Mapping[str, Given]) -> RunOptions:
     from ottla.health import ThresholdError, parse_thresholds
     from ottla.spark.pipeline.options import RunOptions
 
@@ -242,6 +250,7 @@ def _run_options(out: Path, delta: bool, given: Mapping[str, Given]) -> RunOptio
         observations=given["observations"],
         topic=given["topic"],
         command=_command(),
+        connection=source.connection,
     )
 
 

@@ -22,11 +22,13 @@ def is_quiet() -> bool:
 
 
 def add_options(command: click.Command) -> None:
-    """Add -q and -v to a command, or to all commands of a group. One that has its own keeps it."""
+    """Add -q and -v to a command, or to all commands of a group and to a group that is one itself. One that has its
+    own keeps it."""
     if isinstance(command, click.Group):
         for each in command.commands.values():
             add_options(each)
-        return
+        if not command.params:
+            return
     taken = {name for parameter in command.params for name in parameter.opts}
     command.params += [option for option in (_quiet(), _verbose()) if not taken.intersection(option.opts)]
 

@@ -42,6 +42,7 @@ class Condition:
     finding: Finding | None = None
     past: str = ""  # the finding's sentence once it is resolved
     reported_ms: int = 0
+    connection: str = ""  # the options with which commands reach the cluster
 
     @property
     def is_true(self) -> bool:
@@ -93,7 +94,7 @@ class Condition:
             times=times,
             evidence={**match.evidence, "thresholds": dict(self.limits)} if self.limits else match.evidence,
             sentence=match.sentence,
-            next=match.next,
+            next=[step.on(self.connection) for step in match.next],
             tier=match.tier or self.rule.tier,
         )
 

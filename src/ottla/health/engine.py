@@ -49,8 +49,14 @@ class Engine:
     """
 
     def __init__(
-        self, thresholds: Mapping[str, float] | None = None, muted: Iterable[str] = (), bounds: Bounds | None = None
+        self,
+        thresholds: Mapping[str, float] | None = None,
+        muted: Iterable[str] = (),
+        bounds: Bounds | None = None,
+        *,
+        connection: str = "",
     ) -> None:
+        """`connection` is added to the commands that findings recommend: the options for reaching this cluster."""
         check_thresholds(thresholds or {})
         silent = set(muted)
         for name in sorted(silent - set(RULES)):
@@ -66,6 +72,7 @@ class Engine:
         self._due_at: dict[Key, int] = {}
         self._due_count = 0
         self._dropped = 0
+        self._connection = connection
 
     def take(self, at_ms: int, fact: Fact) -> list[Change]:
         """Takes a fact and the time at which it was seen; returns the changes of findings. A late fact counts as seen
@@ -199,7 +206,9 @@ class Engine:
             return None
         now_ms = self._history.now_ms
         since_ms = now_ms if match.since_ms is None else match.since_ms
-        new = Condition(one, self._limits[one.name], match.subject, since_ms, since_ms, now_ms)
+        new = Condition(
+            one, self._limits[one.name], match.subject, since_ms, since_ms, now_ms, connection=self._connection
+        )
         self._conditions.setdefault(key, {})[match.subject] = new
         self._condition_count += 1
         return new

@@ -22,7 +22,8 @@ class SampleEvaluator:
     """The engine of one cluster, fed with samples; it also knows what is not visible there.
 
     With `longest_hold_s`, for a short look, a condition that must last longer than that opens its finding at once.
-    `intervals_s` are those of the observer, whose samples must not count as stale before the next is due.
+    `intervals_s` are those of the observer, whose samples must not count as stale before the next is due. `connection`
+    is added to the commands of findings.
     """
 
     def __init__(
@@ -32,10 +33,11 @@ class SampleEvaluator:
         *,
         longest_hold_s: float | None = None,
         intervals_s: Mapping[str, float] | None = None,
+        connection: str = "",
     ) -> None:
         self.muted = frozenset(muted)
         own = {**_shortened(longest_hold_s), **_stale(intervals_s or {}), **(thresholds or {})}
-        self.engine = Engine(own, self.muted)
+        self.engine = Engine(own, self.muted, connection=connection)
         self._opened: set[Severity] = set()
         self.cluster = ""
         self.first_ms = 0

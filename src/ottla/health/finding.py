@@ -47,6 +47,12 @@ class NextStep(msgspec.Struct, frozen=True, omit_defaults=True):
     command: str | UnsetType = UNSET
     href: str | UnsetType = UNSET
 
+    def on(self, connection: str) -> NextStep:
+        """The same with a command that has these options, which say how to connect to the cluster."""
+        if not connection or not isinstance(self.command, str):
+            return self
+        return msgspec.structs.replace(self, command=f"{self.command} {connection}")
+
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`since_ms` and `until_ms` are the first and the last time at which the condition was true; `times` counts how

@@ -35,4 +35,4 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]):
 
 def test_no_command_at_all_shows_the_help(capsys: pytest.CaptureFixture[str]):
     assert run([]) == 0
-    assert "Commands:" in capsys.readouterr().out
+    assert "Run Kafka:" in capsys.readouterr().out

@@ -64,7 +64,7 @@ def rule_results(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
     in_order = everything.repartition("cluster").sortWithinPartitions(
         "cluster", "ts", "rank", "order_text", "order_number"
     )
-    evaluate = _RuleResults(dict(params.thresholds), dict(params.topic_names))
+    evaluate = _RuleResults(dict(params.thresholds), dict(params.topic_names), params.connection)
     return in_order.select(*_FACT).mapInArrow(evaluate, ddl(_RULE_RESULTS))
 
 
@@ -150,8 +150,9 @@ class _GroupFacts:
 
 
 class _RuleResults:
-    def __init__(self, thresholds: dict[str, float], topic_names: dict[str, str]) -> None:
+    def __init__(self, thresholds: dict[str, float], topic_names: dict[str, str], connection: str) -> None:
         self._thresholds = thresholds
+        self._connection = connection
         self._topic_names = topic_names
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -160,7 +161,7 @@ class _RuleResults:
         schema = arrow_schema(_RULE_RESULTS)
         rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
         for cluster, facts in groupby(rows, key=lambda row: row[0]):
-            evaluator = RuleEvaluator(self._thresholds, self._topic_names)
+            evaluator = RuleEvaluator(self._thresholds, self._topic_names, self._connection)
             for _, ts, _, _, offset, kind, error, body, key in facts:
                 evaluator.take(ts, kind, error, body, key, offset)
             yield pa.RecordBatch.from_pylist(list(rule_result_rows(cluster, evaluator)), schema=schema)

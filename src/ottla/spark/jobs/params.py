@@ -41,6 +41,8 @@ class Params:
     """When a group has been empty for this long, its last assignment is forgotten: new members take nothing over."""
     thresholds: Mapping[str, float] = field(default_factory=dict)
     """The thresholds of the health rules, by `rule.key`."""
+    connection: str = ""
+    """The options with which the commands of findings reach the cluster."""
     topic_names: Mapping[str, str] = field(default_factory=dict)
     """Topic id -> name, where known: records of groups have only ids."""
 

@@ -30,8 +30,8 @@ _BODY: Final = msgspec.json.Decoder()
 class RuleEvaluator:
     """The findings of one cluster. It takes rows ordered by time."""
 
-    def __init__(self, thresholds: Mapping[str, float], topic_names: Mapping[str, str]) -> None:
-        self._engine = Engine(thresholds)
+    def __init__(self, thresholds: Mapping[str, float], topic_names: Mapping[str, str], connection: str = "") -> None:
+        self._engine = Engine(thresholds, connection=connection)
         self._topic_names = topic_names
         self._configs: dict[tuple[str, str], dict[str, str | None]] = {}
         self._findings: dict[str, Finding] = {}

@@ -95,6 +95,7 @@ def prepare(origin: Origin | None, events: EventFiles, work: Path, options: RunO
         isolation=options.isolation,
         lateness_ms=options.lateness_ms,
         thresholds=options.thresholds,
+        connection=options.connection,
         topic_names=topic_names(events.path, metadata),
         share_limits=share_limits(configs_in(cluster, events.path, metadata)),
     )

@@ -30,6 +30,8 @@ class RunOptions:
     """Directories with files of an observer."""
     topic: str = OBSERVATIONS
     command: str = ""
+    connection: str = ""
+    """The options with which the commands of findings reach the cluster."""
 
     @property
     def first_day_ms(self) -> int | None:
