@@ -101,8 +101,8 @@ def nodes(ids: Iterable[int]) -> str:
 
 
 def offsets(values: Sequence[int]) -> str:
-    """Offsets with neighbours joined: `4,120–4,122, 4,130`."""
-    return join(f"{a:,}" if a == b else f"{a:,}–{b:,}" for a, b in runs(values))
+    """Offsets with neighbours joined: `4120–4122, 4130`. Commas separate them, and nothing else."""
+    return join(str(a) if a == b else f"{a}–{b}" for a, b in runs(values))
 
 
 def runs(values: Sequence[int]) -> list[tuple[int, int]]:

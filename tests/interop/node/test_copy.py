@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import subprocess
 import sys
 import time
@@ -49,12 +48,14 @@ async def killed(client: Client, command: list[str], topic: str, before: int) ->
     """Run a copy, and kill it as soon as it has written something; gives how much there is then."""
     places = {TopicPartition(topic, each): LATEST for each in range(PARTITIONS)}
     until_s = time.monotonic() + DEADLINE_S
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-        now = before
-        while now == before and process.poll() is None:
-            assert time.monotonic() < until_s, "it does not go on"
-            now = sum(each.offset for each in (await list_offsets(client, places)).values())
-        process.send_signal(signal.SIGKILL)
+    process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.DEVNULL)
+    now = before
+    while now == before and process.returncode is None:
+        assert time.monotonic() < until_s, "it does not go on"
+        now = sum(each.offset for each in (await list_offsets(client, places)).values())
+    if process.returncode is None:
+        process.kill()
+    await process.wait()
     return now
 
 

@@ -33,7 +33,7 @@ def test_numbers_and_sizes() -> None:
 def test_lists() -> None:
     assert (join([]), join("abc"), join("abcdefgh")) == ("none", "a, b, c", "a, b, c, d, e, f and 2 more")
     assert (nodes([3, 1, 3]), nodes([2]), nodes([])) == ("nodes 1, 3", "node 2", "no node")
-    assert offsets([4122, 4120, 4121, 4130]) == "4,120–4,122, 4,130"
+    assert offsets([4122, 4120, 4121, 4130]) == "4120–4122, 4130"
 
 
 def test_times_are_utc() -> None:
