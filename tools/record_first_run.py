@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> None:
     said = Path(arguments[0]).read_text() if arguments else run()
     if not re.search(r"expectations met: (\d+) of \1$", said, re.MULTILINE):
         sys.exit("this run did not find everything; it is not recorded")
-    lines = [line.rstrip() for line in said.splitlines()]
+    lines = [line.rstrip().replace(f"{ROOT}/", "") for line in said.splitlines()]
     RECORDING.write_text("\n".join(["$ ottla demo", *lines, ""]))
     README.write_text(QUOTED.sub(lambda match: match[1] + quote(lines) + match[2], README.read_text()))
 

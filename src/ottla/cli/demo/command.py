@@ -22,7 +22,7 @@ from ottla.cli.demo.narrator import Narrator
 from ottla.cli.demo.nodes import OttlaNodes
 from ottla.cli.demo.plan import Plan
 from ottla.cli.demo.story import Story
-from ottla.cli.demo.summary import show_accounts, show_expectations, show_findings
+from ottla.cli.demo.summary import show_accounts, show_expectations, show_findings, show_next
 from ottla.cli.demo.watcher import Watcher, start_console
 from ottla.cli.demo.word_totals import Application, Missing, kafka_streams
 from ottla.cli.demo.workload_processes import WorkloadProcesses
@@ -103,8 +103,6 @@ class _Demo:
             is_well = self._sum_up(facts, told) and is_well
             if self._options.stay:
                 await self._stay(children, nodes)
-            else:
-                self._narrator.console.print("to see this cluster in the browser: make demo DEMO_STAY=1")
         return 0 if is_well else EXIT_REFUSED
 
     async def _doctor(self) -> None:
@@ -150,7 +148,7 @@ class _Demo:
             is_well = show_expectations(console, expectations(facts, told))
         else:
             console.print("expectations are not checked with --speed: the thresholds of rules are for real time")
-        console.print(f"report {self._directory.report_html}", soft_wrap=True)
+        show_next(console, self._directory)
         return is_well
 
     async def _stay(self, children: Children, nodes: OttlaNodes) -> None:

@@ -22,7 +22,6 @@ class DemoDirectory:
         self.data = path / "data"
         self.journal = path / "journal"
         self.said = path / "said"
-        self.observations = path / "observations"
         self.streams_state = path / "streams-state"
         self.truth = path / "truth.json"
         self.report_json = path / "report.json"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -10,10 +11,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ottla.cli.demo.directory import DemoDirectory
 from ottla.cli.demo.expected import Expectation
 from ottla.cli.demo.ledger import Account
 
-__all__ = ["show_accounts", "show_expectations", "show_findings"]
+__all__ = ["show_accounts", "show_expectations", "show_findings", "show_next"]
 
 MARKS: Final = {"critical": ("▲", "red"), "warning": ("●", "yellow"), "notice": ("○", "blue")}
 PLAIN: Final = {"critical": "!!", "warning": "!", "notice": "i"}
@@ -30,6 +32,22 @@ def show_findings(console: Console, findings: Sequence[Mapping[str, Any]]) -> No
             mark = PLAIN[each["severity"]]
         table.add_row(Text(mark, colour), _clock(each["since_ms"]), _lasted(each), each["state"], each["sentence"])
     console.print(table)
+    marks = PLAIN if console.options.ascii_only else {severity: mark for severity, (mark, _) in MARKS.items()}
+    console.print(Text("   ".join(f"{mark} {severity}" for severity, mark in marks.items()), "dim"))
+
+
+def show_next(console: Console, directory: DemoDirectory) -> None:
+    """Where the report is, and what to try next. Paths are absolute, so that they can be pasted anywhere."""
+    report = directory.report_html.resolve()
+    opener = {"darwin": "open", "win32": "start"}.get(sys.platform, "xdg-open")
+    steps = {
+        f"{opener} {report}": "opens the report",
+        "ottla demo --stay": "leaves the nodes running, with a console in the browser",
+        f"ottla storage check {(directory.data / 'node-1').resolve()}": "checks the files of a node",
+    }
+    console.print(f"report {report}", soft_wrap=True)
+    for command, what in steps.items():
+        console.print(Text.assemble("  ", (command, "bold"), f"  {what}"), soft_wrap=True)
 
 
 def _clock(ms: int) -> str:

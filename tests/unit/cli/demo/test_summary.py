@@ -1,10 +1,12 @@
 from io import StringIO
+from pathlib import Path
 
 from rich.console import Console
 
+from ottla.cli.demo.directory import DemoDirectory
 from ottla.cli.demo.expected import Expectation
 from ottla.cli.demo.ledger import Account
-from ottla.cli.demo.summary import show_accounts, show_expectations, show_findings
+from ottla.cli.demo.summary import show_accounts, show_expectations, show_findings, show_next
 
 
 def console() -> Console:
@@ -24,9 +26,19 @@ def finding(sentence: str, since_ms: int, until_ms: int | None) -> dict[str, obj
 def test_findings_in_order_of_time():
     shown = console()
     show_findings(shown, [finding("second", 20_000, None), finding("first", 10_000, 17_400)])
-    _, first, second = [line.split() for line in text(shown).splitlines()]
+    _, first, second, legend = [line.split() for line in text(shown).splitlines()]
     assert first[2:] == ["7", "s", "resolved", "first"]
     assert second[2:] == ["–", "open", "second"]
+    assert legend == ["▲", "critical", "●", "warning", "○", "notice"]
+
+
+def test_the_end_says_where_the_report_is_and_what_comes_next(tmp_path: Path):
+    shown = console()
+    show_next(shown, DemoDirectory(tmp_path / "x" / ".." / "demo"))
+    first, *steps = text(shown).splitlines()
+    assert first == f"report {tmp_path}/demo/report.html"
+    assert f"{tmp_path}/demo/report.html  opens the report" in steps[0]
+    assert [step.split()[:2] for step in steps[1:]] == [["ottla", "demo"], ["ottla", "storage"]]
 
 
 def test_accounts():
