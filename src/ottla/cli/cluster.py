@@ -255,6 +255,19 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> 
         click.echo(line.rstrip())
 
 
+def print_line(text: str) -> None:
+    """Print a line above a table; on a narrow terminal it is wrapped between words."""
+    from textwrap import wrap
+
+    console = colour.console()
+    if not console.is_terminal or len(click.unstyle(text)) <= console.width:
+        click.echo(text)
+        return
+    indent = " " * COLUMN_GAP
+    for line in wrap(text, console.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False):
+        click.echo(line)
+
+
 def _fits(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int) -> bool:
     """Whether a table is readable in this width: only its last column may fold, and only if that is text."""
     widths = [

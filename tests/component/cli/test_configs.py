@@ -272,3 +272,12 @@ def test_a_default_in_another_unit_says_so(tmp_path: Path, capsys: Capture) -> N
         assert "log.retention.hours 168" in live("configs", "get", "broker", "1", "log.retention.ms")
         assert '"default": "168"' not in live("configs", "get", "broker", "1", "log.retention.ms", "--json")
         assert "123456" in live("configs", "get", "topic", topic, "retention.ms")
+
+
+def test_a_broker_takes_any_name_and_the_command_says_so(ottla: Live):
+    ottla.capture.readouterr()
+    assert ottla.code("configs", "set", "broker", "default", "log.retention.mss=1") == 0
+    out, err = ottla.capture.readouterr()
+    assert out == "broker default changed: log.retention.mss\n"
+    assert err == "log.retention.mss is not a setting of Kafka's brokers; did you mean log.retention.ms?\n"
+    ottla("configs", "unset", "broker", "default", "log.retention.mss")

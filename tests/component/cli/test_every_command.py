@@ -5,8 +5,11 @@ A new command is found by itself. What it needs to be called is in `ARGUMENTS`.
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -58,9 +61,9 @@ ARGUMENTS: dict[str, list[str]] = {
     "quorum features upgrade": ["share.version=1", "--yes"],
     "quorum add-voter": ["2", "--listener", "CONTROLLER://127.0.0.1:1", "--directory-id", "AAAAAAAAAAAAAAAAAAAAAQ"],
     "quorum remove-voter": ["2", "--directory-id", "AAAAAAAAAAAAAAAAAAAAAQ", "--yes"],
-    "acls add": ["--allow-principal", "User:ana", "--operation", "READ", "--topic", TOPIC],
+    "acls add": ["--principal", "ana", "--operation", "read", "--topic", TOPIC],
     "acls remove": ["--topic", TOPIC, "--yes"],
-    "users set": ["ana", "--password", "secret"],
+    "users set": ["ana", "--password-file", "-"],
     "users delete": ["ana", "--yes"],
     "tokens renew": ["AAAA"],
     "tokens expire": ["AAAA"],
@@ -76,13 +79,15 @@ DOCUMENTS = {"explain", "pipeline run", "pipeline report", "topics reassign plan
 """Their JSON is a document: a page, a report, or a plan in the form of Kafka's tool."""
 TESTED_ELSEWHERE = {
     "streams describe", "streams tasks", "streams watch", "topics reassign verify", "tokens create", "tokens list",
-    "cluster status",
+    "cluster status", "acls list",
 }  # fmt: skip
 """They need a streams group, a plan, TLS, or a local cluster."""
+WAITING = {"observe", "health", "console"}
+"""They wait for a cluster that is down."""
 READING = [
     "topics list", "topics describe", "topics offsets", "groups list", "groups describe", "groups offsets",
     "share list", "share describe", "share offsets", "share inflight", "configs list", "nodes", "quorum describe",
-    "quorum voters", "quorum features", "users list", "acls list", "doctor",
+    "quorum voters", "quorum features", "users list", "doctor",
 ]  # fmt: skip
 
 
@@ -117,7 +122,9 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningNode]:
 
 
 @pytest.fixture(scope="module")
-def bootstrap(running: RunningNode) -> str:
+def bootstrap(running: RunningNode, tmp_path_factory: pytest.TempPathFactory) -> str:
+    password = tmp_path_factory.mktemp("secret") / "password"
+    password.write_text("secret")
     advertised = running.node.advertised["PLAINTEXT"]
     address = f"{advertised.host}:{advertised.port}"
     for words in (
@@ -125,7 +132,7 @@ def bootstrap(running: RunningNode) -> str:
         ["topics", "produce", TOPIC, "a", "b", "c"],
         ["groups", "reset", GROUP, "--topic", TOPIC, "--to-earliest", "--create", "--yes"],
         ["share", "reset", SHARE_GROUP, "--topic", TOPIC, "--to-earliest", "--create", "--yes"],
-        ["users", "set", "bea", "--password", "secret"],
+        ["users", "set", "bea", "--password-file", str(password)],
     ):
         assert run([*words, "--bootstrap", address]) == 0
     return address
@@ -135,6 +142,7 @@ def bootstrap(running: RunningNode) -> str:
 def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setattr("sys.stdin", io.StringIO("secret"))
     (tmp_path / "plan.json").write_text(
         json.dumps({"version": 1, "partitions": [{"topic": TOPIC, "partition": 0, "replicas": [1]}]})
     )
@@ -165,10 +173,8 @@ def test_an_option_that_is_unknown(name: str, capsys: Capture):
     assert "--no-such-option" in err
 
 
-@pytest.mark.parametrize("name", TO_CLUSTERS)
+@pytest.mark.parametrize("name", sorted(set(TO_CLUSTERS) - WAITING))
 def test_a_cluster_that_cannot_be_reached(name: str, capsys: Capture):
-    if name in ("observe", "health"):
-        pytest.skip("they wait for a cluster")
     assert run(line(name, "--bootstrap", NOWHERE, "--timeout", "300ms")) == 3
     assert f"no broker at {NOWHERE}" in capsys.readouterr().err
 
@@ -214,8 +220,6 @@ def test_a_profile_that_does_not_exist(name: str, capsys: Capture):
         (["configs", "get", "topic", TOPIC, "retention.mss"], 2),
         (["configs", "set", "topic", TOPIC, "retention.mss=1"], 2),
         (["configs", "set", "group", "g", "share.record.lock.ms=1"], 2),
-        (["configs", "set", "broker", "1", "log.retention.mss=1"], 2),
-        (["configs", "set", "broker", "default", "log.retention.mss=1"], 2),
         (["topics", "create", "other", "--config", "retention.mss=1"], 1),
         (["explain", "retention.mss"], 2),
     ],
@@ -233,21 +237,20 @@ def test_what_does_not_exist(bootstrap: str, words: list[str], code: int, capsys
 @pytest.mark.parametrize(
     "words",
     [
-        ["serve", "--ephemeral", "--port"],
-        ["console", "--no-open", "--port"],
-        ["observe", "--export-port"],
+        ["serve", "--ephemeral", "--port", "{port}"],
+        ["console", "--bootstrap", "127.0.0.1:{port}", "--port", "{port}"],
+        ["observe", "--bootstrap", "127.0.0.1:{port}", "--export-port", "{port}"],
+        ["proxy", "--to", NOWHERE, "--listen", "127.0.0.1:{port}"],
     ],
     ids=lambda words: words[0],
 )
-def test_a_port_that_is_taken(bootstrap: str, words: list[str], capsys: Capture):
-    at = ["--bootstrap", bootstrap] if words[0] != "serve" else []
-    assert run([*words, bootstrap.rpartition(":")[2], *at]) == 1
-    assert "port" in capsys.readouterr().err
-
-
-def test_a_port_that_is_taken_for_the_proxy(bootstrap: str, capsys: Capture):
-    assert run(["proxy", "--listen", bootstrap, "--to", NOWHERE]) == 1
-    assert "cannot listen on" in capsys.readouterr().err
+def test_a_port_that_is_taken(bootstrap: str, words: list[str]):
+    """As programs: they would run an event loop beside that of the node."""
+    port = bootstrap.rpartition(":")[2]
+    command = [sys.executable, "-m", "ottla", *(word.format(port=port) for word in words)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 1, ended.stderr
+    assert port in ended.stderr
 
 
 # --- what is printed --------------------------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ from ottla.cli.cluster import Target, on_cluster, target_options
 from ottla.cli.configs.get import bound_name, bounds_of, known
 from ottla.cli.configs.subject import Subject, client_option, type_argument
 from ottla.cli.confirm import dry_run_option
-from ottla.cli.failure import Failure
+from ottla.cli.failure import Failure, nearest
+from ottla.cli.verbosity import note
 
 if TYPE_CHECKING:
     from ottla.client import Client
@@ -109,6 +110,20 @@ def _change(target: Target, resource: Resource, changes: Sequence[Change], *, dr
         await change_settings(client, resource, changes, dry_run=dry_run)
 
     on_cluster(target, work)
+    _note_unknown(resource, changes)
+
+
+def _note_unknown(resource: Resource, changes: Sequence[Change]) -> None:
+    """Brokers take any name, since plugins may have settings of their own; most unknown names are typing errors."""
+    from ottla.client.configs import ResourceType
+    from ottla.core.metadata.config_defs import broker_defs
+
+    if resource.type is not ResourceType.BROKER:
+        return
+    for change in changes:
+        if change.name not in broker_defs() and not change.name.startswith(LISTENER_PREFIX):
+            advice = nearest(change.name, broker_defs())
+            note(f"{change.name} is not a setting of Kafka's brokers" + (f"; {advice}" if advice else ""))
 
 
 async def change_settings(
@@ -130,14 +145,11 @@ async def change_settings(
 async def _explain(client: Client, resource: Resource, changes: Sequence[Change]) -> None:
     """Raise a Failure that says more than the broker does, if we know more."""
     from ottla.client.configs import ResourceType, describe
-    from ottla.core.metadata.config_defs import broker_defs
 
     entries = await describe(client, resource)
-    for change in changes:
-        if resource.type is not ResourceType.BROKER:
+    if resource.type is not ResourceType.BROKER:
+        for change in changes:
             known(entries, change.name, str(resource))
-        elif not change.name.startswith(LISTENER_PREFIX):
-            known(dict.fromkeys((*broker_defs(), *entries)), change.name, str(resource))
     bounds = await bounds_of(client, resource, [change.name for change in changes])
     for change in changes:
         low, high = bounds.get(change.name, (None, None))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ottla.cli.cluster import Column, Target, json_option, print_table, target_options
+from ottla.cli.cluster import Column, Target, json_option, print_line, print_table, target_options
 from ottla.cli.groups.find import viewed_groups
 from ottla.cli.watch import Watch, find_and_show_each, watch_options
 
@@ -44,7 +44,7 @@ def describe(target: Target, names: tuple[str, ...], as_json: bool, watch: Watch
 def _print_group(group: GroupView) -> None:
     from ottla.client.group_view import rebalance_blockers
 
-    click.echo("  ".join([click.style(group.group_id, bold=True), *filter(None, _facts(group))]))
+    print_line("  ".join([click.style(group.group_id, bold=True), *filter(None, _facts(group))]))
     for line in _blocker_lines(group, rebalance_blockers(group)):
         click.echo(f"  {line}")
     if group.members:

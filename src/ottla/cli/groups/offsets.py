@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ottla.cli.cluster import PARTITION_COLUMNS, Column, Target, json_option, numbers, print_table, target_options
+from ottla.cli.cluster import (
+    PARTITION_COLUMNS,
+    Column,
+    Target,
+    json_option,
+    numbers,
+    print_line,
+    print_table,
+    target_options,
+)
 from ottla.cli.groups.find import chosen_partitions, kept_offsets, topics_option, viewed_groups
 from ottla.cli.watch import Watch, find_and_show, watch_options
 
@@ -89,7 +98,7 @@ def _print(found: Found) -> None:
         facts.append(f"{sum(known)} records behind")
     if ages:
         facts.append(f"{max(ages):.1f} seconds behind")
-    click.echo("  ".join([click.style(group.group_id, bold=True), *facts]))
+    print_line("  ".join([click.style(group.group_id, bold=True), *facts]))
     if found.rows:
         print_table(COLUMNS, map(_cells, found.rows))
     else:

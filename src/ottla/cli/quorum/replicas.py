@@ -14,6 +14,7 @@ from ottla.cli.cluster import (
     json_option,
     on_cluster,
     print_json,
+    print_line,
     print_table,
     target_options,
 )
@@ -48,7 +49,7 @@ def describe(target: Target, as_json: bool) -> None:
     if as_json:
         print_json(_quorum_json(cluster_id, found))
         return
-    click.echo(
+    print_line(
         f"cluster {cluster_id or 'without id'}: node {found.leader_id} leads in epoch {found.leader_epoch}, "
         f"high watermark {found.high_watermark}"
     )
@@ -66,7 +67,7 @@ def voters(target: Target, watch: Watch, as_json: bool) -> None:
     def show(found: tuple[str | None, QuorumDescription]) -> None:
         quorum = found[1]._replace(observers=())
         if watch.interval_s is not None:
-            click.echo(status_line(quorum, elections.seen(quorum)))
+            print_line(status_line(quorum, elections.seen(quorum)))
         print_table(COLUMNS, _rows(quorum, time.time_ns() // 1_000_000))
 
     find_and_show(target, watch, find, _voters_json if as_json else None, show)
@@ -90,7 +91,7 @@ def status(target: Target, watch: Watch, as_json: bool) -> None:
 
     def show(found: tuple[str | None, QuorumDescription]) -> None:
         seen = elections.seen(found[1])
-        click.echo(status_line(found[1], None if watch.interval_s is None else seen))
+        print_line(status_line(found[1], None if watch.interval_s is None else seen))
 
     find_and_show(target, watch, find, as_json_with_elections if as_json else None, show)
 

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ottla.cli.cluster import PARTITION_COLUMNS, Column, Target, json_option, numbers, print_table, target_options
+from ottla.cli.cluster import (
+    PARTITION_COLUMNS,
+    Column,
+    Target,
+    json_option,
+    numbers,
+    print_line,
+    print_table,
+    target_options,
+)
 from ottla.cli.groups.find import topics_option
 from ottla.cli.share.find import group_windows, share_group
 from ottla.cli.watch import Watch, find_and_show, watch_options
@@ -56,7 +65,7 @@ def inflight(target: Target, name: str, topics: tuple[str, ...], as_json: bool, 
 
 def _print(found: Found) -> None:
     for window in found.windows:
-        click.echo(f"{click.style(str(window.at), bold=True)}  {summary(window)}")
+        print_line(f"{click.style(str(window.at), bold=True)}  {summary(window)}")
     rows = [_cells(window, each, found.members) for window in found.windows for each in window.ranges]
     if rows:
         print_table(COLUMNS, rows)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ottla.cli.cluster import PARTITION_COLUMNS, Target, json_option, numbers, print_table, target_options
+from ottla.cli.cluster import PARTITION_COLUMNS, Target, json_option, numbers, print_line, print_table, target_options
 from ottla.cli.groups.find import topics_option
 from ottla.cli.share.find import Found, Standing, share_group
 from ottla.cli.watch import Watch, find_and_show, watch_options
@@ -41,7 +41,7 @@ def offsets(target: Target, name: str, topics: tuple[str, ...], as_json: bool, w
 
 def _print(found: Found) -> None:
     left = "" if found.lag is None else f"  {found.lag} records left"
-    click.echo(f"{click.style(found.group.group_id, bold=True)}  {found.group.state}{left}")
+    print_line(f"{click.style(found.group.group_id, bold=True)}  {found.group.state}{left}")
     if found.standings:
         print_table(COLUMNS, map(standing_cells, found.standings))
     else:

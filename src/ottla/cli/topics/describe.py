@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ottla.cli.cluster import Column, Target, json_option, numbers, print_table, target_options
+from ottla.cli.cluster import Column, Target, json_option, numbers, print_line, print_table, target_options
 from ottla.cli.configs.show import entry_json, value_text
 from ottla.cli.topics.find import Ends, ends_of, found_topics, has_leader, id_text, is_unhealthy
 from ottla.cli.watch import Watch, find_and_show, watch_options
@@ -129,7 +129,7 @@ def _print_all(found: list[Described]) -> None:
 def _print(described: Described) -> None:
     topic = described.topic
     facts = [f"id {id_text(topic)}" if id_text(topic) else "", "internal" if topic.is_internal else ""]
-    click.echo("  ".join([click.style(topic.name, bold=True), *filter(None, facts)]))
+    print_line("  ".join([click.style(topic.name, bold=True), *filter(None, facts)]))
     for entry in described.settings:
         click.echo(f"  {entry.name}={value_text(entry)}")
     print_table(COLUMNS, (_partition_row(described, each) for each in described.partitions))
