@@ -11,7 +11,7 @@ from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health.phrases import plural
 from ottla.spark.report.html_table import fields, listing
 
-__all__ = ["SIGNS", "badge", "cards"]
+__all__ = ["SIGNS", "anchor", "badge", "cards"]
 
 SIGNS: Final = {
     "critical": "▲",

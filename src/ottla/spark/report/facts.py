@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ottla.health import Severity
 from ottla.spark.report.areas import AREAS, Area, light
-from ottla.spark.report.findings import COLUMNS, Row, findings_of, headline, linked
+from ottla.spark.report.findings import COLUMNS, Row, findings_of, headline, incidents, linked
 from ottla.spark.report.part import Part, table
 
 __all__ = ["VERSION", "data_part", "facts_of", "facts_of_findings"]
@@ -58,7 +58,7 @@ def _facts(
         **_run_tables(run),
         **{name: one for part in parts.values() for name, one in part.tables.items()},
     }
-    figures = [figure for part in parts.values() for figure in part.figures]
+    figures = [_marked(figure, findings, span[1]) for part in parts.values() for figure in part.figures]
     areas = [_area(area, parts[area.id], findings, _is_observed(area, run)) for area in AREAS]
     return {
         "v": VERSION,
@@ -73,6 +73,11 @@ def _facts(
         "tables": tables,
         "run": _run(run),
     }
+
+
+def _marked(figure: Row, findings: Sequence[Row], end_ms: int) -> Row:
+    """A plot over time with the problems of that time."""
+    return figure | {"incidents": incidents(figure, findings, end_ms)} if figure["kind"] == "lines" else figure
 
 
 def _is_observed(area: Area, run: Mapping[str, Any]) -> bool:

@@ -11,7 +11,7 @@ from ottla.health import RULES, Severity
 from ottla.health.phrases import plural
 from ottla.spark.report.areas import area_of
 
-__all__ = ["COLUMNS", "findings_of", "headline", "linked"]
+__all__ = ["COLUMNS", "findings_of", "headline", "incidents", "linked"]
 
 Row: TypeAlias = dict[str, Any]
 
@@ -75,6 +75,37 @@ def _headline(is_open: int, resolved: int, found: int) -> str:
         problems = plural(is_open, "open problem") if is_open else "No open problems"
         return f"{problems}, {resolved} resolved" if resolved else problems
     return f"No problems, {plural(found, 'notice')}" if found else "No problems found"
+
+
+def incidents(figure: Mapping[str, Any], findings: Sequence[Row], end_ms: int) -> list[Row]:
+    """The problems to mark on a plot: those of its groups, of its own area, and of the whole cluster. Problems of one
+    severity that overlap are one incident. The worst come last, because they are drawn above the others."""
+    found: list[Row] = []
+    for severity in reversed(_ORDER):
+        mine = [each for each in findings if each["severity"] == severity and _concerns(each, figure)]
+        if severity != Severity.NOTICE:
+            found += _merged(sorted(mine, key=lambda finding: (finding["since_ms"], finding["id"])), end_ms)
+    return found
+
+
+def _merged(findings: Sequence[Row], end_ms: int) -> list[Row]:
+    found: list[Row] = []
+    for each in findings:
+        until_ms = end_ms if each["until_ms"] is None else each["until_ms"]
+        if found and each["since_ms"] <= found[-1]["to_ms"]:
+            found[-1]["to_ms"] = max(found[-1]["to_ms"], until_ms)
+            found[-1]["sentences"].append(each["sentence"])
+        else:
+            found.append({"from_ms": each["since_ms"], "to_ms": until_ms, "severity": each["severity"],
+                          "finding": each["id"], "sentences": [each["sentence"]]})  # fmt: skip
+    return found
+
+
+def _concerns(finding: Row, figure: Mapping[str, Any]) -> bool:
+    subject = finding["subject"]
+    if subject["kind"] == "group" and figure["groups"]:
+        return subject["name"] in figure["groups"]
+    return finding["area"] in ("cluster", figure["area"])
 
 
 def linked(finding: Row, figures: Sequence[Mapping[str, Any]], tables: Mapping[str, Any]) -> list[dict[str, str]]:

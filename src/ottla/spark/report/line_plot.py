@@ -10,6 +10,7 @@ from typing import Any, Final
 from ottla.draw.forms import short_number, shortened
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.spark.report.axes import Scale, Tick, ticks_of_values
+from ottla.spark.report.cards import anchor
 from ottla.spark.report.html_table import Field
 from ottla.spark.report.plot import Frame, Key, figure, percent_text, time_axis, twin, value_axis
 
@@ -21,6 +22,9 @@ DOTTED: Final = 60
 """Lines of at most so many points show every point."""
 GAP: Final = 5
 """Points whose distance is so many times the usual one are not joined, because there are no data between them."""
+STRIP: Final = 6
+"""How high the strip of incidents is."""
+SENTENCES: Final = 6
 UNITS: Final = {"%": " %", "s": " s"}
 _WIDE: Final = ("group", "assignment")
 
@@ -36,7 +40,16 @@ def line_plot(facts: Facts, time: Scale, read: str) -> Markup:
     upright, below = time_axis(time)
     classes = _classes(facts["lines"])
     paths = [_line(line, name, time) for line, name in zip(facts["lines"], classes, strict=True)]
-    marks = joined([across, upright, *_spans(facts, time), *_marks(facts, time), _stretched(time, values, paths)])
+    marks = joined(
+        [
+            across,
+            upright,
+            *_spans(facts, time),
+            *_marks(facts, time),
+            _stretched(time, values, paths),
+            *_incidents(facts, time),
+        ]
+    )
     frame = Frame(HEIGHTS.get(facts["unit"], HEIGHT), marks, left, below)
     read = f"{read} {_left_out(facts)}".strip()
     return figure(facts, frame, read=read, desc=_told(facts), keys=_keys(facts, classes), twin=_twin(facts))
@@ -129,6 +142,20 @@ def _marks(facts: Facts, time: Scale) -> Iterator[Markup]:
         yield element("line", title, class_="mark", x1=at, x2=at, y1="0", y2="100%", data_at=each["ms"])
 
 
+def _incidents(facts: Facts, time: Scale) -> Iterator[Markup]:
+    """A strip along the upper edge; each incident leads to its finding."""
+    for each in facts.get("incidents", ()):
+        left, right = (min(100.0, max(0.0, time.percent(each[end]))) for end in ("from_ms", "to_ms"))
+        size = {"x": percent_text(left), "y": "0", "width": percent_text(max(0.4, right - left)), "height": str(STRIP)}
+        sentences = each["sentences"]
+        told = sentences[:SENTENCES] + [f"and {len(sentences) - SENTENCES} more"] * (len(sentences) > SENTENCES)
+        strip = element(
+            "rect", element("title", "\n".join(told)), class_=f"incident {each['severity']}", **size,
+            data_from=each["from_ms"], data_to=each["to_ms"],
+        )  # fmt: skip
+        yield element("a", strip, href=f"#{anchor({'id': each['finding']})}")
+
+
 # --- in words and numbers ---------------------------------------------------------------------------------------------
 
 
@@ -137,6 +164,12 @@ def _keys(facts: Facts, classes: Sequence[str]) -> list[Key]:
     if facts["spans"]:
         word = "a rebalance" if facts["unit"] == "epoch" else "a redelivery storm"
         keys.append(Key(element("i", class_="swatch span"), word))
+    seen = {each["severity"] for each in facts.get("incidents", ())}
+    keys += [
+        Key(element("i", class_=f"swatch incident {severity}"), f"{severity} incident")
+        for severity in ("critical", "warning")
+        if severity in seen
+    ]
     if facts.get("marks"):
         keys.append(Key(element("i", class_="swatch mark"), "a new leader"))
     return keys

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ import ottla.health.rules  # noqa: F401  enters the rules
 from ottla.health import RULES
 from ottla.spark.report import facts_of, facts_of_findings, lag
 from ottla.spark.report.areas import AREAS
+from ottla.spark.report.findings import incidents as marks_of
 from ottla.spark.report.part import KEPT_ROWS
 from ottla.spark.report.thin import POINTS_MAX
 from tests.unit.spark.report import story
-from tests.unit.spark.report.story import GENERATED_MS, at, finding, rebalance, run_of, tables_of
+from tests.unit.spark.report.story import GENERATED_MS, START_MS, at, finding, rebalance, run_of, tables_of
 
 Facts = dict[str, Any]
 
@@ -356,3 +358,47 @@ def test_without_a_range_it_is_that_of_the_data():
     facts = facts_of(story.incidents()[0], run_of(range={"from_ms": None, "to_ms": None}), 0)
     assert facts["range"]["from_ms"] == story.START_MS // 60_000 * 60_000, "the first minute of deliveries"
     assert facts["range"]["to_ms"] == at(240)
+
+
+# --- incidents on plots -----------------------------------------------------------------------------------------------
+
+
+def test_problems_are_marked_on_plots_over_time(incidents: Facts):
+    marked = {each["id"]: each["incidents"] for each in incidents["figures"] if each["kind"] == "lines"}
+    known = {each["id"] for each in incidents["findings"]}
+    assert {"redelivery", "lag-records"} <= set(marked)
+    for some in marked.values():
+        assert all(each["finding"] in known for each in some)
+        for severity in ("critical", "warning"):
+            alike = [each for each in some if each["severity"] == severity]
+            assert all(before["to_ms"] < after["from_ms"] for before, after in pairwise(alike)), "they do not overlap"
+    (storm,) = [each for each in marked["redelivery"] if any("redeliver" in text for text in each["sentences"])]
+    assert storm["from_ms"] >= START_MS
+
+
+def incident(since: int, until: int | None, severity: str = "warning", **more: Any) -> Facts:
+    subject = {"kind": more.get("kind", "group"), "name": more.get("group", "billing")}
+    return {"id": f"{since}", "area": more.get("area", "lag"), "severity": severity, "sentence": f"at {since}",
+            "since_ms": since, "until_ms": until, "subject": subject}  # fmt: skip
+
+
+def test_problems_that_overlap_are_one_incident_for_each_severity():
+    found = [
+        incident(10, 30),
+        incident(20, 50),
+        incident(20, 25, "critical"),
+        incident(60, None),
+        incident(1, 2, "notice"),
+    ]
+    assert marks_of({"area": "lag", "groups": ["billing"]}, found, 100) == [
+        {"from_ms": 10, "to_ms": 50, "severity": "warning", "finding": "10", "sentences": ["at 10", "at 20"]},
+        {"from_ms": 60, "to_ms": 100, "severity": "warning", "finding": "60", "sentences": ["at 60"]},
+        {"from_ms": 20, "to_ms": 25, "severity": "critical", "finding": "20", "sentences": ["at 20"]},
+    ]
+
+
+def test_a_plot_has_the_problems_of_its_groups_and_of_the_cluster():
+    found = [incident(1, 2, group="other"), incident(4, 5, area="share"), incident(7, 8, area="quorum", kind="node"),
+             incident(9, 10, area="cluster", kind="node")]  # fmt: skip
+    assert [each["from_ms"] for each in marks_of({"area": "lag", "groups": ["billing"]}, found, 9)] == [4, 9]
+    assert [each["from_ms"] for each in marks_of({"area": "quorum", "groups": []}, found, 9)] == [7, 9]
