@@ -46,6 +46,7 @@ class Session:
         (tools / "ottla").chmod(0o755)
         self._environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("OTTLA", "PYTEST"))},
+            "XDG_CONFIG_HOME": str(directory),
             "PATH": f"{tools}:{Path(sys.executable).parent}:{os.environ['PATH']}",
             "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
             "PAGE_PORT": self.ports["9092"],
