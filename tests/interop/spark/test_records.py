@@ -324,7 +324,7 @@ def test_errors_name_the_option(tables: Tables):
     assert tables.refusal("PartitionChange", view="latest").startswith(
         "option view: PartitionChangeRecord has no latest rows"
     )
-    assert tables.refusal("OffsetCommit", topic="__transaction_state").startswith("option topic: OffsetCommit lies in")
+    assert tables.refusal("OffsetCommit", topic="__transaction_state").startswith("option topic: OffsetCommit is in")
     tables.where = {}
     assert tables.refusal("OffsetCommit") == "options path, kafka.bootstrap.servers: give exactly one"
 
