@@ -232,6 +232,7 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> 
     Where a terminal is too narrow for a table, each row is a paragraph of its own.
     """
     from rich.table import Table
+    from rich.text import Text
 
     console = colour.console()
     cells = [[_cell(value) for value in row] for row in rows]
@@ -239,7 +240,8 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> 
         console.width = WIDTH_OF_FILES
     elif not _fits(columns, cells, console.width):
         for row in cells:
-            console.print(*paragraph(columns, row, console.width), sep="\n")
+            first, *rest = paragraph(columns, row, console.width)
+            console.print(Text("\n").join([Text(first, "bold"), *map(Text, rest)]))
         return
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     for column in columns:

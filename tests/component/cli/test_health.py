@@ -118,7 +118,7 @@ def test_json_has_the_findings_as_others_read_them(tmp_path: Path, capsys: Captu
     recorded(tmp_path, OUTAGE)
     assert run(["health", "--from", str(tmp_path), "--json", "--mute", "disk-filling"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert {"cluster", "from_ms", "to_ms", "findings", "healthy", "muted", "unseen", "hidden"} == set(told)
+    assert {"cluster", "from_ms", "to_ms", "rows", "healthy", "muted", "unseen", "hidden"} == set(told)
     (finding,) = told["rows"]
     assert (finding["rule"], finding["severity"], finding["subject"]) == (
         "node-unreachable", "critical", {"kind": "node", "name": "1"},

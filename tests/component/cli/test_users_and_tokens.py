@@ -66,7 +66,7 @@ def test_an_unknown_user_is_told(as_user: Any, capsys: Capture):
 def test_tokens_are_created_listed_renewed_and_ended(as_user: Any, capsys: Capture):
     alice = as_user()
     assert run(["tokens", "create", "--renewer", "bob", "--lifetime", "1h", "--json", *alice]) == 0
-    made = out(capsys)
+    (made,) = out(capsys)["rows"]
     assert (made["owner"], made["renewers"]) == ("User:alice", ["User:bob"])
     assert run(["tokens", "list", *alice]) == 0
     shown = capsys.readouterr().out

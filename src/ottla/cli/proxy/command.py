@@ -53,6 +53,7 @@ async def _relay(options: Options, watch: Watch) -> None:
     relay = Relay(options.listen, options.target, watch, hold_bytes=HOLD_BYTES)
     stopping: asyncio.Future[Any] = asyncio.create_task(stop.wait())
     try:
+        await _note_unreachable(options.target)
         await asyncio.wait({stopping, relay.failed}, return_when=asyncio.FIRST_COMPLETED)
         if relay.failed.done():
             relay.failed.result()
@@ -67,6 +68,10 @@ async def _look_up(target: Address) -> None:
         await asyncio.get_running_loop().getaddrinfo(target.host, target.port)
     except OSError as unknown:
         raise Failure(f"--to {target}: the host cannot be found ({unknown.strerror})") from None
+
+
+async def _note_unreachable(target: Address) -> None:
+    """Say so if the target does not accept connections yet."""
     try:
         async with asyncio.timeout(ANSWER_S):
             _, writer = await asyncio.open_connection(target.host, target.port)

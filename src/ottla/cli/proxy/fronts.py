@@ -5,11 +5,12 @@ time, on the next free port above the first one, so that their numbers are predi
 returns it, because the client may connect at once.
 """
 
+import errno
 import socket
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ottla.cli.failure import EXIT_REFUSED, Failure
+from ottla.cli.failure import EXIT_BAD_INPUT, EXIT_REFUSED, Failure
 from ottla.cli.proxy.address import PORT_MAX, Address
 
 FRONTS_MAX = 512
@@ -46,8 +47,9 @@ class Fronts:
         try:
             listener = listen(first)
         except OSError as refusal:
+            code = EXIT_REFUSED if refusal.errno == errno.EADDRINUSE else EXIT_BAD_INPUT
             raise Failure(
-                f"cannot listen on {first}: {refusal.strerror or refusal}", "choose another --listen", code=EXIT_REFUSED
+                f"cannot listen on {first}: {refusal.strerror or refusal}", "choose another --listen", code=code
             ) from None
         self.first = self._add(listener, first.host, upstream, None)
         self._next_port = self.first.at.port + 1
