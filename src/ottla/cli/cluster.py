@@ -140,6 +140,9 @@ _TARGET_OPTIONS = (
         help="How long to keep trying: 10s, 500ms, 2m; a bare number is in seconds.",
     ),
 )
+compression_option = click.option(
+    "--compression", type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]), default="none", show_default=True
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
 
 

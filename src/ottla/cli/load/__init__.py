@@ -15,6 +15,7 @@ from ottla.cli.cluster import (
     Column,
     Seconds,
     Target,
+    compression_option,
     json_option,
     numbers,
     on_cluster,
@@ -75,9 +76,7 @@ DEFAULT_S: Final = 10.0
     help="How many different keys; with 0, records have no key.",
 )
 @click.option("--acks", type=click.Choice(["all", "1"]), default="all", show_default=True)
-@click.option(
-    "--compression", type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]), default="none", show_default=True
-)
+@compression_option
 @click.option(
     "--batch",
     "batch_bytes",

@@ -13,7 +13,7 @@ import msgspec
 
 from ottla.cli.cluster import Target, json_option, on_cluster, target_options
 from ottla.cli.topics.find import found_topics
-from ottla.cli.topics.read import compiled_filter, first_offsets
+from ottla.cli.topics.read import compiled_filter, first_offsets, record_options
 from ottla.client.record_text import FORMS, decoded, filter_row, record_row, typed
 from ottla.health.phrases import number
 
@@ -26,17 +26,7 @@ Starts = dict["TopicPartition", int]
 
 @click.command()
 @click.argument("name")
-@click.option(
-    "--from",
-    "start",
-    metavar="beginning|end|N|-N|TIME",
-    help="Where to start: an offset, N records before the end, an ISO date, or how long ago (1h).",
-)
-@click.option("--max", "most", type=click.IntRange(1), help="Stop after this many records.")
-@click.option(
-    "--partition", "partitions", type=click.IntRange(0), multiple=True, help="Only this partition; repeatable."
-)
-@click.option("--filter", "text", metavar="EXPR", help="Only records that match, such as 'value.amount > 100'.")
+@record_options
 @click.option(
     "--decode",
     "form",

@@ -15,6 +15,7 @@ from ottla.cli.cluster import (
     Column,
     Target,
     client_of,
+    compression_option,
     json_option,
     numbers,
     on_cluster,
@@ -25,7 +26,7 @@ from ottla.cli.cluster import (
 from ottla.cli.failure import Failure
 from ottla.cli.profiles import profile_named
 from ottla.cli.topics.find import found_topics, no_topic
-from ottla.cli.topics.read import compiled_filter, first_offsets
+from ottla.cli.topics.read import compiled_filter, first_offsets, record_options
 from ottla.cli.verbosity import note
 from ottla.health.phrases import number, plural, size
 
@@ -65,17 +66,7 @@ class Outcome(NamedTuple):
 @click.command()
 @click.argument("source")
 @click.argument("destination", required=False, metavar="[TARGET]")
-@click.option(
-    "--from",
-    "start",
-    metavar="beginning|end|N|-N|TIME",
-    help="Where to start: an offset, N records before the end, an ISO date, or how long ago (1h).",
-)
-@click.option("--max", "most", type=click.IntRange(1), help="Stop after this many records.")
-@click.option(
-    "--partition", "partitions", type=click.IntRange(0), multiple=True, help="Only this partition; repeatable."
-)
-@click.option("--filter", "text", metavar="EXPR", help="Only records that match, such as 'value.amount > 100'.")
+@record_options
 @click.option("--follow", "-f", is_flag=True, help="Keep copying new records; by default, stop at the end.")
 @click.option("--group", metavar="GROUP", help="Save the progress as offsets of this group, and continue from them.")
 @click.option(
@@ -90,9 +81,7 @@ class Outcome(NamedTuple):
 )
 @click.option("--by-key", is_flag=True, help="Choose partitions by key; by default, records keep their partition.")
 @click.option("--create", is_flag=True, help="Create TARGET with the partitions and settings of SOURCE.")
-@click.option(
-    "--compression", type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]), default="none", show_default=True
-)
+@compression_option
 @click.option("--to-bootstrap", metavar="HOST:PORT", help="A broker of the cluster of TARGET, if it is another one.")
 @click.option(
     "--to-command-config",

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ottla.cli.cluster import Target, json_option, key_and_value, on_cluster, print_json, target_options
+from ottla.cli.cluster import (
+    Target,
+    compression_option,
+    json_option,
+    key_and_value,
+    on_cluster,
+    print_json,
+    target_options,
+)
 from ottla.cli.failure import Failure
 from ottla.cli.topics.find import found_topics
 from ottla.health.phrases import plural
@@ -29,9 +37,7 @@ AT_A_TIME = 500
 @click.option("--header", "headers", multiple=True, metavar="KEY=VALUE", help="A header of every record; repeatable.")
 @click.option("--partition", type=click.IntRange(0), help="The partition; by default the key decides.")
 @click.option("--tombstone", is_flag=True, help="Write a record with the key and a null value.")
-@click.option(
-    "--compression", type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]), default="none", show_default=True
-)
+@compression_option
 @json_option
 @target_options
 def produce(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import click
 
 from ottla.cli.failure import Failure
 from ottla.cli.topics.find import ends_of
@@ -11,6 +14,30 @@ if TYPE_CHECKING:
     from ottla.client import Client, TopicPartition
     from ottla.client.filters import Filter
     from ottla.client.topics import TopicDescription
+
+T = TypeVar("T")
+
+
+def record_options(command: Callable[..., T]) -> Callable[..., T]:
+    """The options that say which records of a topic a command reads."""
+    for option in reversed(_RECORD_OPTIONS):
+        command = option(command)
+    return command
+
+
+_RECORD_OPTIONS = (
+    click.option(
+        "--from",
+        "start",
+        metavar="beginning|end|N|-N|TIME",
+        help="Where to start: an offset, N records before the end, an ISO date, or how long ago (1h).",
+    ),
+    click.option("--max", "most", type=click.IntRange(1), help="Stop after this many records."),
+    click.option(
+        "--partition", "partitions", type=click.IntRange(0), multiple=True, help="Only this partition; repeatable."
+    ),
+    click.option("--filter", "text", metavar="EXPR", help="Only records that match, such as 'value.amount > 100'."),
+)
 
 
 def compiled_filter(text: str | None) -> Filter | None:
