@@ -64,7 +64,7 @@ def test_topics_are_the_same_to_both(commands: Commands):
         assert int(theirs["Leader"]) == mine["leader"]
         assert theirs["Replicas"].split(",") == list(map(str, mine["replicas"]))
         assert theirs["Isr"].split(",") == list(map(str, mine["isr"]))
-        assert (mine["start"], mine["end"], mine["size_bytes"]) == (0, 0, 0)
+        assert (mine["start_offset"], mine["end_offset"], mine["size_bytes"]) == (0, 0, 0)
     assert commands("topics", "grow", "cli-a", "4") == "cli-a has 4 partitions\n"
     assert facts_of(commands.apache(TOPICS, "--describe", "--topic", "cli-a").splitlines()[0])["PartitionCount"] == "4"
     assert "INVALID_PARTITIONS (37)" in commands.refused("topics", "grow", "cli-a", "2")
