@@ -43,7 +43,7 @@ def show_next(console: Console, directory: DemoDirectory) -> None:
     steps = {
         f"{opener} {report}": "opens the report",
         "ottla demo --stay": "leaves the nodes running, with a console in the browser",
-        f"ottla storage check {(directory.data / 'node-1').resolve()}": "checks the files of a node",
+        f"ottla storage check {(directory.data / 'node-1' / 'data').resolve()}": "checks the files of a node",
     }
     console.print(f"report {report}", soft_wrap=True)
     for command, what in steps.items():
