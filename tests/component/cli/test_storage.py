@@ -358,3 +358,10 @@ class TestAddScram:
             "ann",
             [(1, 5000)],
         )
+
+
+def test_a_directory_of_a_quorum_with_several_voters_can_be_started(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    voters = "1@127.0.0.1:9093:dnBCA2kRSpSW6gLn6PBWoA,2@127.0.0.1:9095:5sJ9mbAnS4-xqf3tbrRPDA"
+    options = ["--cluster-id", "b3R0bGEtaW50ZXJvcC0wMQ", "--initial-controllers", voters]
+    assert run(["storage", "format", "--data", str(tmp_path), "--node-id", "1", *options]) == 0
+    assert check(tmp_path) == 0, capsys.readouterr().out

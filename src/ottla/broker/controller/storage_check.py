@@ -234,8 +234,6 @@ def _check_cluster(found: StorageCheck, directory: LogDirectory, replay: Metadat
                 f"{name} is at {level}; Apache Kafka 4.3.1 supports at most {high} and refuses to start, "
                 f"and ottla needs unstable.feature.versions.enable=true"
             )
-    if len(voters) > 1:
-        found.problem(f"the quorum has {len(voters)} voters; ottla can lead quorums of one so far")
     broker = image.brokers.get(properties.node_id)
     epoch = directory.previous_broker_epoch
     if directory.is_clean and epoch != NO_BROKER_EPOCH and broker is not None and broker.epoch != epoch:
