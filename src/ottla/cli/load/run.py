@@ -127,11 +127,12 @@ class Load:
             self._client, acks=options.acks, compression=options.compression, batch_bytes=options.batch_bytes
         )
         while True:
+            if self._pace.is_over(self._passed_s):
+                return
             wait_s = self._pace.wait_s(self._passed_s, options.linger_s)
             if wait_s:
                 await asyncio.sleep(wait_s)
-            if self._pace.is_over(self._passed_s):
-                return
+                continue  # another task may have taken the records meanwhile
             sent_s = self._passed_s
             due = self._pace.take(sent_s)
             times = [self._pace.due_at_s(due.first + index) for index in range(due.size)]
