@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -80,25 +80,27 @@ def target_options(command: Callable[..., T]) -> Callable[..., T]:
     def gathered(
         *, bootstrap_server: str, command_config: Path | None, profile: str | None, timeout: float, **others: object
     ) -> T:
-        address, properties, profile = chosen_target(bootstrap_server, command_config, profile)
-        return command(target=Target(address, properties, timeout, profile), **others)
+        return command(target=chosen_target(bootstrap_server, command_config, profile, timeout), **others)
 
     for option in reversed(_TARGET_OPTIONS):
         gathered = option(gathered)
     return gathered
 
 
-def chosen_target(
-    bootstrap_server: T, command_config: Path | None, profile: str | None
-) -> tuple[T | str, Path | None, str | None]:
-    """The address, the properties and the profile to use. The command line comes before the environment, and
-    OTTLA_PROFILE before OTTLA_BOOTSTRAP."""
+def chosen_target(bootstrap_server: str, command_config: Path | None, profile: str | None, timeout_s: float) -> Target:
+    """The cluster of a profile or of an address. The command line comes before the environment, and OTTLA_PROFILE
+    before OTTLA_BOOTSTRAP."""
     if is_given("bootstrap_server") and is_given("profile"):
         raise Failure("--bootstrap and --profile exclude each other")
     if not profile or is_given("bootstrap_server"):
-        return bootstrap_server, command_config, None
-    found = profile_named(profile)
-    return found.bootstrap_server, command_config or found.command_config, profile
+        return Target(bootstrap_server, command_config, timeout_s)
+    return target_of_profile(profile, command_config, timeout_s)
+
+
+def target_of_profile(name: str, command_config: Path | None, timeout_s: float) -> Target:
+    """The cluster of a profile; `command_config` comes before the file of the profile."""
+    found = profile_named(name)
+    return Target(found.bootstrap_server, command_config or found.command_config, timeout_s, name)
 
 
 def is_given(parameter: str) -> bool:
@@ -201,15 +203,17 @@ def client_settings(target: Target) -> Changes:
     """What the file of --command-config says."""
     from ottla.client.properties import settings_of
     from ottla.client.settings import Changes
+
+    return Changes() if target.command_config is None else settings_of(properties_in(target.command_config))
+
+
+def properties_in(command_config: Path) -> Mapping[str, str]:
     from ottla.wire.properties import read_properties
 
-    if target.command_config is None:
-        return Changes()
     try:
-        text = target.command_config.read_text(errors="replace")
+        return read_properties(command_config.read_text(errors="replace"))
     except OSError as error:  # the file of a profile
-        raise Failure(f"{target.command_config} cannot be read: {error.strerror}") from None
-    return settings_of(read_properties(text))
+        raise Failure(f"{command_config} cannot be read: {error.strerror}") from None
 
 
 # --- printing ---------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import click
 from ottla.cli.cluster import Column, Target, json_option, numbers, print_table, target_options
 from ottla.cli.refusal import one_line
 from ottla.cli.topics.find import found_topics
-from ottla.cli.watch import Watch, find_and_show, watch_options
+from ottla.cli.watch import Watch, find_and_show, rows_of, watch_options
 from ottla.health.phrases import plural, size
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def nodes(target: Target, as_json: bool, watch: Watch) -> None:
 
     LOGS is the size of the logs in a directory, FREE the free space on its disk, and DISK the size of the disk.
     """
-    find_and_show(target, watch, _find, _json if as_json else None, _print)
+    find_and_show(target, watch, _find, rows_of(_node_json) if as_json else None, _print)
 
 
 async def _find(client: Client) -> list[Found]:
@@ -104,10 +104,6 @@ def _rows(found: Found) -> Iterator[tuple[object, ...]]:
 
 def _error(directory: LogDirectory) -> str | None:
     return None if directory.error is None or directory.error.error is None else directory.error.error.name
-
-
-def _json(found: list[Found]) -> dict[str, Any]:
-    return {"rows": [_node_json(each) for each in found]}
 
 
 def _node_json(found: Found) -> dict[str, Any]:

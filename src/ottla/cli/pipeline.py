@@ -18,13 +18,13 @@ from ottla.cli.cluster import (
     SERVER_VARIABLE,
     ClusterGroup,
     Seconds,
-    Target,
     chosen_target,
     help_alone,
     is_given,
     key_and_value,
     print_json,
     profile_option,
+    properties_in,
 )
 from ottla.cli.failure import EXIT_NOT_ALLOWED, EXIT_REFUSED, Failure
 from ottla.cli.refusal import failure_of
@@ -204,17 +204,15 @@ def report(out: str, is_opened: bool, as_json: bool) -> None:
 
 def _source(given: Mapping[str, Given]) -> Source:
     files, topic = (given["from_log"], given["observations"]), given["topic"]
-    if given["from_log"] and not (is_given("bootstrap_server") or is_given("profile")):
-        return Source(None, None, *files, topic)
-    bootstrap, command_config, profile = chosen_target(
-        given["bootstrap_server"], given["command_config"], given["profile"]
-    )
-    if bootstrap and given["from_log"]:
+    is_cluster_given = is_given("bootstrap_server") or is_given("profile")
+    if given["from_log"] and is_cluster_given:
         raise Failure("--bootstrap and --from-log exclude each other", "read the cluster, or its files")
-    if not bootstrap and not given["observations"]:
-        bootstrap = DEFAULT_SERVER
-    connection = "" if bootstrap is None else Target(bootstrap, command_config, 0.0, profile).options
-    return Source(bootstrap, command_config, *files, topic, connection)
+    has_cluster = given["bootstrap_server"] or given["profile"] or not given["observations"]
+    if given["from_log"] or not has_cluster:
+        return Source(None, None, *files, topic)
+    server = given["bootstrap_server"] or DEFAULT_SERVER
+    target = chosen_target(server, given["command_config"], given["profile"], 0.0)
+    return Source(target.bootstrap_server, target.command_config, *files, topic, target.options)
 
 
 def _origin(source: Source) -> Origin | None:
@@ -228,9 +226,7 @@ def _origin(source: Source) -> Origin | None:
 
 
 def _properties(path: Path | None) -> dict[str, str]:
-    from ottla.wire.properties import read_properties
-
-    return {} if path is None else dict(read_properties(path.read_text(errors="replace")))
+    return {} if path is None else dict(properties_in(path))
 
 
 def _run_options(out: Path, delta: bool, source: Source, given: Mapping[str, Given]) -> RunOptions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
 from functools import wraps
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -133,9 +133,14 @@ def find_and_show_each(
         target,
         watch,
         find,
-        None if as_json is None else lambda found: {"rows": [as_json(each) for each in found]},
+        None if as_json is None else rows_of(as_json),
         show_all,
     )
+
+
+def rows_of(as_json: Callable[[T], object]) -> Callable[[Iterable[T]], dict[str, object]]:
+    """The JSON of several results, each of which has a form of its own."""
+    return lambda found: {"rows": [as_json(each) for each in found]}
 
 
 async def _show_once(

@@ -345,10 +345,10 @@ class Client(TypedSend):
         return {name: self.metadata.topics[name] for name in wanted}
 
     async def unknown_topics(self, names: Iterable[str]) -> list[str]:
-        """Which of these topics do not exist, or may not be seen."""
-        wanted = list(dict.fromkeys(names))
-        await self._ask_metadata(wanted, self.deadline())
-        return [name for name in wanted if name not in self.metadata.topics]
+        """Which of these topics do not exist."""
+        errors = await self._ask_metadata(list(dict.fromkeys(names)), self.deadline())
+        unknown = (each for each in errors if each.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return [each.about.removeprefix("topic ") for each in unknown]
 
     async def all_topics(self) -> dict[str, Topic]:
         """Every topic that this client may see."""

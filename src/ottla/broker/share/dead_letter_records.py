@@ -10,6 +10,7 @@ from ottla.core.share.partition.events import DeadLetters
 from ottla.log.errors import LogError
 from ottla.log.read import Isolation
 from ottla.wire.batch import HEADER_BYTES, BatchBuilder, Record, split_batches
+from ottla.wire.dead_letter import HEADER_PREFIX
 from ottla.wire.fault import WireError
 
 __all__ = ["letters_for"]
@@ -17,7 +18,6 @@ __all__ = ["letters_for"]
 COPY_MAX_BYTES: Final = 1 << 20
 """Bytes of the source log that are read for one range of letters."""
 _RECORD_OVERHEAD_BYTES: Final = 64
-_PREFIX: Final = "__dlq.errors."
 
 Header = tuple[str, bytes]
 
@@ -50,7 +50,7 @@ def _headers(group_id: str, source: Source, letters: DeadLetters, offset: int) -
         "delivery.count": letters.delivery_count,
         "message": letters.cause.value,
     }
-    return [(_PREFIX + name, str(value).encode()) for name, value in told.items()]
+    return [(HEADER_PREFIX + name, str(value).encode()) for name, value in told.items()]
 
 
 def _size(headers: list[Header]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ottla.client.configs import ConfigEntry, Resource
     from ottla.client.quotas import Quota
 
-E = TypeVar("E")
 NAME_COLUMNS = (Column("NAME"), Column("SETTINGS"))
 QUOTA_COLUMNS = (Column("WHO"), Column("NAME"), Column("VALUE", is_number=True))
 
@@ -187,7 +186,7 @@ def _quota_finder(subject: Subject, keys: Iterable[str]) -> Any:  # noqa: ANN401
     return find
 
 
-def known(entries: Mapping[str, E], key: str, owner: str) -> E:
+def known(entries: Mapping[str, ConfigEntry], key: str, owner: str) -> ConfigEntry:
     """The setting with a name; raises a Failure with the nearest name if there is none."""
     if key not in entries:
         advice = nearest(key, entries) or "'ottla explain config --list' lists all settings"

@@ -8,7 +8,7 @@ import click
 
 from ottla.cli.cluster import Column, Target, json_option, print_table, target_options
 from ottla.cli.groups.find import kept_offsets
-from ottla.cli.watch import Watch, find_and_show, watch_options
+from ottla.cli.watch import Watch, find_and_show, rows_of, watch_options
 
 if TYPE_CHECKING:
     from ottla.client import Client
@@ -60,9 +60,7 @@ def list_groups(
         columns = COLUMNS + LAG_COLUMNS if with_lag else COLUMNS
         print_table(columns, (_cells(row)[: len(columns)] for row in rows))
 
-    find_and_show(
-        target, watch, find, (lambda rows: {"rows": [_json(row, with_lag) for row in rows]}) if as_json else None, show
-    )
+    find_and_show(target, watch, find, rows_of(lambda row: _json(row, with_lag)) if as_json else None, show)
 
 
 async def _with_lag(client: Client, found: list[ListedGroup]) -> list[Row]:

@@ -8,7 +8,7 @@ import click
 
 from ottla.cli.cluster import Column, Target, json_option, print_table, target_options
 from ottla.cli.share.find import Found, share_groups
-from ottla.cli.watch import Watch, find_and_show, watch_options
+from ottla.cli.watch import Watch, find_and_show, rows_of, watch_options
 
 if TYPE_CHECKING:
     from ottla.client import Client
@@ -37,9 +37,7 @@ def list_groups(target: Target, as_json: bool, watch: Watch) -> None:
     def show(found: list[Found]) -> None:
         print_table(COLUMNS, map(_cells, found))
 
-    find_and_show(
-        target, watch, find, (lambda found: {"rows": [_json(each) for each in found]}) if as_json else None, show
-    )
+    find_and_show(target, watch, find, rows_of(_json) if as_json else None, show)
 
 
 def _cells(found: Found) -> tuple[object, ...]:

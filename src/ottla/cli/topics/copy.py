@@ -21,10 +21,10 @@ from ottla.cli.cluster import (
     on_cluster,
     print_json,
     print_table,
+    target_of_profile,
     target_options,
 )
 from ottla.cli.failure import Failure
-from ottla.cli.profiles import profile_named
 from ottla.cli.topics.find import found_topics, no_topic
 from ottla.cli.topics.read import compiled_filter, first_offsets, record_options
 from ottla.cli.verbosity import note
@@ -142,8 +142,7 @@ def _other_cluster(target: Target, bootstrap: str | None, config: Path | None, p
     if bootstrap is not None and profile is not None:
         raise Failure("--to-bootstrap and --to-profile exclude each other")
     if profile is not None:
-        found = profile_named(profile)
-        return Target(found.bootstrap_server, config or found.command_config, target.timeout_s, profile)
+        return target_of_profile(profile, config, target.timeout_s)
     if bootstrap is not None:
         return Target(bootstrap, config, target.timeout_s)
     if config is not None:

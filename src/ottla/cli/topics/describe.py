@@ -10,7 +10,7 @@ import click
 from ottla.cli.cluster import Column, Target, json_option, numbers, print_line, print_table, target_options
 from ottla.cli.configs.show import entry_json, value_text
 from ottla.cli.topics.find import Ends, ends_of, found_topics, has_leader, id_text, is_unhealthy
-from ottla.cli.watch import Watch, find_and_show, watch_options
+from ottla.cli.watch import Watch, find_and_show, rows_of, watch_options
 from ottla.health.phrases import number, size
 
 if TYPE_CHECKING:
@@ -69,10 +69,7 @@ def describe(target: Target, names: tuple[str, ...], unhealthy: bool, as_json: b
         chosen = [each._replace(partitions=list(filter(is_unhealthy, each.partitions))) for each in found]
         return [each for each in chosen if each.partitions or names]
 
-    def as_object(found: list[Described]) -> dict[str, Any]:
-        return {"rows": [_json(each) for each in found]}
-
-    find_and_show(target, watch, find, as_object if as_json else None, _print_all)
+    find_and_show(target, watch, find, rows_of(_json) if as_json else None, _print_all)
 
 
 async def _described(client: Client, names: Iterable[str]) -> list[Described]:

@@ -7,7 +7,7 @@ with its own headers and timestamp. If it is gone, the copy in the letter takes 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ottla.client.client import Client
 from ottla.client.copy.rounds import copy_of
@@ -15,8 +15,7 @@ from ottla.client.fetcher import ConsumerRecord, Fetcher
 from ottla.client.metadata import TopicPartition
 from ottla.client.offsets import EARLIEST, LATEST, list_offsets
 from ottla.client.producer import ProducerRecord
-
-PREFIX: Final = "__dlq.errors."
+from ottla.wire.dead_letter import HEADER_PREFIX
 
 
 class Origin(NamedTuple):
@@ -36,7 +35,8 @@ class OriginalRecords:
 
     async def of(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
         origins = {(letter.partition, letter.offset): origin_of(letter) for letter in records}
-        known = await self._client.all_topics()
+        topics = {each.at.topic for each in origins.values() if each is not None}
+        known = topics.difference(await self._client.unknown_topics(topics))
         originals = await self._read({each for each in origins.values() if each is not None and each.at.topic in known})
         written = []
         for letter in records:
@@ -83,7 +83,9 @@ class OriginalRecords:
 
 def origin_of(letter: ConsumerRecord) -> Origin | None:
     """None if the headers do not say it."""
-    headers = {name.removeprefix(PREFIX): value for name, value in letter.headers if name.startswith(PREFIX)}
+    headers = {
+        name.removeprefix(HEADER_PREFIX): value for name, value in letter.headers if name.startswith(HEADER_PREFIX)
+    }
     try:
         topic, partition, offset = (bytes(headers[name] or b"").decode() for name in ("topic", "partition", "offset"))
         return Origin(TopicPartition(topic, int(partition)), int(offset)) if topic else None
@@ -95,4 +97,4 @@ def content_of(letter: ConsumerRecord) -> ConsumerRecord | None:
     """The copy that a letter has of its record, without the letter's own headers; None if it has none."""
     if letter.key is None and letter.value is None:
         return None
-    return letter._replace(headers=[each for each in letter.headers if not each[0].startswith(PREFIX)])
+    return letter._replace(headers=[each for each in letter.headers if not each[0].startswith(HEADER_PREFIX)])

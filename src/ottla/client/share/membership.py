@@ -154,7 +154,9 @@ class Membership:
 
     async def _warn_of_missing(self, topics: tuple[str, ...]) -> None:
         """Nothing is assigned for a while; the user may wait for topics that do not exist."""
-        missing = await self._client.unknown_topics(topics)
+        missing: list[str] = []
+        with contextlib.suppress(ClientError):  # the member stays, whatever becomes of this
+            missing = await self._client.unknown_topics(topics)
         if missing:
             names, verb = ", ".join(missing), "does" if len(missing) == 1 else "do"
             _log.warning("share group %s waits for %s, which %s not exist", self._group_id, names, verb)

@@ -81,10 +81,9 @@ def incidents(figure: Mapping[str, Any], findings: Sequence[Row], end_ms: int) -
     """The problems to mark on a plot: those of its groups, of its own area, and of the whole cluster. Problems of one
     severity that overlap are one incident. The worst come last, because they are drawn above the others."""
     found: list[Row] = []
-    for severity in reversed(_ORDER):
+    for severity in (Severity.WARNING, Severity.CRITICAL):
         mine = [each for each in findings if each["severity"] == severity and _concerns(each, figure)]
-        if severity != Severity.NOTICE:
-            found += _merged(sorted(mine, key=lambda finding: (finding["since_ms"], finding["id"])), end_ms)
+        found += _merged(sorted(mine, key=lambda finding: (finding["since_ms"], finding["id"])), end_ms)
     return found
 
 

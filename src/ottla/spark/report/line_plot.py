@@ -129,10 +129,15 @@ def _runs(points: Points, *, has_steps: bool) -> Iterator[Points]:
 
 def _spans(facts: Facts, time: Scale) -> Iterator[Markup]:
     for each in facts["spans"]:
-        left, right = (min(100.0, max(0.0, time.percent(each[end]))) for end in ("from_ms", "to_ms"))
-        size = {"x": percent_text(left), "y": "0", "width": percent_text(max(0.25, right - left)), "height": "100%"}
-        ends = {"data_from": each["from_ms"], "data_to": each["to_ms"]}
-        yield element("rect", element("title", each["name"]), class_="span", **size, **ends)
+        yield _box(each, time, "100%", "span", each["name"])
+
+
+def _box(each: Facts, time: Scale, height: str, classes: str, title: str) -> Markup:
+    """A rectangle from one time to another."""
+    left, right = (min(100.0, max(0.0, time.percent(each[end]))) for end in ("from_ms", "to_ms"))
+    size = {"x": percent_text(left), "y": "0", "width": percent_text(max(0.25, right - left)), "height": height}
+    ends = {"data_from": each["from_ms"], "data_to": each["to_ms"]}
+    return element("rect", element("title", title), class_=classes, **size, **ends)
 
 
 def _marks(facts: Facts, time: Scale) -> Iterator[Markup]:
@@ -145,14 +150,9 @@ def _marks(facts: Facts, time: Scale) -> Iterator[Markup]:
 def _incidents(facts: Facts, time: Scale) -> Iterator[Markup]:
     """A strip along the upper edge; each incident leads to its finding."""
     for each in facts.get("incidents", ()):
-        left, right = (min(100.0, max(0.0, time.percent(each[end]))) for end in ("from_ms", "to_ms"))
-        size = {"x": percent_text(left), "y": "0", "width": percent_text(max(0.4, right - left)), "height": str(STRIP)}
         sentences = each["sentences"]
         told = sentences[:SENTENCES] + [f"and {len(sentences) - SENTENCES} more"] * (len(sentences) > SENTENCES)
-        strip = element(
-            "rect", element("title", "\n".join(told)), class_=f"incident {each['severity']}", **size,
-            data_from=each["from_ms"], data_to=each["to_ms"],
-        )  # fmt: skip
+        strip = _box(each, time, str(STRIP), f"incident {each['severity']}", "\n".join(told))
         yield element("a", strip, href=f"#{anchor({'id': each['finding']})}")
 
 
