@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -34,7 +35,7 @@ exec {python} -m ottla "$@"
 class Session:
     """The shell of one page."""
 
-    def __init__(self, directory: Path, port: int | None) -> None:
+    def __init__(self, directory: Path, port: int | None, temporary: str) -> None:
         self.directory = directory
         self.ports = free_ports() | ({} if port is None else {"9092": str(port)})
         self._back = {there: named for named, there in self.ports.items()}
@@ -47,6 +48,8 @@ class Session:
         self._environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("OTTLA", "PYTEST"))},
             "XDG_CONFIG_HOME": str(directory),
+            # Running clusters are looked for there: those of other tests must not be found.
+            "TMPDIR": temporary,
             "PATH": f"{tools}:{Path(sys.executable).parent}:{os.environ['PATH']}",
             "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
             "PAGE_PORT": self.ports["9092"],
@@ -137,8 +140,9 @@ def free_ports() -> dict[str, str]:
 def session(directory: Path, port: int | None) -> Iterator[Session]:
     """`port` is that of a broker that runs already."""
     directory.mkdir()
-    shell = Session(directory, port)
-    try:
-        yield shell
-    finally:
-        shell.interrupt()
+    with tempfile.TemporaryDirectory(prefix="ottla-page-", ignore_cleanup_errors=True) as temporary:
+        shell = Session(directory, port, temporary)
+        try:
+            yield shell
+        finally:
+            shell.interrupt()
