@@ -42,6 +42,8 @@ def strip_plot(facts: Facts, read: str) -> Markup:
     frame = Frame(ROW * len(rows), marks, bands([row["name"] for row in rows], ROW), below, wide=True)
     unknown = f" Duration unknown for {facts['unknown']:,}." if facts["unknown"] else ""
     keys = [_key(name) for name in used]
+    if any(not dot["is_running"] for dot in dots):
+        keys.append(Key(element("i", class_="swatch pale"), "pale: the group was starting or stopping"))
     return figure(facts, frame, read=read + unknown, desc=_told(facts), keys=keys, twin=_strip_twin(facts))
 
 
@@ -53,9 +55,11 @@ def _lane(row: int) -> Markup:
 def _dot(dot: Facts, row: int, scale: Scale) -> Markup:
     at = percent_text(scale.percent(math.log10(max(dot["duration_ms"], 1))))
     many = f", {dot['count']} times" if dot["count"] > 1 else ""
-    title = element("title", f"{duration(dot['duration_ms'])}, {dot['ended_by']}{many}")
+    when = "" if dot["is_running"] else ", while the group was starting or stopping"
+    title = element("title", f"{duration(dot['duration_ms'])}, {dot['ended_by']}{many}{when}")
     name = dot["ended_by"]
-    return element("use", title, href=f"#dot-{name}", x=at, y=row * ROW + ROW // 2, class_=f"dot {name}")
+    classes = f"dot {name}" if dot["is_running"] else f"dot {name} pale"
+    return element("use", title, href=f"#dot-{name}", x=at, y=row * ROW + ROW // 2, class_=classes)
 
 
 def _key(name: str) -> Key:
@@ -70,7 +74,8 @@ def _told(facts: Facts) -> str:
 
 def _strip_twin(facts: Facts) -> Markup:
     rows = [{"group": row["name"], **dot} for row in facts["rows"] for dot in row["dots"]]
-    columns = fields("group:text", "duration_ms:ms:took", "ended_by:text:ended by", "count:number:how many")
+    columns = fields("group:text", "duration_ms:ms:took", "ended_by:text:ended by", "is_running:yes:group was running",
+                     "count:number:how many")  # fmt: skip
     return twin(facts["id"], facts["title"], rows, columns)
 
 

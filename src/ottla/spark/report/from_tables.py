@@ -31,6 +31,8 @@ def parts_of(
     material = material_of(tables, run, findings)
     groups, rebalances = groups_part(material), rebalances_part(material)
     groups.tables |= rebalances.tables
+    groups.numbers |= rebalances.numbers
+    groups.sentence += f", {rebalances.sentence}" if groups.has_rows else ""
     groups.figures += rebalances.figures
     parts = {
         "cluster": cluster_part(run),

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pyarrow.compute as pc
 
-from ottla.health.phrases import duration, number, plural
+from ottla.health.phrases import number, plural
 from ottla.spark.report.material import Key, Material
 from ottla.spark.report.names import clients_of, told_apart
 from ottla.spark.report.part import Part, table
@@ -36,9 +36,7 @@ def groups_part(material: Material) -> Part:
     part.numbers = {"groups": len(rows), "by_type": dict(sorted(kinds.items())), "rebalances": rebalances,
                     "longest_rebalance_ms": longest}  # fmt: skip
     told = ", ".join(f"{number(count)} {kind}" for kind, count in sorted(kinds.items()))
-    part.sentence = f"{plural(len(rows), 'group')} ({told}), {plural(rebalances, 'rebalance')}" if rows else "No groups"
-    if longest:
-        part.sentence += f", the longest took {duration(longest)}"
+    part.sentence = f"{plural(len(rows), 'group')} ({told})" if rows else "No groups"
     return part
 
 

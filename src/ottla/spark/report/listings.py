@@ -39,15 +39,15 @@ LISTINGS: Final = {
     "triggers": _listing(
         "Rebalance triggers and moves",
         "There were no rebalances.",
-        "trigger:words:trigger, count:number:rebalances, converged:number, superseded:number, emptied:number, "
-        "open:number, longest_ms:ms:longest, partitions_moved:number:partitions moved, "
-        "tasks_moved:number:tasks moved",
+        "phase:text:group was, trigger:words:trigger, count:number:rebalances, converged:number, "
+        "superseded:number, emptied:number, open:number, longest_ms:ms:longest, "
+        "partitions_moved:number:partitions moved, tasks_moved:number:tasks moved",
     ),
     "rebalances": _listing(
         "Rebalances",
         "",
         "group:text, group_epoch:plain:epoch, started:time, duration_ms:ms:took, ended_by:text:ended by, "
-        "trigger:words:trigger, who:ids, members_before:number:members before, "
+        "phase:text:group was, trigger:words:trigger, who:ids, members_before:number:members before, "
         "members_after:number:after, partitions_moved:number:partitions moved, tasks_moved:number:tasks moved",
     ),
     "task_movement": _listing(

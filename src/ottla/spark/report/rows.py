@@ -5,8 +5,8 @@ A table may be missing: then there are no rows. It may lack columns that a newer
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,11 +22,20 @@ _MERGED_BY: Final = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
 """How the results of pieces are combined."""
 
 
+class Derived(NamedTuple):
+    """A column of texts that is made from others."""
+
+    name: str
+    sources: tuple[str, ...]
+    value: Callable[[Row], Any]
+
+
 class Rows:
     """Rows of one table, possibly filtered."""
 
-    def __init__(self, source: Source | None) -> None:
+    def __init__(self, source: Source | None, derived: Derived | None = None) -> None:
         self._data = dataset.dataset(source) if isinstance(source, pa.Table) else source
+        self._derived = derived
         self.columns: frozenset[str] = frozenset(self._data.schema.names if self._data is not None else ())
 
     @property
@@ -35,7 +44,11 @@ class Rows:
 
     def where(self, keep: Any) -> Rows:
         """Rows for which a pyarrow expression is true."""
-        return Rows(self._data.filter(keep)) if self._data is not None else self
+        return Rows(self._data.filter(keep), self._derived) if self._data is not None else self
+
+    def deriving(self, column: Derived) -> Rows:
+        """The same rows with a column more; filters do not know it."""
+        return Rows(self._data, column)
 
     def among(self, keys: Sequence[tuple[Any, ...]], names: Sequence[str] = ("cluster", "group")) -> Rows:
         """Rows that may belong to the keys. Each column is filtered on its own, so there may be some more rows."""
@@ -49,10 +62,13 @@ class Rows:
         """The named columns as tables of a bounded number of rows; a missing column is null."""
         if self._data is None:
             return
-        there = [name for name in columns if name in self.columns]
+        derived = self._derived if self._derived is not None and self._derived.name in columns else None
+        there = [name for name in dict.fromkeys([*columns, *(derived.sources if derived else ())])
+                 if name in self.columns]  # fmt: skip
         for batch in self._data.to_batches(columns=there, batch_size=PIECE_ROWS):
             if batch.num_rows:
-                yield _with_all(pa.Table.from_batches([batch]), columns)
+                piece = pa.Table.from_batches([batch])
+                yield _with_all(piece if derived is None else _with_derived(piece, derived), columns)
 
     def each(self, columns: Sequence[str]) -> Iterator[Row]:
         for piece in self.pieces(columns):
@@ -105,6 +121,11 @@ def _with_all(piece: Any, columns: Sequence[str]) -> Any:
         if name not in piece.column_names:
             piece = piece.append_column(name, pa.nulls(piece.num_rows))
     return piece.select(list(columns))
+
+
+def _with_derived(piece: Any, derived: Derived) -> Any:
+    rows = _with_all(piece, derived.sources).to_pylist()
+    return piece.append_column(derived.name, pa.array(map(derived.value, rows), pa.string()))
 
 
 def _aggregated(piece: Any, keys: Sequence[str], wanted: Mapping[str, tuple[str, str]]) -> Any:

@@ -174,20 +174,25 @@ def test_processes_are_called_by_what_their_threads_have_in_common():
 
 
 def test_what_began_rebalances(incidents: Facts):
-    first = rows_of(incidents, "triggers")[0]
-    assert (first["trigger"], first["count"], first["converged"], first["longest_ms"]) == (
-        "member_joined",
-        10,
-        10,
-        1800,
-    )
-    assert (first["partitions_moved"], first["tasks_moved"]) == (10.0, 2)
+    rows = rows_of(incidents, "triggers")
+    counts = {(row["phase"], row["trigger"]): (row["count"], row["converged"], row["longest_ms"]) for row in rows}
+    assert counts == {
+        ("running", "left_or_expired"): (1, 1, 900),
+        ("running", "member_joined"): (1, 1, 1800),
+        ("running", "metadata_changed"): (1, 1, 1600),
+        ("starting", "member_joined"): (9, 9, 1000),
+    }
+    assert (rows[-1]["partitions_moved"], rows[1]["tasks_moved"]) == (10.0, 2)
+    groups = next(each for each in incidents["areas"] if each["id"] == "groups")
+    assert groups["sentence"].endswith("12 rebalances, 3 of them in running groups, the longest took 1.8 s")
 
 
 def test_dots_near_each_other_are_one():
     rows = [rebalance("g", "consumer", epoch, epoch, epoch + 1, ended_by="superseded") for epoch in range(5000)]
     drawn = figure(facts_of(tables_of({"rebalances": rows}), run_of(), 0), "strip")
-    assert drawn["rows"] == [{"name": "g", "dots": [{"duration_ms": 1000, "ended_by": "superseded", "count": 5000}]}]
+    assert drawn["rows"] == [
+        {"name": "g", "dots": [{"duration_ms": 1000, "ended_by": "superseded", "is_running": True, "count": 5000}]}
+    ]
 
 
 def test_rebalances_of_unknown_length_are_counted(incidents: Facts):

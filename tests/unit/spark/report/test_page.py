@@ -269,7 +269,7 @@ def test_long_tables_are_cut_and_offer_a_file(facts: dict[str, Facts], documents
     document = documents["crowd"]
     where = by_id(document, "table-rebalances")
     assert len(where.named("tr")) == SHOWN_ROWS + 1
-    assert "200 of 2,860 rows, longest first" in where.text
+    assert "200 of 2,860 rows, running groups first, longest first" in where.text
     [link] = [tag for tag in where.named("a") if "download" in tag.attributes]
     address = link.attributes["href"] or ""
     assert len(address) <= CSV_BYTES
@@ -286,7 +286,7 @@ def test_a_page_that_gets_too_large_tells_less_and_says_so(facts: dict[str, Fact
     text = page(facts["crowd"])
     assert len(text.encode()) < 1_000_000
     document = read(text)
-    assert "100 of 2,860 rows, longest first" in by_id(document, "table-rebalances").text
+    assert "100 of 2,860 rows, running groups first, longest first" in by_id(document, "table-rebalances").text
     assert len(document.named("figure")) == len(facts["crowd"]["figures"]) + 1, "plots stay"
 
 
