@@ -16,6 +16,7 @@ from ottla.spark.report.rebalances import rebalances_part
 from ottla.spark.report.rows import Row, Rows
 from ottla.spark.report.share import share_part
 from ottla.spark.report.streams import streams_part
+from ottla.spark.report.topics import topics_table
 
 __all__ = ["findings_in", "parts_of"]
 
@@ -34,8 +35,10 @@ def parts_of(
     groups.numbers |= rebalances.numbers
     groups.sentence += f", {rebalances.sentence}" if groups.has_rows else ""
     groups.figures += rebalances.figures
+    cluster = cluster_part(run)
+    cluster.tables["topics"] = topics_table(material)
     parts = {
-        "cluster": cluster_part(run),
+        "cluster": cluster,
         "quorum": quorum_part(material),
         "groups": groups,
         "streams": streams_part(material),

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from ottla.draw.forms import short_number, shortened
 from ottla.draw.markup import NOTHING, Markup, element, joined
+from ottla.health.phrases import duration, plural
 from ottla.spark.report.axes import Scale, Tick, ticks_of_values
 from ottla.spark.report.cards import anchor
 from ottla.spark.report.html_table import Field
@@ -44,6 +45,7 @@ def line_plot(facts: Facts, time: Scale, read: str) -> Markup:
         [
             across,
             upright,
+            *_gaps(facts, time),
             *_spans(facts, time),
             *_marks(facts, time),
             _stretched(time, values, paths),
@@ -132,6 +134,12 @@ def _spans(facts: Facts, time: Scale) -> Iterator[Markup]:
         yield _box(each, time, "100%", "span", each["name"])
 
 
+def _gaps(facts: Facts, time: Scale) -> Iterator[Markup]:
+    for each in facts.get("gaps", ()):
+        title = f"No samples for {duration(each['to_ms'] - each['from_ms'])}"
+        yield _box(each, time, "100%", "gap", title)
+
+
 def _box(each: Facts, time: Scale, height: str, classes: str, title: str) -> Markup:
     """A rectangle from one time to another."""
     left, right = (min(100.0, max(0.0, time.percent(each[end]))) for end in ("from_ms", "to_ms"))
@@ -170,6 +178,8 @@ def _keys(facts: Facts, classes: Sequence[str]) -> list[Key]:
         for severity in ("critical", "warning")
         if severity in seen
     ]
+    if facts.get("gaps"):
+        keys.append(Key(element("i", class_="swatch gap"), "no samples"))
     if facts.get("marks"):
         keys.append(Key(element("i", class_="swatch mark"), "a new leader"))
     return keys
@@ -191,7 +201,8 @@ def _left_out(facts: Facts) -> str:
 def _told(facts: Facts) -> str:
     told = [f"{line['name']}: {_reach(line['points'], facts['unit'])}" for line in facts["lines"] if line["points"]]
     spans = f" {len(facts['spans'])} spans are shaded." if facts["spans"] else ""
-    return "; ".join(told) + "." + spans
+    gaps = f" {plural(len(facts['gaps']), 'gap')} without samples." if facts.get("gaps") else ""
+    return "; ".join(told) + "." + spans + gaps
 
 
 def _reach(points: Points, unit: str) -> str:

@@ -29,6 +29,12 @@ LISTINGS: Final = {
         "No nodes were observed.",
         "id:plain:node, host:text, port:plain, rack:text",
     ),
+    "topics": _listing(
+        "Topics that groups read",
+        "No end offsets of topics were observed.",
+        "topic:text, partitions:number, records:number:records written, per_second:number:per second, "
+        "peak_per_second:number:most per second, groups:number",
+    ),
     "groups": _listing(
         "Groups",
         "No groups were observed.",

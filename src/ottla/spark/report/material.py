@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from statistics import median
+from typing import Any, Final
+
+import pyarrow.compute as pc
 
 from ottla.spark.jobs.tables import TABLES
 from ottla.spark.report.rows import Row, Rows
 from ottla.spark.report.thin import Point, thinned
 
 __all__ = ["Key", "Material", "material_of"]
+
+GAP: Final = 5
+"""A pause between two samples that is longer than so many usual ones is a gap."""
 
 Key = tuple[str, str]
 """A cluster and a group of it."""
@@ -35,6 +42,21 @@ class Material:
         """A line of a plot with no more points than can be drawn."""
         drawn = thinned(points, self.from_ms, self.to_ms)
         return {"name": name, "role": "series", "step": False, "points": drawn}
+
+    def gaps(self, name: str, window_ms: int) -> list[Row]:
+        """When nobody sampled what a table is made from, between its first and its last sample."""
+        sampled = self.rows(name)
+        if "source" not in sampled.columns:
+            return []
+        rows = sampled.where(pc.field("source") == "samples").grouped(["window_start"], {})
+        times = [row["window_start"] for row in rows]
+        pauses = [after - before for before, after in pairwise(times)]
+        usual_ms = median(pauses) if len(pauses) >= GAP else float("inf")
+        return [
+            {"from_ms": before + window_ms, "to_ms": after}
+            for before, after in pairwise(times)
+            if after - before > GAP * usual_ms
+        ]
 
     def findings_of(self, group: str) -> list[Row]:
         return [

@@ -108,7 +108,7 @@ def findings(facts: Facts) -> Markup:
 
 
 def cluster(facts: Facts) -> Markup:
-    return joined([_judged(facts, "cluster", "quorum"), _tables(facts, "nodes")])
+    return joined([_judged(facts, "cluster", "quorum"), _tables(facts, "nodes", "topics")])
 
 
 def groups(facts: Facts) -> Markup:

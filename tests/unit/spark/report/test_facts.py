@@ -121,6 +121,40 @@ def test_findings_alone_are_enough():
     assert bare["tables"].keys() == whole["tables"].keys()
 
 
+# --- gaps -------------------------------------------------------------------------------------------------------------
+
+
+def test_gaps_between_samples():
+    windows = [*range(0, 60_000, 10_000), 300_000, 310_000]
+    lag = [{"group": "g", "topic": "t", "topic_id": "t", "partition": 0, "window_start": ms, "high_watermark": 5,
+            "lag_records": 0, "source": "samples"} for ms in windows]  # fmt: skip
+    drawn = figure(facts_of(tables_of({"consumer_lag": lag}), run_of(), 0), "lag-records")
+    assert drawn["gaps"] == [{"from_ms": 60_000, "to_ms": 300_000}]
+    written = [{**row, "source": "records"} for row in lag]
+    assert figure(facts_of(tables_of({"consumer_lag": written}), run_of(), 0), "lag-records")["gaps"] == []
+
+
+# --- topics -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_written_to_topics():
+    """Two groups read orders; a partition of it was not sampled to the end."""
+    ends = {("orders", 0): (100, 300, 700), ("orders", 1): (0, 40), ("quiet", 0): (5, 5)}
+    rows = [
+        {"group": group, "topic": topic, "topic_id": topic, "partition": partition, "window_start": 10_000 * number,
+         "high_watermark": end, "lag_records": 0, "rate_in": (end - before[number - 1]) / 10 if number else None}
+        for (topic, partition), before in ends.items()
+        for group in (("a", "b") if topic == "orders" else ("a",))
+        for number, end in enumerate(before)
+    ]  # fmt: skip
+    facts = facts_of(tables_of({"consumer_lag": rows}), run_of(), 0)
+    names = ("topic", "partitions", "records", "per_second", "peak_per_second", "groups")
+    assert [tuple(row[name] for name in names) for row in rows_of(facts, "topics")] == [
+        ("orders", 2, 640, 34.0, 40.0, 2),
+        ("quiet", 1, 0, 0.0, 0.0, 1),
+    ]
+
+
 # --- groups -----------------------------------------------------------------------------------------------------------
 
 
