@@ -17,6 +17,75 @@ TIERS: Final = {
     "R": "internal topics",
     "O": "ottla broker metrics",
 }
+LABELS: Final = {
+    "apis": "APIs",
+    "behind_ms": "behind by",
+    "could_lead": "replicas that could lead",
+    "end": "end offset",
+    "expired": "expired locks",
+    "failed": "failed logins",
+    "first_ms": "first at",
+    "gap_ms": "without a leader for",
+    "grown": "grown by",
+    "held": "in flight",
+    "hit": "affected",
+    "hold_back": "held back by",
+    "ids": "member ids",
+    "isr": "in sync",
+    "kept": "still held",
+    "known": "transactional id known",
+    "largest": "largest number of members",
+    "left": "offsets left",
+    "lock_ms": "lock duration",
+    "lost": "lost records",
+    "lost_a_copy": "partitions with a replica less",
+    "min_isr": "min.insync.replicas",
+    "missing": "missing replicas",
+    "moved": "leaders moved",
+    "newest_ms": "last sample",
+    "others": "other clients",
+    "per_minute": "growth per minute",
+    "refused": "refused requests",
+    "rise": "epoch rose by",
+    "rises": "epoch increments",
+    "room": "limit",
+    "start": "start offset",
+    "still_ms": "unchanged for",
+    "stood_still_ms": "no progress for",
+    "total_bytes": "disk size",
+    "usable_bytes": "free",
+    "waiting": "waiting members",
+    "wanted": "waits for",
+    "worst": "most affected",
+}
+"""Names in evidence that do not explain themselves; the others are shown as they are."""
+LIMITS: Final = {
+    "behind_s": "behind for",
+    "critical_percent": "critical below",
+    "critical_rises": "critical from",
+    "critical_s": "critical from",
+    "critical_share": "critical from a share of",
+    "factor": "by a factor of",
+    "fetch_s": "no fetch for",
+    "full_within_h": "full within",
+    "grace_s": "after",
+    "hold_h": "for",
+    "hold_s": "for",
+    "ids": "member ids",
+    "internal_hold_s": "internal topics for",
+    "locks": "lock durations",
+    "percent": "",
+    "rises": "epoch increments",
+    "trend_min": "trend of",
+    "usable_percent": "free below",
+    "window_s": "within",
+    "within_h": "within",
+    "within_s": "within",
+}
+"""The same for thresholds."""
+PLAIN: Final = frozenset({"committed", "end", "log_end", "log_start", "start"})
+"""Offsets, which are shown with all digits and no separators."""
+UNITS: Final = {"_s": "s", "_min": "min", "_h": "h", "percent": "%"}
 LISTED: Final = 6
 EPOCH_MS: Final = 10**12
 """Numbers above this whose names end in _ms are times, not durations."""
@@ -31,6 +100,8 @@ def evidence(found: Mapping[str, Any]) -> Markup:
 
 
 def _label(name: str) -> str:
+    if name in LABELS:
+        return LABELS[name]
     for ending in ("_ms", "_percent", "_bytes"):
         name = name.removesuffix(ending)
     return name.replace("_", " ")
@@ -38,6 +109,8 @@ def _label(name: str) -> str:
 
 def _value(name: str, value: Any) -> Markup:  # noqa: ANN401 - whatever a rule gives
     match value:
+        case dict() if name == "thresholds":
+            return escaped(", ".join(_limit(key, each) for key, each in value.items()))
         case None:
             return UNKNOWN
         case bool():
@@ -52,13 +125,21 @@ def _value(name: str, value: Any) -> Markup:  # noqa: ANN401 - whatever a rule g
             return identity(value)
 
 
+def _limit(name: str, value: float) -> str:
+    """`for 10 s`, `30 %`, `elections 3`."""
+    unit = next((unit for ending, unit in UNITS.items() if name.endswith(ending)), "")
+    if unit == "s" and value >= 60 and value % 60 == 0:
+        value, unit = value / 60, "min"
+    return f"{LIMITS.get(name, name.replace('_', ' '))} {value:g} {unit}".strip()
+
+
 def _number(name: str, value: float) -> Markup:
     if name.endswith("_ms"):
         return moment(round(value)) if value > EPOCH_MS else ago(value)
     if name.endswith("percent"):
         return percent(value)
-    plain = any(word in name for word in ("epoch", "offset", "leader", "port", "node", "watermark"))
-    return escaped(str(value)) if plain else number(value)
+    is_plain = name in PLAIN or any(word in name for word in ("epoch", "offset", "leader", "port", "node", "watermark"))
+    return escaped(str(value)) if is_plain else number(value)
 
 
 def _list(values: Sequence[Any]) -> Markup:

@@ -26,7 +26,7 @@ def test_cards_have_evidence_and_names_are_text():
     html = shown(PAGE, context_of(watcher_of(FULL, *DISKS)))
     assert "4 more like this" in html
     assert "<a>ta" not in html
-    assert "<dt>usable</dt>" in html
+    assert "<dt>free</dt>" in html
 
 
 def test_a_rule_shows_each_of_its_findings_and_the_thresholds_in_force():
