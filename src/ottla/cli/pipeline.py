@@ -118,6 +118,11 @@ _OPTIONS = (
         show_default=True,
         help="Count lag to the high watermark, or to the last stable offset.",
     ),
+    click.option(
+        "--share-window",
+        metavar="TIME",
+        help="The length of the windows of share_delivery.  [default: 1m; 10s if 'run' reads less than an hour]",
+    ),
     click.option("--rule", "rules", multiple=True, metavar="RULE.KEY=VALUE", help="A threshold of a health rule."),
     click.option("--conf", "confs", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; repeatable."),
 )
@@ -242,6 +247,7 @@ def _run_options(out: Path, delta: bool, source: Source, given: Mapping[str, Giv
         format="delta" if delta else "parquet",
         since_ms=_since_ms(given["since"], time.time_ns() // 1_000_000),
         isolation=given["isolation"],
+        share_window_ms=_duration_ms("--share-window", given["share_window"]) if given["share_window"] else None,
         thresholds=thresholds,
         observations=given["observations"],
         topic=given["topic"],

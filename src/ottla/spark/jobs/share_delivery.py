@@ -1,4 +1,4 @@
-"""The deliveries of share groups, minute by minute.
+"""The deliveries of share groups, window by window.
 
 Spark sorts the steps of each share partition (records of its state, and samples of its offsets), and Python workers
 fold them, one partition after the other: only one partition's state is in memory at a time.

@@ -50,7 +50,7 @@ class ShareLimits(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Minute:
+class _Window:
     accepted: int = 0
     released: int = 0
     archived: int = 0
@@ -80,7 +80,7 @@ class ShareFold:
         self._limits = limits
         self.is_from_records = False
         """Whether it has taken records, not only samples of them."""
-        self._minutes: dict[int, _Minute] = {}
+        self._windows: dict[int, _Window] = {}
         self._written: dict[int, _Written] = {}
         self._expired_at: dict[int, int] = {}
         self._start: int | None = None
@@ -100,74 +100,74 @@ class ShareFold:
                 self.deleted()  # offsets were reset: earlier states are void
             self._state_epoch = record.state_epoch
         is_base = not self._has_records and record.is_snapshot
-        minute = self._minute(ts)
+        window = self._window(ts)
         settled = False
         for batch in record.batches:
-            settled |= self._take_batch(ts, batch, None if is_base else minute)
-        moved = self._moves(record.start, minute)
+            settled |= self._take_batch(ts, batch, None if is_base else window)
+        moved = self._moves(record.start, window)
         if (settled or moved) and self._still_since is not None:
             self._still_since = ts
         self._has_records = True
 
     def take_offsets(self, ts: int, start: int | None, lag: int | None) -> None:
         """A sample of the start offset and the lag."""
-        minute = self._minute(ts)
-        moved = self._moves(start, minute)
+        window = self._window(ts)
+        moved = self._moves(start, window)
         if not lag:
             self._still_since = None
         elif moved or self._still_since is None:
             self._still_since = ts
         still_ms = 0 if self._still_since is None else ts - self._still_since
-        minute.stalled_s = still_ms / 1000 if still_ms >= 2 * self._limits.lock_ms else 0.0
-        minute.lag = lag
+        window.stalled_s = still_ms / 1000 if still_ms >= 2 * self._limits.lock_ms else 0.0
+        window.lag = lag
 
     # --- rows ---------------------------------------------------------------------------------------------------------
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """One row for each window in which something happened, in order."""
         self._note_suspects()
-        for start in sorted(self._minutes):
-            yield {"window_start": start, **self._row(self._minutes[start])}
+        for start in sorted(self._windows):
+            yield {"window_start": start, **self._row(self._windows[start])}
 
-    def _row(self, minute: _Minute) -> dict[str, Any]:
+    def _row(self, window: _Window) -> dict[str, Any]:
         return {
-            "delivered": minute.delivered,
-            "redelivered": minute.redelivered,
-            "accepted": minute.accepted,
-            "released": minute.released,
-            "rejected_or_archived": minute.archived,
-            "lock_expiries_est": minute.expiries if self.is_from_records else None,
-            "max_delivery_count": minute.max_count,
-            **{f"count_{number}": minute.by_count[number - 1] for number in range(1, COUNTS)},
-            "count_5plus": minute.by_count[-1],
-            "poison": sorted(set(minute.poison))[:POISON_MAX],
-            "start_offset": minute.start,
-            "start_moved": minute.start_moved,
-            "stalled_s": minute.stalled_s,
-            "lag": minute.lag,
+            "delivered": window.delivered,
+            "redelivered": window.redelivered,
+            "accepted": window.accepted,
+            "released": window.released,
+            "rejected_or_archived": window.archived,
+            "lock_expiries_est": window.expiries if self.is_from_records else None,
+            "max_delivery_count": window.max_count,
+            **{f"count_{number}": window.by_count[number - 1] for number in range(1, COUNTS)},
+            "count_5plus": window.by_count[-1],
+            "poison": sorted(set(window.poison))[:POISON_MAX],
+            "start_offset": window.start,
+            "start_moved": window.start_moved,
+            "stalled_s": window.stalled_s,
+            "lag": window.lag,
         }
 
     def _note_suspects(self) -> None:
         for offset, written in self._written.items():
             if written.state == AVAILABLE and written.deliveries >= self._limits.suspect_count:
-                self._minute(written.ts).poison.append(offset)
+                self._window(written.ts).poison.append(offset)
 
-    def _minute(self, ts: int) -> _Minute:
+    def _window(self, ts: int) -> _Window:
         start = ts // self._window_ms * self._window_ms
-        found = self._minutes.get(start)
+        found = self._windows.get(start)
         if found is None:
-            found = self._minutes[start] = _Minute(start=self._start)
+            found = self._windows[start] = _Window(start=self._start)
         return found
 
     # --- what was written ---------------------------------------------------------------------------------------------
 
-    def _take_batch(self, ts: int, batch: Batch, minute: _Minute | None) -> bool:
+    def _take_batch(self, ts: int, batch: Batch, window: _Window | None) -> bool:
         """Notes the states of a batch; returns whether records of it were finished."""
         last = min(batch.last, batch.first + OFFSETS_MAX)
         changed = [offset for offset in range(batch.first, last + 1) if self._differs(offset, batch)]
         ended = [offset for offset in changed if self._is_delivery(offset, batch)]
-        if minute is not None and batch.deliveries > 0:
-            self._tally(ts, batch, changed, ended, minute)
+        if window is not None and batch.deliveries > 0:
+            self._tally(ts, batch, changed, ended, window)
         for offset in changed:
             if len(self._written) < OFFSETS_MAX or offset in self._written:
                 self._written[offset] = _Written(batch.state, batch.deliveries, ts)
@@ -182,22 +182,22 @@ class ShareFold:
         known = self._written.get(offset)
         return known is None or batch.deliveries > known.deliveries
 
-    def _tally(self, ts: int, batch: Batch, changed: list[int], ended: list[int], minute: _Minute) -> None:
+    def _tally(self, ts: int, batch: Batch, changed: list[int], ended: list[int], window: _Window) -> None:
         count = len(ended)
-        minute.delivered += count
-        minute.redelivered += count if batch.deliveries > 1 else 0
-        minute.by_count[min(batch.deliveries, COUNTS) - 1] += count
-        minute.max_count = max(minute.max_count, batch.deliveries if count else 0)
+        window.delivered += count
+        window.redelivered += count if batch.deliveries > 1 else 0
+        window.by_count[min(batch.deliveries, COUNTS) - 1] += count
+        window.max_count = max(window.max_count, batch.deliveries if count else 0)
         if batch.state == AVAILABLE:
-            minute.released += count
+            window.released += count
             if batch.first == batch.last and count:
                 self._note_expiry(ts, batch.first)
         elif batch.state == ACKNOWLEDGED:
-            minute.accepted += count
+            window.accepted += count
         elif batch.state == ARCHIVED:
-            minute.archived += count
+            window.archived += count
             if batch.deliveries >= self._limits.delivery_count:
-                minute.poison += changed[:POISON_MAX]
+                window.poison += changed[:POISON_MAX]
 
     def _note_expiry(self, ts: int, offset: int) -> None:
         """A record that becomes available exactly one lock duration after the last time was not released: its lock
@@ -208,16 +208,16 @@ class ShareFold:
         if known is None or known.state != AVAILABLE or abs(ts - known.ts - lock_ms) > tolerance_ms:
             return
         if self._expired_at.get(offset) != known.ts:
-            self._minute(known.ts).expiries += 1
-        self._minute(ts).expiries += 1
+            self._window(known.ts).expiries += 1
+        self._window(ts).expiries += 1
         self._expired_at[offset] = ts
 
-    def _moves(self, start: int | None, minute: _Minute) -> bool:
+    def _moves(self, start: int | None, window: _Window) -> bool:
         if start is None or start < 0 or start == self._start:
             return False
         if self._start is not None:
-            minute.start_moved += start - self._start
-        self._start = minute.start = start
+            window.start_moved += start - self._start
+        self._start = window.start = start
         self._forget_before(start)
         return True
 

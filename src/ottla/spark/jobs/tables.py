@@ -128,13 +128,13 @@ SHARE_DELIVERY: Final = Table(
     ("cluster", "group", "topic_id", "partition", "window_start"),
     "window_start",
 )
-"""The deliveries of share groups and their outcomes, minute by minute.
+"""The deliveries of share groups and their outcomes, in windows of a minute, or of ten seconds in short runs.
 
-A delivery counts in the minute in which its end was written. The state topic cannot tell a reject from a gap:
+A delivery counts in the window in which its end was written. The state topic cannot tell a reject from a gap:
 `rejected`, `lock_expiries` and `time_in_lock_ms` are known only where the metrics of ottla brokers were sampled, and
 only for whole groups, in rows with the partition -1. `lock_expiries_est` is an estimate from the times of records.
-`poison` has at most 100 offsets, in the minute of their last record. `stalled_s` says for how long nothing had moved at
-the end of the minute.
+`poison` has at most 100 offsets, in the window of their last record. `stalled_s` says for how long nothing had moved at
+the end of the window.
 """
 
 QUORUM_LAG: Final = Table(

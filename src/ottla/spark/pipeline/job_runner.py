@@ -94,6 +94,7 @@ def prepare(origin: Origin | None, events: EventFiles, work: Path, options: RunO
         from_ms=options.first_day_ms,
         isolation=options.isolation,
         lateness_ms=options.lateness_ms,
+        share_window_ms=options.share_window_ms or Params().share_window_ms,
         thresholds=options.thresholds,
         connection=options.connection,
         topic_names=topic_names(events.path, metadata),

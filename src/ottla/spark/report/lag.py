@@ -114,7 +114,7 @@ def _figures(material: Material, lag: Rows, rows: list[Row]) -> list[Row]:
     chosen = keys[:LINES]
     points = _points(material, lag.among(chosen), chosen)
     base = {"area": "lag", "kind": "lines", "groups": [key[1] for key in chosen], "spans": [],
-            "gaps": material.gaps("consumer_lag", WINDOW_MS),
+            "gaps": material.gaps("consumer_lag"),
             "left_out": max(0, len(keys) - LINES)}  # fmt: skip
     return [
         {**base, "id": f"lag-{name}", "title": title, "unit": unit, "lines": _lines(material, points, column)}

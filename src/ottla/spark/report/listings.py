@@ -79,7 +79,7 @@ LISTINGS: Final = {
     "poison": _listing(
         "Poison records",
         "No records reached the delivery limit.",
-        "group:text, topic:text, partition:plain, offset:plain, window_start:time:in the minute from",
+        "group:text, topic:text, partition:plain, offset:plain, window_start:time:in the window from",
     ),
     "lag": _listing(
         "Lag by group and topic",
@@ -98,7 +98,7 @@ LISTINGS: Final = {
     "elections": _listing(
         "Elections",
         "There were no elections.",
-        "window_start:time:within ten seconds from, leader:plain:new leader, leader_epoch:plain:epoch, "
+        "window_start:time:in the window from, leader:plain:new leader, leader_epoch:plain:epoch, "
         "elections:number, leaderless_ms:ms:without a leader, leaderless_is_bound:yes:upper bound",
     ),
     "unseen": _listing(

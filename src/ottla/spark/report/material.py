@@ -10,12 +10,19 @@ from typing import Any, Final
 
 import pyarrow.compute as pc
 
+from ottla.spark.jobs.params import Params
 from ottla.spark.jobs.tables import TABLES
 from ottla.spark.report.rows import Row, Rows
 from ottla.spark.report.thin import Point, thinned
 
 __all__ = ["Key", "Material", "material_of"]
 
+WINDOWS_MS: Final = {
+    "share_delivery": Params().share_window_ms,
+    "quorum_lag": Params().quorum_window_ms,
+    "consumer_lag": Params().lag_window_ms,
+}
+"""Unless the run file has others."""
 GAP: Final = 5
 """A pause between two samples that is longer than so many usual ones is a gap."""
 
@@ -30,6 +37,8 @@ class Material:
     to_ms: int
     findings: Sequence[Row]
     clusters: tuple[str, ...]
+    windows: Mapping[str, int]
+    """The lengths of windows in milliseconds, by table."""
 
     def rows(self, name: str) -> Rows:
         return self.tables.get(name) or Rows(None)
@@ -43,7 +52,7 @@ class Material:
         drawn = thinned(points, self.from_ms, self.to_ms)
         return {"name": name, "role": "series", "step": False, "points": drawn}
 
-    def gaps(self, name: str, window_ms: int) -> list[Row]:
+    def gaps(self, name: str) -> list[Row]:
         """When nobody sampled what a table is made from, between its first and its last sample."""
         sampled = self.rows(name)
         if "source" not in sampled.columns:
@@ -53,7 +62,7 @@ class Material:
         pauses = [after - before for before, after in pairwise(times)]
         usual_ms = median(pauses) if len(pauses) >= GAP else float("inf")
         return [
-            {"from_ms": before + window_ms, "to_ms": after}
+            {"from_ms": before + self.windows[name], "to_ms": after}
             for before, after in pairwise(times)
             if after - before > GAP * usual_ms
         ]
@@ -68,7 +77,8 @@ def material_of(tables: Mapping[str, Any], run: Mapping[str, Any], findings: Seq
     rows = {name: Rows(source) for name, source in tables.items() if source is not None}
     from_ms, to_ms = _span(rows, run)
     found = {each["cluster"] for one in rows.values() for each in one.grouped(["cluster"], {}) if each["cluster"]}
-    return Material(rows, from_ms, to_ms, findings, tuple(sorted(found | set(run.get("clusters") or ()))))
+    clusters = tuple(sorted(found | set(run.get("clusters") or ())))
+    return Material(rows, from_ms, to_ms, findings, clusters, WINDOWS_MS | (run.get("windows") or {}))
 
 
 def _span(rows: Mapping[str, Rows], run: Mapping[str, Any]) -> tuple[int, int]:

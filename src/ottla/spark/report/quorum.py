@@ -8,12 +8,10 @@ from typing import Any, Final
 import pyarrow.compute as pc
 
 from ottla.health.phrases import duration, plural
-from ottla.spark.jobs.params import Params
 from ottla.spark.report.material import Material
 from ottla.spark.report.part import Part, table
 from ottla.spark.report.rows import Row, Rows
 
-WINDOW_MS: Final = Params().quorum_window_ms
 LINES: Final = 8
 KEYS: Final = ("cluster", "replica")
 
@@ -107,7 +105,7 @@ def _figures(material: Material, lag: Rows, replicas: list[Row], elections: list
             "groups": [],
             "unit": "records",
             "spans": [],
-            "gaps": material.gaps("quorum_lag", WINDOW_MS),
+            "gaps": material.gaps("quorum_lag"),
             "marks": marks,
             "lines": lines,
             "left_out": max(0, len(followers) - LINES),

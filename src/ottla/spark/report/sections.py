@@ -26,7 +26,7 @@ READ: Final = {
     "where the colour changes, the task moved.",
     "deliveries": "How often records were delivered: for the first time, the second, and so on. Long bars below the "
     "first mean repeated work.",
-    "redelivery": "Share of redeliveries among all deliveries, per minute. Near 0 % is healthy.",
+    "redelivery": "Share of redeliveries among all deliveries, in windows of {window_s:g} s. Near 0 % is healthy.",
     "lag-records": "Records that a group had not read yet, over all partitions. If the line keeps rising, the group "
     "does not catch up by itself.",
     "lag-seconds": "How long the next record to read had been waiting, in the group’s slowest partition.",
@@ -78,6 +78,7 @@ def _plots(facts: Facts, area: str, *kinds: str) -> Markup:
 
 def _plot(figure: Facts, facts: Facts) -> Markup:
     read = READ.get(figure["id"]) or READ.get(figure["id"].rpartition("-")[0], "")
+    read = read.format(window_s=figure["window_ms"] / 1000) if "window_ms" in figure else read
     match figure["kind"]:
         case "lines":
             return line_plot(figure, time_of(facts), read)

@@ -8,13 +8,11 @@ from typing import Any, Final
 import pyarrow.compute as pc
 
 from ottla.health.phrases import plural
-from ottla.spark.jobs.params import Params
 from ottla.spark.report.material import Key, Material
 from ottla.spark.report.part import KEPT_ROWS, Part, table
 from ottla.spark.report.rows import Row, Rows
 from ottla.spark.report.thin import POINTS_MAX, Point
 
-WINDOW_MS: Final = Params().share_window_ms
 LINES: Final = 8
 BARS: Final = 12
 KEYS: Final = ("cluster", "group")
@@ -150,6 +148,7 @@ def _figures(material: Material, groups: list[Row]) -> list[Row]:
             "id": "redelivery",
             "kind": "lines",
             "title": "Redeliveries",
+            "window_ms": material.windows["share_delivery"],
             "unit": "%",
             "lines": _rates(material, keys[:LINES]),
             "spans": _storms(material),
@@ -170,14 +169,14 @@ def _rates(material: Material, chosen: list[Key]) -> list[Row]:
 
 
 def _rate(material: Material, key: Key, points: list[Point]) -> Row:
-    """A rate is drawn as steps, one for each minute. After the last minute before a gap it is unknown."""
+    """A rate is drawn as steps, one for each window. After the last window before a gap it is unknown."""
     line = material.line(material.label(key), points)
     if len(points) > POINTS_MAX // 2:
         return line
     drawn: list[list[float | None]] = []
     for at, (ms, percent) in enumerate(points):
         drawn.append([ms, percent])
-        end_ms = ms + WINDOW_MS
+        end_ms = ms + material.windows["share_delivery"]
         if at + 1 == len(points) or points[at + 1][0] > end_ms:
             drawn += [[min(end_ms, max(material.to_ms, ms)), percent], [end_ms, None]]
     return line | {"step": True, "points": drawn[:-1]}
