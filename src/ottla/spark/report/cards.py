@@ -9,7 +9,7 @@ from ottla.draw.findings import TIERS, evidence
 from ottla.draw.forms import span
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health.phrases import plural
-from ottla.spark.report.html_table import fields, listing
+from ottla.spark.report.html_table import fields, listing, permalink
 
 __all__ = ["SIGNS", "anchor", "badge", "cards"]
 
@@ -58,7 +58,11 @@ def anchor(finding: Finding) -> str:
 
 def _card(finding: Finding, alike: Sequence[Finding]) -> Markup:
     head = element(
-        "header", badge(finding["severity"]), badge(*_state(finding)), element("h3", _sentence(finding["sentence"]))
+        "header",
+        badge(finding["severity"]),
+        badge(*_state(finding)),
+        permalink(anchor(finding)),
+        element("h3", _sentence(finding["sentence"])),
     )
     parts = [
         head,

@@ -13,7 +13,18 @@ from ottla.draw.forms import UNKNOWN, ago, identity, moment, number, ratio
 from ottla.draw.markup import NOTHING, Markup, element, escaped, joined
 from ottla.health.phrases import plural
 
-__all__ = ["CSV_BYTES", "DETAIL", "DETAILS", "SHOWN_ROWS", "Field", "csv_text", "field", "fields", "listing"]
+__all__ = [
+    "CSV_BYTES",
+    "DETAIL",
+    "DETAILS",
+    "SHOWN_ROWS",
+    "Field",
+    "csv_text",
+    "field",
+    "fields",
+    "listing",
+    "permalink",
+]
 
 SHOWN_ROWS: Final = 200
 SHORT: Final = 24
@@ -95,6 +106,11 @@ def fields(*texts: str) -> tuple[Field, ...]:
     return tuple(map(field, texts))
 
 
+def permalink(name: str) -> Markup:
+    """A link to a place on the page, shown beside its heading."""
+    return element("a", "#", href=f"#{name}", class_="permalink", aria_label="Link to this place")
+
+
 def listing(
     name: str, title: str, table: Mapping[str, Any], columns: Sequence[Field], nothing: str, *, is_twin: bool = False
 ) -> Markup:
@@ -106,7 +122,8 @@ def listing(
     shown = rows[: detail.twin_rows if is_twin else detail.rows]
     head = element("thead", element("tr", _heading(columns[0], ""), *(_heading(each) for each in columns[1:])))
     body = element("tbody", *(_row(row, columns) for row in shown))
-    caption = element("caption", title, " ", element("small", _counted(table, len(shown))))
+    link = NOTHING if is_twin else permalink(f"table-{name}")
+    caption = element("caption", title, " ", element("small", _counted(table, len(shown))), link)
     inner = element("table", caption, head, body, class_="cards")
     kind = "scroll long" if len(shown) > LONG else "scroll"
     region = element("div", inner, class_=kind, role="region", aria_label=f"Table: {title}", tabindex="0")

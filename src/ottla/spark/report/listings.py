@@ -53,8 +53,8 @@ LISTINGS: Final = {
         "Rebalances",
         "",
         "group:text, group_epoch:plain:epoch, started:time, duration_ms:ms:took, ended_by:text:ended by, "
-        "phase:text:group was, trigger:words:trigger, who:ids, members_before:number:members before, "
-        "members_after:number:after, partitions_moved:number:partitions moved, tasks_moved:number:tasks moved",
+        "phase:text:group was, trigger:words:trigger, who:ids, members:text, "
+        "partitions_moved:number:partitions moved, tasks_moved:number:tasks moved",
     ),
     "task_movement": _listing(
         "Task moves",

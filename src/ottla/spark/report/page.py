@@ -8,7 +8,7 @@ from typing import Any, Final
 from ottla.draw.document import asset, document, footer, main, shared, top_bar
 from ottla.draw.markup import Markup, element, joined
 from ottla.spark.report.headline import headline, summary, time_of
-from ottla.spark.report.html_table import DETAIL, DETAILS
+from ottla.spark.report.html_table import DETAIL, DETAILS, permalink
 from ottla.spark.report.sections import SECTIONS
 
 __all__ = ["POLICY", "page"]
@@ -65,5 +65,5 @@ def _jump() -> Markup:
 
 
 def _section(name: str, title: str, content: Markup) -> Markup:
-    heading = element("h2", title, id=f"{name}-title")
+    heading = element("div", element("h2", title, id=f"{name}-title"), permalink(name), class_="heading")
     return element("section", heading, content, id=name, aria_labelledby=f"{name}-title")

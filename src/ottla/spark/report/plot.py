@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from ottla.draw.forms import iso
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.spark.report.axes import Scale, Tick, ticks_of_time
-from ottla.spark.report.html_table import Field, listing
+from ottla.spark.report.html_table import Field, listing, permalink
 
 __all__ = [
     "Frame",
@@ -79,7 +79,8 @@ def figure(
 def captioned(facts: Mapping[str, Any], read: str, drawn: Markup, twin: Markup) -> Markup:
     """A drawing with its caption, how to read it, and the same data as a table."""
     title = element("h2" if facts["kind"] == "when" else "h3", facts["title"])
-    caption = element("figcaption", title, element("p", read, class_="read") if read else NOTHING)
+    heading = element("div", title, permalink(facts["id"]), class_="heading")
+    caption = element("figcaption", heading, element("p", read, class_="read") if read else NOTHING)
     folded = element("details", element("summary", "As a table"), twin, class_="twin")
     return element("figure", caption, drawn, folded, class_=f"plot {facts['kind']}", id=facts["id"])
 

@@ -33,7 +33,7 @@ def rebalances_part(material: Material) -> Part:
     order = [("phase", "ascending"), ("duration_ms", "descending"), ("started", "ascending")]
     longest = rebalances.top(COLUMNS, KEPT_ROWS, order)
     part = Part(has_rows=total > 0)
-    _name_members(material, longest)
+    _tell_members(material, longest)
     part.tables["rebalances"] = table(longest, total, "running groups first, longest first")
     triggers = _triggers(rebalances)
     part.tables["triggers"] = table(triggers, len(triggers), "running groups first, most frequent first")
@@ -67,10 +67,12 @@ def _with_phases(rebalances: Rows) -> Rows:
     )
 
 
-def _name_members(material: Material, rows: list[Row]) -> None:
+def _tell_members(material: Material, rows: list[Row]) -> None:
     clients = clients_of(material, (member for row in rows for member in row["trigger_members"] or ()))
     for row in rows:
         row["who"] = [clients.get(member, member) for member in row["trigger_members"] or ()]
+        before, after = ("?" if row[name] is None else row[name] for name in ("members_before", "members_after"))
+        row["members"] = f"{before} → {after}"
 
 
 def _triggers(rebalances: Rows) -> list[Row]:

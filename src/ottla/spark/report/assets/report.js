@@ -215,6 +215,21 @@
     });
   }
 
+  // On a narrow screen rows are cards; a long table shows the first of them.
+  function setUpTable(table) {
+    const { rows } = table.tBodies[0];
+    if (rows.length <= 3) return;
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "all-rows" });
+    const tell = (isWhole) => {
+      table.classList.toggle("whole-table", isWhole);
+      button.textContent = isWhole ? "Fewer rows" : `All ${rows.length} rows`;
+      button.setAttribute("aria-expanded", isWhole);
+    };
+    button.addEventListener("click", () => tell(!table.classList.contains("whole-table")));
+    tell(false);
+    table.parentElement.after(button);
+  }
+
   function setUpCopy(code) {
     if (!navigator.clipboard) return;
     const button = Object.assign(document.createElement("button"), { type: "button", className: "id", title: `Copy ${code.dataset.copy}` });
@@ -236,5 +251,6 @@
   const plots = all("figure.plot").filter((figure) => figure.querySelector(".grid.time")).map((figure) => new Plot(figure));
   all(".clock").forEach(setUpClock);
   all(".cards tbody tr").forEach(setUpCard);
+  all("table.cards").forEach(setUpTable);
   all("[data-copy]").forEach(setUpCopy);
 })();
