@@ -185,10 +185,13 @@ def _headline(evaluator: SampleEvaluator, findings: list[Finding]) -> str:
 
 
 def _print_finding(finding: Finding) -> None:
+    from ottla.health.phrases import precision
+
     mark = MARKS[finding.severity] if finding.is_open else RESOLVED
     colour = COLOURS[finding.severity] if finding.is_open else "green"
     times = f", {finding.times} times" if finding.times > 1 else ""
-    state = f"since {_clock(finding.since_ms)}{times}" if finding.is_open else f"resolved{_lasted(finding)}{times}"
+    since = f"since {_clock(finding.since_ms)}{precision(finding.precision_ms)}"
+    state = f"{since}{times}" if finding.is_open else f"resolved{_lasted(finding)}{times}"
     click.echo()
     _say(f"{mark} {finding.severity.value} {finding.rule}: {finding.sentence} ({state})", colour)
     for step in finding.next:

@@ -13,9 +13,9 @@ from hashlib import blake2b
 from typing import Final
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
-from ottla.health.finding import Change, ChangeType, Finding, State, Subject
+from ottla.health.finding import Change, ChangeType, Finding, State, Subject, Tier
 from ottla.health.rule import Limits, Match, Rule
 
 __all__ = ["CLOSE_MS", "REMEMBER_MS", "Condition"]
@@ -43,6 +43,7 @@ class Condition:
     past: str = ""  # the finding's sentence once it is resolved
     reported_ms: int = 0
     connection: str = ""  # the options with which commands reach the cluster
+    pause_ms: int = 0  # between the samples before and after it became true the first time
 
     @property
     def is_true(self) -> bool:
@@ -91,12 +92,17 @@ class Condition:
             state=State.OPEN,
             subject=self.subject,
             since_ms=since_ms,
+            precision_ms=self._precision_ms(match),
             times=times,
             evidence={**match.evidence, "thresholds": dict(self.limits)} if self.limits else match.evidence,
             sentence=match.sentence,
             next=[step.on(self.connection) for step in match.next],
             tier=match.tier or self.rule.tier,
         )
+
+    def _precision_ms(self, match: Match) -> int | UnsetType:
+        is_exact = (match.tier or self.rule.tier) is Tier.RECORDS or not self.pause_ms
+        return UNSET if is_exact else self.pause_ms
 
     def _changed(self, now_ms: int, match: Match) -> Iterator[Change]:
         old = self.finding

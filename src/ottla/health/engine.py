@@ -40,6 +40,29 @@ CONDITIONS: Final = 50_000
 
 Key = tuple[str, Scope]
 SWEEP: Final[Key] = ("", ())
+ROUND_MS: Final = 500
+"""Facts of one kind with longer pauses between them come from different rounds."""
+
+
+class Pauses:
+    """How long nobody had looked before the newest fact.
+
+    An observer asks for all facts of a kind together: what comes shortly after another belongs to the same round.
+    """
+
+    def __init__(self) -> None:
+        self._rounds: dict[str, tuple[int, int]] = {}  # kind -> its newest fact, and the pause before its round
+        self._kind = ""
+
+    def take(self, at_ms: int, kind: str) -> None:
+        last_ms, pause_ms = self._rounds.get(kind, (at_ms, 0))
+        self._rounds[kind] = at_ms, at_ms - last_ms if at_ms - last_ms > ROUND_MS else pause_ms
+        self._kind = kind
+
+    def before(self, now_ms: int) -> int:
+        """The pause before the fact of this time; 0 if none came then, and for the first round."""
+        at_ms, pause_ms = self._rounds.get(self._kind, (0, 0))
+        return pause_ms if at_ms == now_ms else 0
 
 
 class Engine:
@@ -73,12 +96,14 @@ class Engine:
         self._due_count = 0
         self._dropped = 0
         self._connection = connection
+        self._pauses = Pauses()
 
     def take(self, at_ms: int, fact: Fact) -> list[Change]:
         """Takes a fact and the time at which it was seen; returns the changes of findings. A late fact counts as seen
         now: no earlier change is taken back."""
         now_ms = max(at_ms, self._history.now_ms)
         changes = list(self._run_due(now_ms - 1))
+        self._pauses.take(now_ms, fact.kind)
         fact = self._history.take(now_ms, fact)
         for each in self._on[fact.kind]:
             for scope in each.scopes(fact):
@@ -207,8 +232,9 @@ class Engine:
         now_ms = self._history.now_ms
         since_ms = now_ms if match.since_ms is None else match.since_ms
         new = Condition(
-            one, self._limits[one.name], match.subject, since_ms, since_ms, now_ms, connection=self._connection
-        )
+            one, self._limits[one.name], match.subject, since_ms, since_ms, now_ms,
+            connection=self._connection, pause_ms=self._pauses.before(now_ms),
+        )  # fmt: skip
         self._conditions.setdefault(key, {})[match.subject] = new
         self._condition_count += 1
         return new

@@ -55,9 +55,10 @@ class NextStep(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`since_ms` and `until_ms` are the first and the last time at which the condition was true; `times` counts how
-    often the finding opened. If the condition comes true again within ten minutes, the same finding reopens. The
-    sentence of a resolved finding is in the past tense."""
+    """`since_ms` and `until_ms` are the first and the last time at which the condition was true. Between two samples
+    nobody looks: it may have come true up to `precision_ms` earlier and have ended so much later; unset, the times are
+    exact. `times` counts how often the finding opened: if the condition comes true again within ten minutes, the same
+    finding reopens. The sentence of a resolved finding is in the past tense."""
 
     id: str
     rule: str
@@ -66,6 +67,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     subject: Subject
     since_ms: int
     until_ms: int | UnsetType = UNSET
+    precision_ms: int | UnsetType = UNSET
     times: int
     evidence: dict[str, Any]
     sentence: str

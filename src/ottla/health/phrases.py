@@ -19,6 +19,7 @@ __all__ = [
     "offsets",
     "percent",
     "plural",
+    "precision",
     "runs",
     "size",
     "word",
@@ -53,6 +54,11 @@ def duration(ms: float) -> str:
     if ms < _DAY_MS:
         return f"{ms // _HOUR_MS} h {ms % _HOUR_MS // _MINUTE_MS:02} min"
     return f"{ms // _DAY_MS} d {ms % _DAY_MS // _HOUR_MS} h"
+
+
+def precision(ms: object) -> str:
+    """` ± 2 s` after a time that is not exact; nothing if it is, or if it is not known how exact it is."""
+    return f" ± {duration(ms)}" if isinstance(ms, int) and ms else ""
 
 
 def clock(ms: int) -> str:

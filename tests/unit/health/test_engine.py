@@ -7,9 +7,14 @@ from collections.abc import Iterator
 
 import msgspec
 import pytest
+from msgspec import UNSET
 
 from ottla.health import RULES, Bounds, ChangeType, Engine, Finding, Severity, State, ThresholdError, parse_thresholds
+from ottla.health.conditions import Condition
+from ottla.health.engine import Pauses
 from ottla.health.facts import FACTS, Coverage, Fact, Failed, Group, Tasks, fact_of
+from ottla.health.finding import Subject, Tier
+from ottla.health.rule import Match
 from tests.unit.health.story import START_MS, Story, always, group, lag, member, partition, quorum, replica, topic
 
 OFFLINE = topic("orders", partition(0, -1, ()))
@@ -143,7 +148,8 @@ def test_the_json_form() -> None:
     form = json.loads(msgspec.json.encode(finding))
 
     assert list(form) == [
-        "id", "rule", "severity", "state", "subject", "since_ms", "times", "evidence", "sentence", "next", "tier",
+        "id", "rule", "severity", "state", "subject", "since_ms", "precision_ms", "times", "evidence", "sentence",
+        "next", "tier",
     ]  # fmt: skip
     assert (form["severity"], form["state"], form["tier"]) == ("critical", "open", "A")
     assert form["subject"] == {"kind": "topic", "name": "orders"}
@@ -152,6 +158,31 @@ def test_the_json_form() -> None:
     assert msgspec.json.decode(msgspec.json.encode(finding), type=Finding) == finding
     story.during(15, 60, 5, always(HEALTHY))
     assert json.loads(msgspec.json.encode(story.resolved("offline-partitions")[0]))["until_ms"] == START_MS + 10_000
+
+
+def test_times_are_as_exact_as_samples_are_frequent() -> None:
+    seldom, often = (
+        Story().during(0, 60, pause, always(HEALTHY)).during(60, 120, pause, always(OFFLINE)) for pause in (20, 2)
+    )
+    assert [each.open("offline-partitions")[0].precision_ms for each in (seldom, often)] == [20_000, 2_000]
+
+
+def test_records_have_exact_times() -> None:
+    """What the records of a group say, does not depend on how often anybody looks."""
+    assert RULES["poison-records"].tier is Tier.RECORDS
+    condition = Condition(RULES["poison-records"], {}, Subject("group", "g"), 0, 0, 0, pause_ms=5_000)
+    [change] = condition.matched(1, Match(subject=Subject("group", "g"), sentence="s", past="p", evidence={}, next=[]))
+    assert change.finding.precision_ms is UNSET
+
+
+def test_facts_of_one_round_come_together() -> None:
+    pauses = Pauses()
+    for at_ms in (0, 100, 5_000, 5_100, 5_300):
+        pauses.take(at_ms, "topic")
+    assert pauses.before(5_300) == 4_900
+    assert pauses.before(6_000) == 0
+    pauses.take(5_300, "group")
+    assert pauses.before(5_300) == 0
 
 
 def test_the_most_urgent_comes_first() -> None:

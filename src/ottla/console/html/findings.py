@@ -11,7 +11,7 @@ from ottla.draw.findings import TIERS, evidence
 from ottla.draw.forms import moment
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health import Finding, Severity
-from ottla.health.phrases import duration, plural
+from ottla.health.phrases import duration, plural, precision
 
 __all__ = ["finding_cards", "finding_line", "of_subject"]
 
@@ -52,11 +52,11 @@ def _card(alike: Sequence[Finding], now_ms: int) -> Markup:
 
 def _when(finding: Finding, now_ms: int) -> Markup:
     times = f", {finding.times} times" if finding.times > 1 else ""
-    until = finding.until_ms
+    exact, until = precision(finding.precision_ms), finding.until_ms
     if finding.is_open:
-        return joined(["since ", moment(finding.since_ms), f" ({duration(now_ms - finding.since_ms)}){times}"])
+        return joined(["since ", moment(finding.since_ms), f"{exact} ({duration(now_ms - finding.since_ms)}){times}"])
     lasted = f", lasted {duration(until - finding.since_ms)}" if isinstance(until, int) else ""
-    return joined(["resolved; began at ", moment(finding.since_ms), f"{lasted}{times}"])
+    return joined(["resolved; began at ", moment(finding.since_ms), f"{exact}{lasted}{times}"])
 
 
 def _next(finding: Finding) -> Markup:

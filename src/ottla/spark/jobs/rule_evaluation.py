@@ -132,6 +132,7 @@ def finding_row(cluster: str, finding: Finding) -> dict[str, Any]:
         **{name: told[name] for name in ("id", "rule", "severity", "state", "sentence", "since_ms", "times", "tier")},
         **{f"subject_{name}": subject.get(name) for name in ("kind", "name", "topic", "partition", "member")},
         "until_ms": told.get("until_ms"),
+        "precision_ms": told.get("precision_ms"),
         "evidence": msgspec.json.encode(told["evidence"]).decode(),
         "next": msgspec.json.encode(told["next"]).decode(),
     }

@@ -173,8 +173,8 @@ FINDINGS: Final = Table(
     "findings",
     columns(
         "cluster:text id:text rule:text severity:text state:text sentence:text subject_kind:text subject_name:text "
-        "subject_topic:text subject_partition:int subject_member:text since_ms:long until_ms:long times:int tier:text "
-        f"evidence:text next:text {_LAST}"
+        "subject_topic:text subject_partition:int subject_member:text since_ms:long until_ms:long precision_ms:long "
+        f"times:int tier:text evidence:text next:text {_LAST}"
     ),
     ("cluster", "id"),
     "since_ms",

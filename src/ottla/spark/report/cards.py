@@ -8,7 +8,7 @@ from typing import Any, Final
 from ottla.draw.findings import TIERS, evidence
 from ottla.draw.forms import span
 from ottla.draw.markup import NOTHING, Markup, element, joined
-from ottla.health.phrases import plural
+from ottla.health.phrases import plural, precision
 from ottla.spark.report.html_table import fields, listing, permalink
 
 __all__ = ["SIGNS", "anchor", "badge", "cards"]
@@ -88,6 +88,7 @@ def _state(finding: Finding) -> tuple[str, str]:
 def _when(finding: Finding) -> Markup:
     until = finding["until_ms"] if finding["state"] != "open" else None
     times = f", {finding['times']} times" if finding["times"] > 1 else ""
+    times = f"{precision(finding['precision_ms'])}{times}"
     return joined([span(finding["since_ms"], until), times, " · rule ", element("code", finding["rule"]), " · Source: ",
                    TIERS.get(finding["tier"], "unknown")])  # fmt: skip
 

@@ -17,7 +17,8 @@ Row: TypeAlias = dict[str, Any]
 
 COLUMNS: Final = (
     "cluster", "id", "rule", "severity", "state", "sentence", "subject_kind", "subject_name", "subject_topic",
-    "subject_partition", "subject_member", "since_ms", "until_ms", "times", "tier", "evidence", "next",
+    "subject_partition", "subject_member", "since_ms", "until_ms", "precision_ms", "times", "tier",
+    "evidence", "next",
 )  # fmt: skip
 _SUBJECT = ("topic", "partition", "member")
 _ORDER = list(Severity)
@@ -41,6 +42,7 @@ def _finding(row: Row) -> Row:
         "subject": {"kind": row["subject_kind"], "name": row["subject_name"], **parts},
         "since_ms": row["since_ms"],
         "until_ms": row["until_ms"],
+        "precision_ms": row["precision_ms"],
         "times": row["times"] or 1,
         "tier": row["tier"],
         "sentence": row["sentence"],
