@@ -1,21 +1,9 @@
 """The wheel holds every file of the package: schema texts and the typing marker are easily forgotten."""
 
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-
-
-def built_wheel(folder: Path) -> Path:
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-    )
-    return next(folder.glob("*.whl"))
+from tests.wheel import ROOT, built_wheel
 
 
 def test_every_file_of_the_package_is_in_the_wheel(tmp_path: Path):

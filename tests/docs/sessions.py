@@ -33,9 +33,9 @@ exec {python} -m ottla "$@"
 
 
 class Session:
-    """The shell of one page."""
+    """The shell of one page, with the ottla of this checkout or of another environment's Python."""
 
-    def __init__(self, directory: Path, port: int | None, temporary: str) -> None:
+    def __init__(self, directory: Path, port: int | None, temporary: str, python: Path | None) -> None:
         self.directory = directory
         self.ports = free_ports() | ({} if port is None else {"9092": str(port)})
         self._back = {there: named for named, there in self.ports.items()}
@@ -43,15 +43,15 @@ class Session:
         self._terminals: list[Terminal] = []
         tools = directory.parent / f"{directory.name}-bin"
         tools.mkdir()
-        (tools / "ottla").write_text(_OTTLA.format(python=sys.executable))
+        (tools / "ottla").write_text(_OTTLA.format(python=python or sys.executable))
         (tools / "ottla").chmod(0o755)
         self._environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("OTTLA", "PYTEST"))},
             "XDG_CONFIG_HOME": str(directory),
             # Running clusters are looked for there: those of other tests must not be found.
             "TMPDIR": temporary,
-            "PATH": f"{tools}:{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
+            "PATH": f"{tools}:{Path(python or sys.executable).parent}:{os.environ['PATH']}",
+            "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}" if python is None else "",
             "PAGE_PORT": self.ports["9092"],
             "OTTLA_BOOTSTRAP": f"127.0.0.1:{self.ports['9092']}",
             "NO_COLOR": "1",
@@ -69,7 +69,7 @@ class Session:
     def save(self, name: str, text: str) -> None:
         (self.directory / name).write_text(self.here(text), encoding="utf-8")
 
-    def run(self, step: Step) -> str:
+    def run(self, step: Step, time_limit_s: float = TIME_LIMIT_S) -> str:
         """Run a command to its end; gives what it printed. Errors and output go the same way, as in a terminal."""
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", self.here(step.command)],
@@ -79,7 +79,7 @@ class Session:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=TIME_LIMIT_S,
+            timeout=time_limit_s,
             check=False,
         )
         printed = self.as_told(done.stdout)
@@ -137,11 +137,11 @@ def free_ports() -> dict[str, str]:
 
 
 @contextmanager
-def session(directory: Path, port: int | None) -> Iterator[Session]:
-    """`port` is that of a broker that runs already."""
+def session(directory: Path, port: int | None, python: Path | None = None) -> Iterator[Session]:
+    """`port` is that of a broker that runs already; `python` that of an environment with ottla."""
     directory.mkdir()
     with tempfile.TemporaryDirectory(prefix="ottla-page-", ignore_cleanup_errors=True) as temporary:
-        shell = Session(directory, port, temporary)
+        shell = Session(directory, port, temporary, python)
         try:
             yield shell
         finally:

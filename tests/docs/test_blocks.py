@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from ottla.broker.config.node_config import NodeConfig
 from ottla.testing import broker
-from tests.docs.blocks import COMMANDS, DATA, PAGES, ROOT, SHOWN, TESTED_BY, Block, blocks, pattern, plain, steps
-from tests.docs.sessions import Session, session
+from tests.docs.blocks import PAGES, ROOT, SHOWN, TESTED_BY, Block, blocks, pattern, plain
+from tests.docs.following import follow
+from tests.docs.sessions import session
 
 
 def own(page: Path) -> list[Block]:
@@ -31,39 +30,6 @@ def test_the_page_holds(page: Path, tmp_path: Path) -> None:
         has_own = any(block.mark == "terminal" for block in found)
         port = None if has_own else stack.enter_context(broker(num_partitions=1)).port
         follow(found, stack.enter_context(session(tmp_path / "reader", port)))
-
-
-def follow(found: list[Block], shell: Session) -> None:
-    for block in found:
-        if block.mark == "after Ctrl-C":
-            shell.interrupt()
-        if block.mark.startswith("file: "):
-            shell.save(block.mark.removeprefix("file: "), block.text)
-        elif block.language in COMMANDS:
-            run(block, shell)
-        elif block.language == "python":
-            shell.save("block.py", block.text)
-            shell.run(next(steps(block._replace(language="sh", text="python block.py\n"))))
-        else:
-            check_data(block)
-
-
-def run(block: Block, shell: Session) -> None:
-    for step in steps(block):
-        if block.mark == "terminal":
-            shell.open_terminal(step)
-            continue
-        printed = shell.run(step)
-        wanted = pattern(step.output)
-        assert not step.output or wanted.match(printed), f"{block.place}\n$ {step.command}\n{printed}"
-
-
-def check_data(block: Block) -> None:
-    assert block.language in DATA, f"{block.place}: nobody knows how to run {block.language!r}"
-    if block.language == "json":
-        json.loads(block.text)
-    else:
-        NodeConfig(dict(line.split("=", 1) for line in block.text.splitlines() if line))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

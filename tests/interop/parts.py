@@ -47,7 +47,7 @@ PARTS = {
         "interop/transactions",
     ),
     "spark": ("interop/spark",),
-    "pipeline": ("interop/pipeline",),
+    "pipeline": ("interop/newcomer", "interop/pipeline"),
 }
 MOVING = (
     "interop/streams/test_results.py",
