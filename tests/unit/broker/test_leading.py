@@ -16,6 +16,7 @@ from tests.unit.broker.played_broker import another_broker
 from tests.unit.broker.virtual_node import Client, produce_to, run, running
 
 LEADER, FOLLOWER = 1, 2
+CONSUMER = -1
 
 
 class Played:
@@ -26,12 +27,14 @@ class Played:
         self.topic_id = topic_id
         self.client, self.controller = Client(loop, 9092), Client(loop, 9093)
 
-    async def fetch(self, offset: int, *, broker_epoch: int | None = None) -> Any:
+    async def fetch(
+        self, offset: int, *, broker_epoch: int | None = None, replica_id: int = FOLLOWER, leader_epoch: int = 0
+    ) -> Any:
         kind = FetchRequest
-        wanted = kind.FetchPartition(0, 0, offset, log_start_offset=0, partition_max_bytes=1 << 20)
+        wanted = kind.FetchPartition(0, leader_epoch, offset, log_start_offset=0, partition_max_bytes=1 << 20)
         epoch = self.heartbeat.broker_epoch if broker_epoch is None else broker_epoch
         request = kind(
-            replica_state=kind.ReplicaState(FOLLOWER, epoch),
+            replica_state=kind.ReplicaState(replica_id, epoch),
             max_wait_ms=0,
             topics=(kind.FetchTopic(topic_id=self.topic_id, partitions=(wanted,)),),
             session_epoch=-1,
@@ -118,6 +121,35 @@ def test_who_is_fenced_or_of_an_earlier_life_does_not_join(is_fenced: bool) -> N
     run(scenario)
 
 
+def test_a_fetch_of_an_earlier_life_is_refused() -> None:
+    """A request that was on its way when its sender ended."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk()) as node:
+            played = await led_topic(loop, node)
+            await Client(loop, 9092).ask(produce_to(played.topic_id, acks=1), 13)
+            assert (await played.fetch(0)).error_code == 0
+            stale = await played.fetch(1, broker_epoch=played.heartbeat.broker_epoch - 1)
+            assert stale.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            assert node.replicas.by_key["orders", 0].high_watermark == 0
+            assert (await played.fetch(1)).high_watermark == 1
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("leader_epoch", "code"), [(-1, ErrorCode.NOT_LEADER_OR_FOLLOWER), (0, ErrorCode.UNKNOWN_LEADER_EPOCH)]
+)
+def test_a_fetch_of_a_node_without_a_replica_is_refused(leader_epoch: int, code: ErrorCode) -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk()) as node:
+            played = await led_topic(loop, node)
+            answer = await played.fetch(0, replica_id=3, leader_epoch=leader_epoch)
+            assert answer.error_code == code
+
+    run(scenario)
+
+
 def test_nothing_is_committed_under_the_minimum() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         settings = {"replica.lag.time.max.ms": "4000"}
@@ -129,10 +161,16 @@ def test_nothing_is_committed_under_the_minimum() -> None:
             answer = await client.ask(produce_to(played.topic_id), 13)
             assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NOT_ENOUGH_REPLICAS
             assert node.replicas.by_key["orders", 0].high_watermark == 0
+            assert partition(node).isr == (LEADER,)
+            answer = await client.ask(produce_to(played.topic_id, acks=1), 13)
+            assert answer.responses[0].partition_responses[0].error_code == 0
+            seen = await played.fetch(0, replica_id=CONSUMER)
+            assert (seen.error_code, seen.high_watermark, len(seen.records or b"")) == (0, 0, 0)
             await played.stay()
-            await played.fetch(1)
+            await played.fetch(2)
             await asyncio.sleep(0.1)
-            assert node.replicas.by_key["orders", 0].high_watermark == 1
+            assert node.replicas.by_key["orders", 0].high_watermark == 2
+            assert (await played.fetch(0, replica_id=CONSUMER)).records
 
     run(scenario)
 

@@ -193,8 +193,8 @@ class _Fetch:
 
     def _read_one(self, replica: Replica, wanted: WantedPartition, left: int, *, is_first: bool) -> _Found:
         name = replica.topic_partition.topic
-        if self.is_follower and self.replica_id not in replica.replicas:
-            raise Reject(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"Node {self.replica_id} has no replica of it.")
+        if self.is_follower:
+            self._check_follower(replica, wanted)
         if self.uses_ids and replica.topic_id != wanted.topic_id:
             raise Reject(ErrorCode.INCONSISTENT_TOPIC_ID)
         if not replica.has_log:  # nothing was ever written: do not create empty files
@@ -227,6 +227,16 @@ class _Fetch:
             diverging,
             region is not None and region.segment_base_offset < log.active_segment.base_offset,
         )
+
+    def _check_follower(self, replica: Replica, wanted: WantedPartition) -> None:
+        """One that knows the leader epoch and has no replica knows more of the metadata than we do, or less."""
+        if self.replica_id not in replica.replicas:
+            is_known = wanted.current_leader_epoch != _NO_EPOCH
+            code = ErrorCode.UNKNOWN_LEADER_EPOCH if is_known else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            raise Reject(code, f"Node {self.replica_id} has no replica of it.")
+        follower = replica.leading.followers.get(self.replica_id) if replica.leading is not None else None
+        if follower is not None and _NO_EPOCH < self.broker_epoch < follower.broker_epoch:
+            raise Reject(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"Node {self.replica_id} was started again since.")
 
     def _note_progress(self, replica: Replica, wanted: WantedPartition) -> None:
         self.node.replicas.fetched(
