@@ -274,6 +274,9 @@ class QuorumNode:
 
     def propose(self, batch: bytes) -> None:
         """The active controller appends a batch of its own."""
+        if self.is_disk_full:
+            self.step(AppendFailed())
+            return
         self._append(batches_of(batch))
         self.step(Appended(self.log.end_offset))
 

@@ -313,7 +313,7 @@ class QuorumWorld:
     def propose(self, node: QuorumNode, records: int = 1) -> None:
         """The active controller of a node writes records, in the epoch that the quorum is in."""
         quorum = node.quorum
-        if quorum is None or not node.is_active or node.is_disk_full or node.paused_until_ms > self._now_ms:
+        if quorum is None or not node.is_active or node.paused_until_ms > self._now_ms:
             return
         self._proposals += 1
         value = b"%d of %s" % (self._proposals, node.name.encode())

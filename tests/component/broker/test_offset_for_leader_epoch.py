@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ottla.wire.types import OffsetForLeaderEpochRequest
@@ -79,6 +81,21 @@ def test_an_older_epoch_ends_where_the_next_one_begins(running: RunningNode):
         (0, -1, -1),
     ]
     assert ends(client, topic, 0, current=1) == (74, -1, -1)
+
+
+def test_epochs_without_data_leave_no_trace_but_the_last(running: RunningNode):
+    client = running.client
+    topic = filled(client)
+    for epoch in range(1, 6):
+        lead_anew(running, topic, epoch)
+    assert [ends(client, topic, epoch) for epoch in range(6)] == [*[(0, 0, 2)] * 5, (0, 5, 2)]
+    client.produce(topic, batch(b"c"))
+    assert [ends(client, topic, epoch) for epoch in (0, 4, 5)] == [(0, 0, 2), (0, 0, 2), (0, 5, 3)]
+    replica = running.node.replicas.get(topic.name, 0)
+    assert replica is not None
+    running.change(replica.log.flush)
+    text = Path(replica.log.directory.path, "leader-epoch-checkpoint").read_text()
+    assert text.split() == ["0", "2", "0", "0", "5", "2"]
 
 
 def test_an_epoch_older_than_all_that_is_known_ends_where_the_log_begins(running: RunningNode):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -23,12 +24,14 @@ from tests.unit.log.logs import producer_batch
 
 TOPIC = "orders"
 TOPIC_CONFIG, BROKER_CONFIG = 2, 4
+THREE_BROKERS = {**dict.fromkeys(NODES, "controller"), **dict.fromkeys((4, 5, 6), "broker")}
 
 
-async def create(it: Cluster, node: int, *replicas: int) -> bytes:
+async def create(it: Cluster, node: int, *replicas: int, **configs: str) -> bytes:
     """Its records are of 1970, and stay."""
     kind = CreateTopicsRequest
-    settings = (kind.CreatableTopicConfig("retention.ms", "-1"),)
+    wanted = {"retention.ms": "-1"} | {name.replace("_", "."): value for name, value in configs.items()}
+    settings = tuple(kind.CreatableTopicConfig(name, value) for name, value in wanted.items())
     topic = kind.CreatableTopic(TOPIC, -1, -1, (kind.CreatableReplicaAssignment(0, replicas),), settings)
     (created,) = (await it.client(node).ask(kind((topic,), 10_000), 7)).topics
     assert created.error_code == 0, created
@@ -141,12 +144,15 @@ def test_what_an_isolated_leader_has_written_alone_is_cut_when_it_comes_back() -
             topic_id = await create(it, 1, 1, 2, 3)
             assert await produce(it, 1, topic_id, b"first") == 0
             it.cut(1, 2, 3)
-            answer = await it.client(1).ask(produce_to(topic_id, b"alone", acks=1), 13)
-            assert answer.responses[0].partition_responses[0].error_code == 0
+            for _ in range(5):
+                answer = await it.client(1).ask(produce_to(topic_id, b"alone", acks=1), 13)
+                assert answer.responses[0].partition_responses[0].error_code == 0
             await asyncio.sleep(20)
             leader = partition(it, 2).leader
             assert leader in (2, 3)
             assert await produce(it, leader, topic_id, b"second") == 0
+            ends = {each: it.nodes[each].replicas.by_key[TOPIC, 0].log_end_offset for each in (1, leader)}
+            assert ends == {1: 6, leader: 2}, "what is to be cut is longer than the log that takes its place"
             it.heal()
             await asyncio.sleep(20)
             assert set(partition(it, 2).isr) == {1, 2, 3}
@@ -155,6 +161,64 @@ def test_what_an_isolated_leader_has_written_alone_is_cut_when_it_comes_back() -
             assert b"first" in found[1]
             assert b"second" in found[1]
             assert b"alone" not in found[1]
+
+    run(scenario)
+
+
+def test_too_few_replicas_take_no_writes_and_one_that_is_eligible_leads_on() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, THREE_BROKERS) as it:
+            topic_id = await create(it, 4, 4, 5, 6, min_insync_replicas="2")
+            assert await produce(it, 4, topic_id, b"with three") == 0
+            await it.kill(6)
+            await asyncio.sleep(15)
+            assert await produce(it, 4, topic_id, b"with two") == 0
+            await it.stop(5)
+            await asyncio.sleep(5)
+            assert await produce(it, 4, topic_id, b"alone") == ErrorCode.NOT_ENOUGH_REPLICAS
+            assert (partition(it, 1).isr, partition(it, 1).elr) == ((4,), (5,))
+            await it.kill(4)
+            await asyncio.sleep(15)
+            assert partition(it, 1).leader == -1
+            await it.start(5)
+            await asyncio.sleep(15)
+            assert (partition(it, 1).leader, partition(it, 1).isr) == (5, (5,))
+            await it.start(4, 6)
+            await asyncio.sleep(20)
+            assert set(partition(it, 1).isr) == {4, 5, 6}
+            assert await produce(it, 5, topic_id, b"with all") == 0
+            found = logs(it)
+            assert found[4] == found[5] == found[6]
+            for value in (b"with three", b"with two", b"with all"):
+                assert value in found[5]
+            assert b"alone" not in found[5]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("order", list(permutations((4, 5, 6))), ids=str)
+def test_all_replicas_die_and_only_the_last_leader_may_lead_first(order: tuple[int, ...]) -> None:
+    """It has every record. Whether 5 has, is not known before it says that it was not stopped in order, either."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, THREE_BROKERS) as it:
+            topic_id = await create(it, 4, 4, 5, 6, min_insync_replicas="2")
+            assert await produce(it, 4, topic_id, b"acknowledged") == 0
+            for each in (6, 5, 4):
+                await it.kill(each)
+                await asyncio.sleep(15)
+            assert partition(it, 1).leader == -1
+            for each in order:
+                assert partition(it, 1).leader == (4 if {4, 5} <= it.nodes.keys() else -1)
+                await it.start(each)
+                await asyncio.sleep(15)
+            await asyncio.sleep(20)
+            assert (partition(it, 1).leader, set(partition(it, 1).isr)) == (4, {4, 5, 6})
+            assert partition(it, 1).leader_recovery_state == 0
+            assert await produce(it, 4, topic_id, b"afterwards") == 0
+            found = logs(it)
+            assert found[4] == found[5] == found[6]
+            assert b"acknowledged" in found[4]
 
     run(scenario)
 

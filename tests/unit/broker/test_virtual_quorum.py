@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 
 import pytest
 
@@ -614,6 +615,9 @@ def test_static_voters_go_into_the_log_when_all_have_told_where_they_are() -> No
             await it.kill(it.leaders[0])
             await asyncio.sleep(5)
             assert len(it.leaders) == 1
+            for number in it.nodes:
+                stored = json.loads(read_all(it.disks[number], f"{metadata_directory(number)}/quorum-state"))
+                assert stored["data_version"] == 1
 
     run(scenario)
 
