@@ -431,6 +431,18 @@ def test_the_quorum_has_one_voter(client: RawClient, version: int):
         assert [each.node_id for each in answer.nodes] == [1]
 
 
+@pytest.mark.parametrize("version", range(3))
+def test_only_the_metadata_log_has_a_quorum(client: RawClient, version: int):
+    kind = DescribeQuorumRequest
+    answer = client.ask(kind((kind.TopicData("orders", (kind.PartitionData(3),)),)), version)
+    assert answer.error_code == 0
+    assert answer.topics[0].topic_name == "orders"
+    (partition,) = answer.topics[0].partitions
+    assert (partition.partition_index, partition.error_code) == (3, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert not partition.current_voters
+    assert not partition.observers
+
+
 # --- connections ------------------------------------------------------------------------------------------------------
 
 

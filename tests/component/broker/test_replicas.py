@@ -18,7 +18,7 @@ from ottla.broker.node import Node
 from ottla.broker.replicas.storage import StorageProblem
 from ottla.log.disk import Buffer, OsDisk, OsFile
 from ottla.wire.errors import ErrorCode
-from ottla.wire.types import DeleteTopicsRequest, MetadataRequest
+from ottla.wire.types import CreateTopicsRequest, DeleteTopicsRequest, MetadataRequest
 from tests.component.broker.raw_client import (
     Connection,
     RawClient,
@@ -32,7 +32,7 @@ from tests.component.broker.raw_client import (
 
 
 class TestDisk(OsDisk):
-    """A disk whose syncs can be held up and whose directories can break."""
+    """A disk whose syncs can be held up, and on which directories and files can break or be full."""
 
     __test__ = False
 
@@ -41,6 +41,8 @@ class TestDisk(OsDisk):
         self.gate = threading.Event()
         self.gate.set()
         self.broken: set[str] = set()
+        self.full: set[str] = set()
+        """Parts of the paths of files that cannot grow."""
 
     def open(self, path: str, *, create: bool = False) -> OsFile:
         opened = super().open(path, create=create)
@@ -49,6 +51,8 @@ class TestDisk(OsDisk):
     def check(self, path: str) -> None:
         if any(path.startswith(f"{each}/") for each in self.broken):
             raise OSError(errno.EIO, "Input/output error")
+        if any(each in path for each in self.full):
+            raise OSError(errno.ENOSPC, "No space left on device")
 
 
 class TestFile(OsFile):
@@ -79,7 +83,9 @@ class FailableNode(RunningNode):
         super().__init__(directory, disk=self.disk, on_fatal=self.reasons.append, **settings)
 
     def end(self) -> None:
-        """Stop it, cleanly if it can."""
+        """Stop it, cleanly if it can, unless that was done."""
+        if self._loop.is_closed():
+            return
         self.disk.gate.set()
         if self._client is not None:
             self._client.close()
@@ -194,6 +200,42 @@ def test_a_failed_directory_takes_its_partitions_offline_and_the_others_go_on(ma
         assert running.client.fetch(topic, partition=partition).error_code != 0
     assert running.reasons == []
     assert not (two / ".kafka_cleanshutdown").exists()
+
+
+def test_a_full_directory_is_told_to_the_controller_and_holds_no_half_batch(make: Make, tmp_path: Path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    running = make(log_dirs=f"{one},{two}")
+    topic = running.client.topic(partitions=4)
+    for partition in range(4):
+        assert running.client.produce(topic, batch(b"x"), partition=partition).error_code == 0
+    lost = min(int(path.name.rpartition("-")[2]) for path in two.glob(f"{topic.name}-*"))
+    assert len(running.node.image.brokers[1].log_dirs) == 2
+    running.disk.full.add(f"{two}/")
+    assert running.client.produce(topic, batch(b"y"), partition=lost).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    running.until(lambda: len(leaders(running.client, topic)) == 4 and leaders(running.client, topic)[lost] == -1)
+    (offline,) = [each for each in running.node.storage.directories if each.is_offline]
+    assert offline.path == str(two)
+    running.end()
+    again = make(log_dirs=f"{one},{two}")
+    again.until(lambda: leaders(again.client, topic)[lost] == 1)
+    assert again.client.produce(topic, batch(b"z"), partition=lost).base_offset == 1
+
+
+@pytest.mark.parametrize("name", ["__cluster_metadata-0/0", ".checkpoint"])
+def test_a_node_without_room_for_its_metadata_ends_and_acknowledges_nothing(make: Make, name: str):
+    running = make()
+    kept = running.client.topic()
+    running.disk.full.add(name)
+    if name == ".checkpoint":
+        running.snapshot_metadata()
+    else:
+        kind = CreateTopicsRequest
+        topic = kind.CreatableTopic("lost", 1, 1)
+        answered = running.client.ask(kind((topic,), 1_000), 7).topics[0].error_code
+        assert answered != 0
+    assert "No space left on device" in running.reasons[0]
+    running.end()
+    assert set(make().node.image.topics_by_name) == {kept.name}
 
 
 def test_without_its_last_directory_a_node_cannot_go_on(make: Make, tmp_path: Path):

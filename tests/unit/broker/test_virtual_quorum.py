@@ -22,6 +22,7 @@ from ottla.wire.types import (
     InitProducerIdRequest,
     MetadataRequest,
     UpdateFeaturesRequest,
+    VoteRequest,
 )
 from tests.unit.broker.virtual_cluster import (
     APART,
@@ -653,6 +654,38 @@ def test_a_controller_whose_log_directory_fails_does_not_become_a_broker() -> No
         for node in it.nodes.values():
             assert set(node.image.brokers) == {4, 5}
         await asyncio.gather(*(node.stop() for node in it.nodes.values()))
+
+    run(scenario)
+
+
+def test_a_vote_that_cannot_be_stored_is_not_given() -> None:
+    class FullDisk(VirtualDisk):
+        is_full = False
+
+        def count(self, what: str, path: str) -> None:
+            if self.is_full and "quorum-state" in path:
+                raise OSError(errno.ENOSPC, "No space left on device", path)
+            super().count(what, path)
+
+    async def scenario(loop: VirtualLoop) -> None:
+        it = Cluster(loop, dict(COMBINED))
+        full = {number: FullDisk() for number in NODES}
+        it.disks.update(full)
+        for number in NODES:
+            it.format(number)
+        await it.start(*NODES)
+        await asyncio.sleep(5)
+        voter, candidate = (number for number in NODES if number not in it.leaders)
+        kind, quorum = VoteRequest, it.nodes[voter].raft.quorum
+        wanted = kind.PartitionData(
+            0, quorum.epoch + 1, candidate, bytes([candidate] * 16), quorum.node.directory_id, quorum.epoch, 1 << 40
+        )
+        request = kind(CLUSTER_ID, voter, (kind.TopicData("__cluster_metadata", (wanted,)),))
+        full[voter].is_full = True
+        with pytest.raises((TimeoutError, ConnectionError, asyncio.IncompleteReadError)):
+            await asyncio.wait_for(Client(loop, int(f"9{voter}93")).ask(request, 2), 5)
+        assert quorum.has_failed
+        await asyncio.gather(*(node.kill() for node in it.nodes.values()))
 
     run(scenario)
 
