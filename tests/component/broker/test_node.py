@@ -204,6 +204,19 @@ def test_a_directory_that_the_cluster_does_not_know_is_set_aside_untouched(tmp_p
     assert (aside / f"{0:020}.log").read_bytes() == content
 
 
+def test_a_directory_without_the_id_of_its_topic_is_set_aside_loudly(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    start_and_stop(tmp_path, lambda running: _produce(running, b"x"))
+    (ours,) = [path for path in tmp_path.iterdir() if path.is_dir() and not path.name.startswith("__")]
+    (ours / "partition.metadata").unlink()
+    content = (ours / f"{0:020}.log").read_bytes()
+    start_and_stop(tmp_path)
+    (aside,) = [path for path in tmp_path.iterdir() if path.name.endswith("-stray")]
+    assert (aside / f"{0:020}.log").read_bytes() == content
+    (told,) = [each.getMessage() for each in caplog.records if each.levelname == "ERROR"]
+    assert told.startswith(f"{ours} has no partition.metadata")
+    assert aside.name in told
+
+
 def test_snapshots_stand_for_the_log_before_them(tmp_path: Path):
     with running_node(tmp_path) as running:
         make_topic(running.client, "orders", 3)

@@ -150,8 +150,13 @@ class PartitionLoader:
         """Whether a directory is that of a partition of ours; if not, it is set aside."""
         if self._is_known(directory, key):
             return True
+        has_id = directory.topic_id(key) is not None
         name = directory.set_aside(key, self._new_uuid().hex())
-        log.warning("%s is unknown to the cluster; renamed its directory to %s", key, name)
+        if has_id:
+            log.warning("%s is unknown to the cluster; renamed its directory to %s", key, name)
+        else:
+            log.error("%s/%s has no partition.metadata, which says of which topic its records are; renamed it to %s",
+                      directory.path, key, name)  # fmt: skip
         return False
 
     def _is_known(self, directory: LogDirectory, key: TopicPartition) -> bool:
