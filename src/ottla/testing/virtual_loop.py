@@ -219,6 +219,8 @@ class VirtualSocket:
         self._number = _CLOSED
         if self.other is not None:
             self.other._is_ended = True
+        for each in self.incoming:  # nobody will accept them
+            each.close()
 
 
 class _DoneJob:

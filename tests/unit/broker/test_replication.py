@@ -19,7 +19,7 @@ from ottla.wire.types import (
     IncrementalAlterConfigsRequest,
 )
 from tests.unit.broker.virtual_cluster import APART, NODES, Cluster, cluster
-from tests.unit.broker.virtual_node import produce_to, run
+from tests.unit.broker.virtual_node import Client, produce_to, run
 from tests.unit.log.logs import producer_batch
 
 TOPIC = "orders"
@@ -219,6 +219,41 @@ def test_all_replicas_die_and_only_the_last_leader_may_lead_first(order: tuple[i
             found = logs(it)
             assert found[4] == found[5] == found[6]
             assert b"acknowledged" in found[4]
+
+    run(scenario)
+
+
+def test_producers_hear_of_no_error_but_a_new_leader_while_a_broker_shuts_down() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, THREE_BROKERS) as it:
+            topic_id = await create(it, 4, 4, 5, 6, min_insync_replicas="2")
+            codes: list[int] = []
+
+            async def produce_on() -> None:
+                clients: dict[int, Client] = {}
+                while True:
+                    leader = partition(it, 1).leader
+                    try:
+                        client = clients.get(leader) or it.client(leader)
+                        answer = await client.ask(produce_to(topic_id, b"record", timeout_ms=10_000), 13)
+                        codes.append(answer.responses[0].partition_responses[0].error_code)
+                        clients[leader] = client
+                    except ConnectionError:  # it has closed its connections
+                        clients.pop(leader, None)
+                    await asyncio.sleep(0.02)
+
+            producing = loop.create_task(produce_on())
+            await asyncio.sleep(1)
+            before = len(codes)
+            await it.stop(4)
+            await asyncio.sleep(1)
+            assert len(codes) > before > 0
+            await it.start(4)
+            await asyncio.sleep(15)
+            producing.cancel()
+            assert set(codes) <= {0, ErrorCode.NOT_LEADER_OR_FOLLOWER}
+            assert set(partition(it, 1).isr) == {4, 5, 6}
+            assert it.nodes[5].replicas.by_key[TOPIC, 0].log_end_offset >= codes.count(0)
 
     run(scenario)
 
