@@ -23,8 +23,6 @@ DOTTED: Final = 60
 """Lines of at most so many points show every point."""
 GAP: Final = 5
 """Points whose distance is so many times the usual one are not joined, because there are no data between them."""
-STRIP: Final = 6
-"""How high the strip of incidents is."""
 SENTENCES: Final = 6
 UNITS: Final = {"%": " %", "s": " s"}
 _WIDE: Final = ("group", "assignment")
@@ -49,10 +47,9 @@ def line_plot(facts: Facts, time: Scale, read: str) -> Markup:
             *_spans(facts, time),
             *_marks(facts, time),
             _stretched(time, values, paths),
-            *_incidents(facts, time),
         ]
     )
-    frame = Frame(HEIGHTS.get(facts["unit"], HEIGHT), marks, left, below)
+    frame = Frame(HEIGHTS.get(facts["unit"], HEIGHT), marks, left, below, above=_incidents(facts, time))
     read = f"{read} {_left_out(facts)}".strip()
     return figure(facts, frame, read=read, desc=_told(facts), keys=_keys(facts, classes), twin=_twin(facts))
 
@@ -131,21 +128,28 @@ def _runs(points: Points, *, has_steps: bool) -> Iterator[Points]:
 
 def _spans(facts: Facts, time: Scale) -> Iterator[Markup]:
     for each in facts["spans"]:
-        yield _box(each, time, "100%", "span", each["name"])
+        yield _box(each, time, "span", each["name"])
 
 
 def _gaps(facts: Facts, time: Scale) -> Iterator[Markup]:
     for each in facts.get("gaps", ()):
         title = f"No samples for {duration(each['to_ms'] - each['from_ms'])}"
-        yield _box(each, time, "100%", "gap", title)
+        yield _box(each, time, "gap", title)
 
 
-def _box(each: Facts, time: Scale, height: str, classes: str, title: str) -> Markup:
+def _box(each: Facts, time: Scale, classes: str, title: str) -> Markup:
     """A rectangle from one time to another."""
-    left, right = (min(100.0, max(0.0, time.percent(each[end]))) for end in ("from_ms", "to_ms"))
-    size = {"x": percent_text(left), "y": "0", "width": percent_text(max(0.25, right - left)), "height": height}
+    left, width = _extent(each, time)
     ends = {"data_from": each["from_ms"], "data_to": each["to_ms"]}
-    return element("rect", element("title", title), class_=classes, **size, **ends)
+    return element(
+        "rect", element("title", title), class_=classes, x=left, y="0", width=width, height="100%", **ends
+    )  # fmt: skip
+
+
+def _extent(each: Facts, time: Scale) -> tuple[str, str]:
+    """Where something begins, and how wide it is."""
+    left, right = (min(100.0, max(0.0, time.percent(each[end]))) for end in ("from_ms", "to_ms"))
+    return percent_text(left), percent_text(max(0.25, right - left))
 
 
 def _marks(facts: Facts, time: Scale) -> Iterator[Markup]:
@@ -155,16 +159,26 @@ def _marks(facts: Facts, time: Scale) -> Iterator[Markup]:
         yield element("line", title, class_="mark", x1=at, x2=at, y1="0", y2="100%", data_at=each["ms"])
 
 
-def _incidents(facts: Facts, time: Scale) -> Iterator[Markup]:
+def _incidents(facts: Facts, time: Scale) -> Markup:
     """A strip along the upper edge; each incident leads to its finding."""
+    links = []
     for each in facts.get("incidents", ()):
         sentences = each["sentences"]
         told = sentences[:SENTENCES] + [f"and {len(sentences) - SENTENCES} more"] * (len(sentences) > SENTENCES)
-        strip = _box(each, time, str(STRIP), f"incident {each['severity']}", "\n".join(told))
-        yield element("a", strip, href=f"#{anchor({'id': each['finding']})}")
-
-
-# --- in words and numbers ---------------------------------------------------------------------------------------------
+        left, width = _extent(each, time)
+        links.append(
+            element(
+                "a",
+                class_=f"incident {each['severity']}",
+                href=f"#{anchor({'id': each['finding']})}",
+                style=f"left:{left};width:{width}",
+                title="\n".join(told),
+                aria_label=f"{each['severity']}: {'; '.join(told)}",
+                data_from=each["from_ms"],
+                data_to=each["to_ms"],
+            )
+        )
+    return element("div", *links, class_="strip") if links else NOTHING
 
 
 def _keys(facts: Facts, classes: Sequence[str]) -> list[Key]:

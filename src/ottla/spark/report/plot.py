@@ -43,6 +43,8 @@ class Frame(NamedTuple):
     below: Markup
     wide: bool = False
     """Whether `left` needs more room, as names of rows do."""
+    above: Markup = NOTHING
+    """What can be clicked on along the upper edge: it must not be inside a picture."""
 
 
 class Key(NamedTuple):
@@ -68,6 +70,7 @@ def figure(
     )
     high = f"height:{frame.height}px"
     parts = [
+        frame.above,
         element("div", frame.left, class_="left", aria_hidden="true", style=high),
         element("div", svg, class_="area", style=high),
         element("div", frame.below, class_="below", aria_hidden="true"),

@@ -104,8 +104,8 @@
     tell(ms) {
       this.hint.replaceChildren(Object.assign(document.createElement("b"), { textContent: clockOf(ms) }));
       const told = this.series.map(({ name, points }) => [name, valueAt(points, (ms - whole.from) / 1000)]).filter(([, value]) => value !== null);
-      const under = all("[data-from][data-to] > title", this.figure)
-        .filter(({ parentNode: { dataset } }) => dataset.from <= ms && ms <= dataset.to).map((title) => [title.textContent, ""]);
+      const under = all("[data-from][data-to]", this.figure)
+        .filter(({ dataset }) => dataset.from <= ms && ms <= dataset.to).map((shape) => [shape.title || shape.querySelector("title").textContent, ""]);
       for (const [name, value] of told.concat(under).slice(0, 12)) this.hint.append(value === "" ? name : `${name}: ${value.toLocaleString("en")}`, document.createElement("br"));
       this.hint.hidden = false;
       const isRight = this.placeOf(ms) > 50;
@@ -135,11 +135,12 @@
         const [, top, , height] = this.lines.getAttribute("viewBox").split(" ");
         this.lines.setAttribute("viewBox", `${(range.from - whole.from) / 1000} ${top} ${(range.to - range.from) / 1000} ${height}`);
       }
-      for (const shape of all("rect[data-from]", this.figure)) {
+      for (const shape of all("[data-from][data-to]", this.figure)) {
         const left = Math.max(0, this.placeOf(+shape.dataset.from)), right = Math.min(100, this.placeOf(+shape.dataset.to));
+        const width = `${Math.max(0.3, right - left)}%`;
         shape.style.display = right < 0 || left > 100 ? "none" : "";
-        shape.setAttribute("x", `${left}%`);
-        shape.setAttribute("width", `${Math.max(0.3, right - left)}%`);
+        if (shape.tagName === "A") Object.assign(shape.style, { left: `${left}%`, width });
+        else [["x", `${left}%`], ["width", width]].forEach((each) => shape.setAttribute(...each));
       }
       for (const text of all("text[data-at], line[data-at]", this.figure)) {
         const at = this.placeOf(+text.dataset.at);
