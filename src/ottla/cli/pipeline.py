@@ -121,7 +121,7 @@ _OPTIONS = (
     click.option(
         "--share-window",
         metavar="TIME",
-        help="The length of the windows of share_delivery.  [default: 1m; 10s if 'run' reads less than an hour]",
+        help="The length of the windows of share_delivery.  [default: 1m; 10s if the data cover less than an hour]",
     ),
     click.option("--rule", "rules", multiple=True, metavar="RULE.KEY=VALUE", help="A threshold of a health rule."),
     click.option("--conf", "confs", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; repeatable."),

@@ -57,7 +57,7 @@ async def observed_work(servers: str, metrics: tuple[str, ...] = ()) -> Observed
             # The first consumer makes the topic of the state; its tail is read from where it ends when first seen.
             async with ShareConsumer(working, GROUP, [TOPIC], acknowledgement="explicit") as consumer:
                 await seen.until(_has_tail)
-                await _work(working, consumer)
+                await _work(working, consumer, seen, sees_windows=bool(metrics))
                 await seen.until(lambda samples: _is_told(samples, metrics))
             observer.stop()
     return Observed(seen.samples)
@@ -70,7 +70,8 @@ async def _prepare(client: Client) -> None:
     await alter(client, Resource(ResourceType.GROUP, GROUP), changes)
 
 
-async def _work(client: Client, consumer: ShareConsumer) -> None:
+async def _work(client: Client, consumer: ShareConsumer, seen: Seen, *, sees_windows: bool) -> None:
+    """The records stay in flight until they were seen so, if that can be."""
     await Producer(client).send_all([ProducerRecord(TOPIC, b"%d" % number) for number in range(RECORDS)])
     settled: set[int] = set()
     given_up = 0
@@ -85,6 +86,8 @@ async def _work(client: Client, consumer: ShareConsumer) -> None:
             else:
                 consumer.accept(record)
                 settled.add(record.offset)
+        if sees_windows and settled:
+            await seen.until(lambda samples: any(each.kind == "share_window" and each.body for each in samples))
         await consumer.commit()
 
 

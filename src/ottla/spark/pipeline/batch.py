@@ -6,16 +6,14 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from ottla.spark.jobs.params import HOUR_MS, Params
 from ottla.spark.pipeline.archive import Archive
 from ottla.spark.pipeline.event_lookup import seen_in
 from ottla.spark.pipeline.ingest import EventFiles, Ingestion, require_events
-from ottla.spark.pipeline.job_runner import compute, fit, prepare, unseen_in
+from ottla.spark.pipeline.job_runner import compute, fit, prepare, share_window_ms, unseen_in
 from ottla.spark.pipeline.options import RunOptions, Say
 from ottla.spark.pipeline.run_directory import RunDirectory
 from ottla.spark.pipeline.run_file import versions, write_run
@@ -27,9 +25,6 @@ if TYPE_CHECKING:
     from ottla.spark.pipeline.origins import Origin
 
 __all__ = ["run", "run_summary", "sources"]
-
-SHORT_SHARE_WINDOW_MS: Final = 10_000
-"""In windows of a minute, a report over some minutes would show little."""
 
 
 def run(
@@ -52,8 +47,6 @@ def run(
         require_events(event_files, _where(origin, options))
         say(f"✓ read {sum(event_files.rows.values()):,} records ({time.monotonic() - began:.1f} s)")
         fit(spark, sum(event_files.rows.values()))
-        if _is_short(event_files) and not archive.exists():
-            options = replace(options, share_window_ms=options.share_window_ms or SHORT_SHARE_WINDOW_MS)
         job_inputs = prepare(origin, event_files, work, options)
         tables = compute(spark, event_files, job_inputs, options, say, is_complete=options.since_ms is None)
         say(f"✓ {len(tables)} jobs")
@@ -67,10 +60,6 @@ def run(
         archive.compact(event_files)
     write_run(options.out, found)
     return spark, found
-
-
-def _is_short(event_files: EventFiles) -> bool:
-    return (event_files.to_ms or 0) - (event_files.from_ms or 0) < HOUR_MS
 
 
 @contextmanager
@@ -101,7 +90,7 @@ def run_summary(event_files: EventFiles, origin: Origin | None, options: RunOpti
         ],
         "seen": seen_in(event_files.path),
         "thresholds": dict(options.thresholds),
-        "windows": {"share_delivery": options.share_window_ms or Params().share_window_ms},
+        "windows": {"share_delivery": share_window_ms(event_files, options)},
         "command": options.command,
     }
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.spark.jobs.params import Params
+from ottla.spark.jobs.params import HOUR_MS, Params
 from ottla.spark.jobs.share_configs import share_limits
 from ottla.spark.jobs.share_state_json import STATE_TYPES
 from ottla.spark.jobs.tables import TABLES
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ottla.spark.pipeline.options import RunOptions, Say
     from ottla.spark.pipeline.origins import Origin
 
-__all__ = ["JobInputs", "compute", "fit", "prepare", "unseen_in"]
+__all__ = ["JobInputs", "compute", "fit", "prepare", "share_window_ms", "unseen_in"]
 
 ROWS_PER_PARTITION: Final = 500_000
 PARTITIONS_LOWEST: Final = 2
@@ -59,6 +59,7 @@ RELEVANT: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
 }
 """The types of records and the kinds of samples that a job uses."""
 FINDINGS: Final = "findings"
+SHORT_SHARE_WINDOW_MS: Final = 10_000
 SHARED: Final = {"folded": "followed the groups", "rule_results": "evaluated the health rules"}
 _GROUPS: Final = frozenset({"records", "samples"})
 
@@ -94,13 +95,23 @@ def prepare(origin: Origin | None, events: EventFiles, work: Path, options: RunO
         from_ms=options.first_day_ms,
         isolation=options.isolation,
         lateness_ms=options.lateness_ms,
-        share_window_ms=options.share_window_ms or Params().share_window_ms,
+        share_window_ms=share_window_ms(events, options),
         thresholds=options.thresholds,
         connection=options.connection,
         topic_names=topic_names(events.path, metadata),
         share_limits=share_limits(configs_in(cluster, events.path, metadata)),
     )
     return JobInputs(work, params, files)
+
+
+def share_window_ms(events: EventFiles, options: RunOptions) -> int:
+    """The length of the windows of share_delivery.
+
+    In windows of a minute, little would be seen of some minutes. A stream computes the days of its new events and the
+    day before anew: when an hour is over, no shorter windows are left.
+    """
+    is_short = (events.to_ms or 0) - (events.from_ms or 0) < HOUR_MS
+    return options.share_window_ms or (SHORT_SHARE_WINDOW_MS if is_short else Params().share_window_ms)
 
 
 def _metadata(origin: Origin | None) -> pa.Table:

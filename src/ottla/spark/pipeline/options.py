@@ -25,7 +25,7 @@ class RunOptions:
     since_ms: int | None = None
     lateness_ms: int = LATENESS_MS
     share_window_ms: int | None = None
-    """The length of the windows of share_delivery; None for a minute, or less if a run covers little time."""
+    """The length of the windows of share_delivery; None for a minute, or less if the events cover little time."""
     isolation: Isolation = "read_uncommitted"
     thresholds: Mapping[str, float] = field(default_factory=dict)
     observations: tuple[str, ...] = ()
