@@ -73,6 +73,7 @@ LIMITS: Final = {
     "hold_s": "for",
     "ids": "member ids",
     "internal_hold_s": "internal topics for",
+    "interval_s": "interval of",
     "locks": "lock durations",
     "percent": "",
     "rises": "epoch increments",

@@ -60,7 +60,7 @@ class Pauses:
         self._kind = kind
 
     def before(self, now_ms: int) -> int:
-        """The pause before the fact of this time; 0 if none came then, and for the first round."""
+        """The pause before the sample of this time; 0 if there was none then, and for the first round."""
         at_ms, pause_ms = self._rounds.get(self._kind, (0, 0))
         return pause_ms if at_ms == now_ms else 0
 
@@ -98,12 +98,14 @@ class Engine:
         self._connection = connection
         self._pauses = Pauses()
 
-    def take(self, at_ms: int, fact: Fact) -> list[Change]:
-        """Takes a fact and the time at which it was seen; returns the changes of findings. A late fact counts as seen
-        now: no earlier change is taken back."""
+    def take(self, at_ms: int, fact: Fact, *, is_sample: bool = True) -> list[Change]:
+        """Takes a fact and the time at which it was seen, or written if it comes from records; returns the changes of
+        findings. A late fact counts as seen now: no earlier change is taken back."""
         now_ms = max(at_ms, self._history.now_ms)
         changes = list(self._run_due(now_ms - 1))
-        self._pauses.take(now_ms, fact.kind)
+        if is_sample:
+            self._pauses.take(now_ms, fact.kind)
+            self._history.sampled_ms = now_ms
         fact = self._history.take(now_ms, fact)
         for each in self._on[fact.kind]:
             for scope in each.scopes(fact):

@@ -70,6 +70,8 @@ class History:
     def __init__(self, bounds: Bounds) -> None:
         self.now_ms = 0
         self.newest_ms = 0
+        self.sampled_ms = 0
+        """When somebody looked last; what records say does not count."""
         self.visible = VisibleKinds()
         self.cluster = ClusterHistory()
         self.quorum = QuorumHistory()

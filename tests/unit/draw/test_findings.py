@@ -37,4 +37,4 @@ def test_thresholds_have_units():
 def test_no_threshold_shows_an_internal_name(rule: str):
     [(_, value)] = told({"thresholds": dict(RULES[rule].limits)})
     assert "_" not in value
-    assert not re.search(r"\b(hold|grace|window) ", value)
+    assert not re.search(r"\b(hold|grace|window|interval s) ", value)

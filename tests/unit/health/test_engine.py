@@ -175,6 +175,19 @@ def test_records_have_exact_times() -> None:
     assert change.finding.precision_ms is UNSET
 
 
+def test_records_are_no_samples() -> None:
+    """A history of records has no observer that could have stopped, and its times are exact."""
+    engine = Engine()
+    for second in range(0, 4000, 500):
+        engine.take(START_MS + 1000 * second, HEALTHY if second < 1000 else OFFLINE, is_sample=False)
+    [offline] = [each for each in engine.findings() if each.rule == "offline-partitions"]
+    assert offline.precision_ms is UNSET
+    assert "observer-stale" not in {each.rule for each in engine.findings()}
+    engine.take(START_MS + 4_000_000, OFFLINE)
+    engine.advance(START_MS + 4_100_000)
+    assert "observer-stale" in {each.rule for each in engine.findings()}
+
+
 def test_facts_of_one_round_come_together() -> None:
     pauses = Pauses()
     for at_ms in (0, 100, 5_000, 5_100, 5_300):

@@ -166,7 +166,7 @@ def _open_listeners(values: Mapping[str, str | None]) -> Iterator[str]:
 
 
 def _next_silence(ctx: RuleContext) -> int | None:
-    return ctx.history.newest_ms + _silence_ms(ctx)
+    return ctx.history.sampled_ms + _silence_ms(ctx) if ctx.history.sampled_ms else None
 
 
 def _silence_ms(ctx: RuleContext) -> int:
@@ -181,8 +181,8 @@ def _silence_ms(ctx: RuleContext) -> int:
     limits={"interval_s": 10, "intervals": 3},
 )  # fmt: skip
 def observer_stale(ctx: RuleContext) -> Iterator[Match]:
-    newest_ms = ctx.history.newest_ms
-    if ctx.now_ms - newest_ms < _silence_ms(ctx):
+    newest_ms = ctx.history.sampled_ms
+    if not newest_ms or ctx.now_ms - newest_ms < _silence_ms(ctx):
         return
     yield Match(
         subject=Subject("observer", "ottla observe"), since_ms=newest_ms,

@@ -162,8 +162,8 @@ class _RuleResults:
         rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
         for cluster, facts in groupby(rows, key=lambda row: row[0]):
             evaluator = RuleEvaluator(self._thresholds, self._topic_names, self._connection)
-            for _, ts, _, _, offset, kind, error, body, key in facts:
-                evaluator.take(ts, kind, error, body, key, offset)
+            for _, ts, rank, _, offset, kind, error, body, key in facts:
+                evaluator.take(ts, kind, error, body, key, offset, is_sample=rank == _SAMPLE_RANK)
             yield pa.RecordBatch.from_pylist(list(rule_result_rows(cluster, evaluator)), schema=schema)
 
 

@@ -41,8 +41,9 @@ class RuleEvaluator:
         """How many rows had a body that does not fit their kind."""
 
     def take(
-        self, ts: int, kind: str, error: str | None, body: str | None, key: str | None = None, offset: int | None = None
-    ) -> None:
+        self, ts: int, kind: str, error: str | None, body: str | None, key: str | None = None,
+        offset: int | None = None, *, is_sample: bool = True,
+    ) -> None:  # fmt: skip
         """A sample, or a record with its key and offset."""
         try:
             fact = self._fact(ts, kind, error, body, key)
@@ -52,7 +53,7 @@ class RuleEvaluator:
         if fact is None or (isinstance(fact, ShareState) and self._is_known(fact, kind, offset)):
             return
         self._now_ms = max(self._now_ms, ts)
-        for change in self._engine.take(ts, fact):
+        for change in self._engine.take(ts, fact, is_sample=is_sample):
             self._findings[change.finding.id] = change.finding
 
     def _fact(self, ts: int, kind: str, error: str | None, body: str | None, key: str | None) -> Fact | None:
