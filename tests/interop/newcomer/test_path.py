@@ -29,9 +29,8 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     found = folder / "venv" / "bin" / "python"
     wheel = built_wheel(folder)
     versions = folder / "versions.txt"
-    versions.write_text(
-        "\n".join(re.findall(r"^[\w.-]+==[^ ]+", (ROOT / "requirements" / "dev.txt").read_text(), re.M))
-    )
+    pinned = re.findall(r"^[\w.-]+==[^\\\n]+", (ROOT / "requirements" / "dev.txt").read_text(), re.MULTILINE)
+    versions.write_text("\n".join(pinned))
     wanted = [f"{wheel}[spark]", "confluent-kafka", "pytest"]
     command = [found, "-m", "pip", "install", "--quiet", "--no-input", "--constraint", versions, *wanted]
     subprocess.run(command, check=True, timeout=INSTALL_MAX_S)
