@@ -82,9 +82,16 @@ def target_options(command: Callable[..., T]) -> Callable[..., T]:
     ) -> T:
         return command(target=chosen_target(bootstrap_server, command_config, profile, timeout), **others)
 
-    for option in reversed(_TARGET_OPTIONS):
-        gathered = option(gathered)
-    return gathered
+    return with_options(gathered, *_TARGET_OPTIONS)
+
+
+def with_options(
+    command: Callable[..., T], *options: Callable[[Callable[..., T]], Callable[..., T]]
+) -> Callable[..., T]:
+    """A command with options, in the order in which its help shows them."""
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def chosen_target(bootstrap_server: str, command_config: Path | None, profile: str | None, timeout_s: float) -> Target:

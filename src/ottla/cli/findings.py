@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
+from ottla.cli.cluster import with_options
 from ottla.cli.colour import wanted
 from ottla.cli.failure import Failure, nearest
 
@@ -40,9 +41,7 @@ def rule_options(command: Callable[..., T]) -> Callable[..., T]:
     def gathered(*, rule_thresholds: tuple[str, ...], muted: tuple[str, ...], **others: object) -> T:
         return command(rules=_rules(rule_thresholds, muted), **others)
 
-    for option in reversed(_RULE_OPTIONS):
-        gathered = option(gathered)
-    return gathered
+    return with_options(gathered, *_RULE_OPTIONS)
 
 
 _RULE_OPTIONS = (

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import click
 
-from ottla.cli.cluster import Seconds, Target, on_cluster
+from ottla.cli.cluster import Seconds, Target, on_cluster, with_options
 from ottla.cli.failure import EXIT_INTERRUPTED, Failure, nearest
 from ottla.cli.verbosity import note
 
@@ -38,9 +38,7 @@ class Interval(click.ParamType[tuple[str, float]]):
 
 def observer_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Options for the intervals of samples, and for the metrics of ottla brokers."""
-    for option in reversed(_OBSERVER_OPTIONS):
-        command = option(command)
-    return command
+    return with_options(command, *_OBSERVER_OPTIONS)
 
 
 _OBSERVER_OPTIONS = (

@@ -25,6 +25,7 @@ from ottla.cli.cluster import (
     print_json,
     profile_option,
     properties_in,
+    with_options,
 )
 from ottla.cli.failure import EXIT_NOT_ALLOWED, EXIT_REFUSED, Failure
 from ottla.cli.refusal import failure_of
@@ -129,9 +130,7 @@ _OPTIONS = (
 
 
 def _with_options(command: Callable[..., T]) -> Callable[..., T]:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+    return with_options(command, *_OPTIONS)
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------

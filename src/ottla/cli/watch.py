@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import click
 
-from ottla.cli.cluster import Seconds, Target, on_cluster, print_json
+from ottla.cli.cluster import Seconds, Target, on_cluster, print_json, with_options
 from ottla.cli.refusal import one_line
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def watch_options(command: Callable[..., T]) -> Callable[..., T]:
     def gathered(*, watch: float | None, interval: float | None, count: int | None, **others: object) -> T:
         return command(watch=Watch(interval or watch, count) if watch else Watch(), **others)
 
-    return _with(
+    return with_options(
         gathered,
         click.option(
             "--watch",
@@ -58,7 +58,7 @@ def watching_options(command: Callable[..., T]) -> Callable[..., T]:
     def gathered(*, interval: float, count: int | None, **others: object) -> T:
         return command(watch=Watch(interval, count), **others)
 
-    return _with(
+    return with_options(
         gathered,
         click.option(
             "--interval",
@@ -70,12 +70,6 @@ def watching_options(command: Callable[..., T]) -> Callable[..., T]:
         ),
         _count_option("Stop after N refreshes; by default, when interrupted."),
     )
-
-
-def _with(command: Callable[..., T], *options: Callable[[Callable[..., T]], Callable[..., T]]) -> Callable[..., T]:
-    for option in reversed(options):
-        command = option(command)
-    return command
 
 
 def _count_option(text: str) -> Callable[[Callable[..., T]], Callable[..., T]]:

@@ -182,12 +182,18 @@ def leaders(client: RawClient, topic: Topic) -> dict[int, int]:
     return {each.partition_index: each.leader_id for each in client.ask(asked, 13).topics[0].partitions}
 
 
-def test_a_failed_directory_takes_its_partitions_offline_and_the_others_go_on(make: Make, tmp_path: Path):
-    one, two = tmp_path / "one", tmp_path / "two"
-    running = make(log_dirs=f"{one},{two}")
+def in_four_partitions(running: FailableNode) -> Topic:
+    """A topic with a record in each of its partitions."""
     topic = running.client.topic(partitions=4)
     for partition in range(4):
         assert running.client.produce(topic, batch(b"x"), partition=partition).error_code == 0
+    return topic
+
+
+def test_a_failed_directory_takes_its_partitions_offline_and_the_others_go_on(make: Make, tmp_path: Path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    running = make(log_dirs=f"{one},{two}")
+    topic = in_four_partitions(running)
     there = {int(path.name.rpartition("-")[2]) for path in two.glob(f"{topic.name}-*")}
     assert len(there) == 2, "partitions are spread over the directories"
     running.disk.broken.add(str(two))
@@ -205,9 +211,7 @@ def test_a_failed_directory_takes_its_partitions_offline_and_the_others_go_on(ma
 def test_a_full_directory_is_told_to_the_controller_and_holds_no_half_batch(make: Make, tmp_path: Path):
     one, two = tmp_path / "one", tmp_path / "two"
     running = make(log_dirs=f"{one},{two}")
-    topic = running.client.topic(partitions=4)
-    for partition in range(4):
-        assert running.client.produce(topic, batch(b"x"), partition=partition).error_code == 0
+    topic = in_four_partitions(running)
     lost = min(int(path.name.rpartition("-")[2]) for path in two.glob(f"{topic.name}-*"))
     assert len(running.node.image.brokers[1].log_dirs) == 2
     running.disk.full.add(f"{two}/")

@@ -18,6 +18,7 @@ from ottla.cli.cluster import (
     print_json,
     print_table,
     target_options,
+    with_options,
 )
 from ottla.cli.confirm import confirm, dry_run_option, yes_option
 from ottla.cli.failure import EXIT_IN_PART, EXIT_REFUSED, Failure
@@ -88,9 +89,7 @@ def reset_options(command: Callable[..., T]) -> Callable[..., T]:
         way = chosen_way({key: others.pop(key) for key in WAYS})
         return command(asked=ResetRequest(topics, way, yes, dry_run, create), **others)
 
-    for option in reversed(_OPTIONS):
-        gathered = option(gathered)
-    return gathered
+    return with_options(gathered, *_OPTIONS)
 
 
 _OPTIONS = (

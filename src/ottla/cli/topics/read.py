@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from ottla.cli.cluster import with_options
 from ottla.cli.failure import Failure
 from ottla.cli.topics.find import ends_of
 
@@ -20,9 +21,7 @@ T = TypeVar("T")
 
 def record_options(command: Callable[..., T]) -> Callable[..., T]:
     """The options that say which records of a topic a command reads."""
-    for option in reversed(_RECORD_OPTIONS):
-        command = option(command)
-    return command
+    return with_options(command, *_RECORD_OPTIONS)
 
 
 _RECORD_OPTIONS = (

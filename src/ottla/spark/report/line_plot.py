@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
-from statistics import median
+from math import inf
 from typing import Any, Final
 
 from ottla.draw.forms import short_number, shortened
@@ -14,6 +13,7 @@ from ottla.spark.report.axes import Scale, Tick, ticks_of_values
 from ottla.spark.report.cards import anchor
 from ottla.spark.report.html_table import Field
 from ottla.spark.report.plot import Frame, Key, figure, percent_text, time_axis, twin, value_axis
+from ottla.spark.report.thin import gap_ms
 
 HEIGHTS: Final = {"epoch": 170}
 HEIGHT: Final = 210
@@ -21,8 +21,6 @@ ROOM: Final = 0.05
 """Margin above the highest tick and below the lowest, so that lines on them are not cut off."""
 DOTTED: Final = 60
 """Lines of at most so many points show every point."""
-GAP: Final = 5
-"""Points whose distance is so many times the usual one are not joined, because there are no data between them."""
 SENTENCES: Final = 6
 UNITS: Final = {"%": " %", "s": " s"}
 _WIDE: Final = ("group", "assignment")
@@ -115,13 +113,13 @@ def _steps(points: Points, time: Scale) -> str:
 
 def _runs(points: Points, *, has_steps: bool) -> Iterator[Points]:
     """The points, split at gaps. Steps have no gaps: a value holds until the next one."""
-    between = [after[0] - before[0] for before, after in pairwise(points)]
-    limit = float("inf") if has_steps or len(between) <= GAP else GAP * median(between)
+    times = [ms for ms, _ in points]
+    limit = inf if has_steps else gap_ms(times)
     run: list[tuple[int, float]] = []
     for at, (ms, value) in enumerate(points):
         if value is not None:
             run.append((ms, value))
-        if run and (value is None or at + 1 == len(points) or between[at] > limit):
+        if run and (value is None or at + 1 == len(points) or times[at + 1] - ms > limit):
             yield run
             run = []
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import median
 from typing import Any, Final
 
 import pyarrow.compute as pc
@@ -13,7 +12,7 @@ import pyarrow.compute as pc
 from ottla.spark.jobs.params import Params
 from ottla.spark.jobs.tables import TABLES
 from ottla.spark.report.rows import Row, Rows
-from ottla.spark.report.thin import Point, thinned
+from ottla.spark.report.thin import Point, gap_ms, thinned
 
 __all__ = ["Key", "Material", "material_of"]
 
@@ -23,8 +22,6 @@ WINDOWS_MS: Final = {
     "consumer_lag": Params().lag_window_ms,
 }
 """Unless the run file has others."""
-GAP: Final = 5
-"""A pause between two samples that is longer than so many usual ones is a gap."""
 
 Key = tuple[str, str]
 """A cluster and a group of it."""
@@ -59,12 +56,11 @@ class Material:
             return []
         rows = sampled.where(pc.field("source") == "samples").grouped(["window_start"], {})
         times = [row["window_start"] for row in rows]
-        pauses = [after - before for before, after in pairwise(times)]
-        usual_ms = median(pauses) if len(pauses) >= GAP else float("inf")
+        limit_ms = gap_ms(times)
         return [
             {"from_ms": before + self.windows[name], "to_ms": after}
             for before, after in pairwise(times)
-            if after - before > GAP * usual_ms
+            if after - before > limit_ms
         ]
 
     def findings_of(self, group: str) -> list[Row]:

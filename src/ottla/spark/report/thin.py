@@ -6,12 +6,16 @@ So a peak of one sample is visible in a plot of a month, and no line has more po
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
+from math import inf
+from statistics import median
 from typing import Final, TypeAlias
 
 Point: TypeAlias = tuple[int, float]
 """A time in ms, and a value."""
 
 POINTS_MAX: Final = 2_000
+GAP: Final = 5
 
 
 def thinned(points: Sequence[Point], from_ms: int, to_ms: int, points_max: int = POINTS_MAX) -> list[Point]:
@@ -27,6 +31,12 @@ def thinned(points: Sequence[Point], from_ms: int, to_ms: int, points_max: int =
 def _extremes(column: Sequence[Point]) -> list[Point]:
     ends = {min(column, key=lambda point: point[1]), max(column, key=lambda point: point[1])}
     return sorted(ends)
+
+
+def gap_ms(times: Sequence[int]) -> float:
+    """Pauses between neighbours that are longer are gaps: many times the usual one. Of few times nobody can tell."""
+    pauses = [after - before for before, after in pairwise(times)]
+    return GAP * median(pauses) if len(pauses) > GAP else inf
 
 
 def steps(points: Sequence[Point]) -> list[Point]:
