@@ -10,7 +10,9 @@ import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
  * BOOTSTRAP TOPIC PARTITIONS: idempotent producers, one for each codec, write numbered values until standard input ends.
- * Then it prints what was acknowledged, a line each: name, partition, offset, number; and how many each has sent.
+ * When the first values of one are stored, it prints "started" and its name: from then on the partitions know its
+ * sequence numbers. In the end it prints what was acknowledged, a line each: name, partition, offset, number; and how
+ * many each has sent.
  */
 final class ProducerLedger {
     private static final List<String> CODECS = List.of("none", "gzip", "snappy", "lz4", "zstd");
@@ -61,6 +63,10 @@ final class ProducerLedger {
                     note(producer, topic, partition, number);
                 }
                 sent = number + 1;
+                if (number == 0) {
+                    producer.flush();
+                    System.out.println("started " + name);
+                }
                 Thread.sleep(PAUSE_MS);
             }
         } catch (Exception problem) {
