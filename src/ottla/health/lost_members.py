@@ -2,7 +2,7 @@
 
 No API tells. A member that leaves commits first. A member that dies has committed nothing for most of a session timeout
 when the coordinator removes it. Offsets are sampled on an interval: when they last moved is known to lie between two
-samples, so they must have stood still for half of the timeout for certain and may have for most of it. The answer may
+samples, so they must have stood still for 0.3 of the timeout for certain and may have for most of it. The answer may
 still be open at that moment. Then the next sample of each of its partitions decides, because no other member can have
 read them before.
 """
@@ -18,7 +18,7 @@ from ottla.health.lag_history import LagHistory
 __all__ = ["DOUBTS", "LagOf", "Lost", "Vanished"]
 
 SHARE_OF_SESSION: Final = 0.8
-CERTAIN_SHARE: Final = 0.5
+CERTAIN_SHARE: Final = 0.3
 DOUBTS: Final = 100
 """How many members of a group may be in doubt."""
 

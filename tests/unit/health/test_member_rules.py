@@ -220,6 +220,17 @@ def test_samples_between_which_it_died_and_was_removed_are_enough() -> None:
     assert finding.evidence["partitions"] == ["orders-1", "orders-2"]
 
 
+def test_a_late_sample_is_enough_if_it_stood_still_after_that() -> None:
+    """It dies at 60 s. The samples are late: they show that at 63 and 65 s, and it is gone before the next."""
+    story = Story().tell(SESSION, PAIR).during(0, 59, 2, lambda second: progress(second, 60, 66))
+    for second in (63, 65):
+        story.at(second, *progress(second, 60, 66))
+
+    [finding] = story.at(65.5, ALONE).open("member-lost")
+
+    assert finding.evidence["partitions"] == ["orders-1", "orders-2"]
+
+
 def test_a_member_that_leaves_after_its_last_commit_is_not_lost() -> None:
     story = Story().tell(SESSION, PAIR).during(0, 66, 2, lambda second: progress(second, 64, 68)).tell(ALONE)
 

@@ -118,7 +118,7 @@ def member_churn(ctx: RuleContext) -> Iterator[Match]:
     "member-lost", Severity.WARNING, Tier.SAMPLES, on=["group", "lag"], scope=["group"], needs=["group", "lag"],
     persists=True,
     condition="a member disappears, and the committed offsets of its partitions had not moved while their end offsets "
-    "did: probably for 0.8 of the session timeout, and certainly for half of it",
+    "did: probably for 0.8 of the session timeout, and certainly for 0.3 of it",
     why="It died without leaving the group, and its partitions waited until its session expired.",
 )  # fmt: skip
 def member_lost(ctx: RuleContext) -> Iterator[Match]:
