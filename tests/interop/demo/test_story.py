@@ -93,7 +93,22 @@ def test_the_same_is_seen_on_apache_kafka(tmp_path: Path):
     report, told = asyncio.run(tell_on_apache(tmp_path))
     assert [each for each in told["ledger"] if not each["balanced"]] == []
     missed = [each for each in broken(report, told) if not is_slow_node(each)]
+    if fenced_by_apache(tmp_path / "kafka") >= lost_besides(report, told["member_killed"]["client"]) > 0:
+        missed = [each for each in missed if each.what != "exactly one member was lost"]
     assert missed == [], json.dumps([told, report["findings"]])
+
+
+def lost_besides(report: dict[str, Any], client: str) -> int:
+    """How many other members were found to be lost, if this one was found."""
+    lost = [each["evidence"]["client"] for each in report["findings"] if each["rule"] == "member-lost"]
+    return len(lost) - 1 if lost.count(client) == 1 else 0
+
+
+def fenced_by_apache(path: Path) -> int:
+    """How often a coordinator says that a session ended of a member that was not killed: a machine without enough
+    processors starves some, and the report is right about it."""
+    said = "".join(log.read_text() for log in path.glob("node-*/server.log"))
+    return len(re.findall(r"\[GroupId word-totals\].* fenced from the group because the member session expired", said))
 
 
 def is_slow_node(missed: Expectation) -> bool:
