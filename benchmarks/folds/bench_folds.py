@@ -6,19 +6,23 @@ The histories are made up: in each round a member leaves, another joins, and eve
 something, so that nearly every record is an event. Offset commits, the bulk of a real log, never come here.
 """
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any
 
+import msgspec
+
 from benchmarks import runner
 from benchmarks.runner import Case, Size, Subject
-from ottla.spark.jobs.folds.facts import group_facts
+from ottla import wire
 from ottla.spark.jobs.folds.fold import Fold, RecordRow, fold
 from ottla.spark.jobs.params import Params
+from ottla.wire.keyed import encode_framed
+from ottla.wire.types import group_consumer, group_streams
+from tests.unit.spark.jobs.histories import group_facts
 
-TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+TOPIC_ID = bytes(15) + b"\1"
 MEMBERS, HELD = 10, 3
 REPLACED = {Size.FULL: 200, Size.QUICK: 200, Size.SMOKE: 3}
 """Members, one after the other, in one history."""
@@ -30,45 +34,56 @@ class History:
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
+        self._types = {"Consumer": group_consumer, "Streams": group_streams}[kind]
         self.rows: list[RecordRow] = []
         self.now_ms = 1_790_000_000_000
         self.epoch = 1
 
-    def write(self, record: str, value: dict[str, Any] | None, **key: str) -> None:
-        text = None if value is None else json.dumps(value)
-        row = (0, len(self.rows), self.now_ms, f"{self.kind}Group{record}", json.dumps({"groupId": "g", **key}), text)
-        self.rows.append(RecordRow(*row))
+    def write(self, name: str, value: msgspec.Struct | None = None, **key: str) -> None:
+        """A record of this name, with a value or as a tombstone."""
+        record = f"{self.kind}Group{name}"
+        key_bytes = encode_framed(getattr(self._types, f"{record}Key")("g", **key), wire.versions(f"{record}Key")[0])
+        value_bytes = None if value is None else encode_framed(value, 0)
+        self.rows.append(RecordRow(0, len(self.rows), self.now_ms, record, key_bytes, value_bytes))
 
     def join(self, member: str) -> None:
-        value = {"clientId": "c", "clientHost": "/127.0.0.1", "rebalanceTimeoutMs": 300_000}
-        more = {"subscribedTopicNames": ["t"]} if self.kind == "Consumer" else {"processId": member, "topologyEpoch": 0}
-        self.write("MemberMetadata", value | more, memberId=member)
+        value = self._value("MemberMetadata", client_id="c", client_host="/127.0.0.1", rebalance_timeout_ms=300_000)
+        consumer = {"subscribed_topic_names": ("t",), "classic_member_metadata": None}
+        more = consumer if self.kind == "Consumer" else {"process_id": member}
+        self.write("MemberMetadata", msgspec.structs.replace(value, **more), member_id=member)
 
     def leave(self, member: str) -> None:
         for record in ("CurrentMemberAssignment", "TargetAssignmentMember", "MemberMetadata"):
-            self.write(record, None, memberId=member)
+            self.write(record, member_id=member)
 
     def rise(self) -> None:
         self.epoch += 1
-        self.write("Metadata", {"epoch": self.epoch, "metadataHash": 77, "validatedTopologyEpoch": 0})
+        more = {"validated_topology_epoch": 0} if self.kind == "Streams" else {}
+        self.write("Metadata", self._value("Metadata", epoch=self.epoch, metadata_hash=77, **more))
 
     def target(self, held: dict[str, list[int]]) -> None:
         for member, numbers in held.items():
-            self.write(
-                "TargetAssignmentMember", self._lists(numbers, "topicPartitions", "activeTasks"), memberId=member
-            )
-        self.write("TargetAssignmentMetadata", {"assignmentEpoch": self.epoch})
+            name = "TargetAssignmentMember"
+            lists = self._lists(name, numbers, "TopicPartition", "topic_partitions", "active_tasks")
+            self.write(name, self._value(name, **lists), member_id=member)
+        name = "TargetAssignmentMetadata"
+        self.write(name, self._value(name, assignment_epoch=self.epoch))
 
     def current(self, member: str, epoch: int, numbers: list[int], gives_up: Sequence[int] = ()) -> None:
-        value = {"memberEpoch": epoch, "state": bool(gives_up) + (self.kind == "Streams")}
-        value |= self._lists(numbers, "assignedPartitions", "activeTasks")
-        value |= self._lists(gives_up, "partitionsPendingRevocation", "activeTasksPendingRevocation")
-        self.write("CurrentMemberAssignment", value, memberId=member)
+        name, struct = "CurrentMemberAssignment", "TopicPartitions"
+        lists = self._lists(name, numbers, struct, "assigned_partitions", "active_tasks")
+        lists |= self._lists(name, gives_up, struct, "partitions_pending_revocation", "active_tasks_pending_revocation")
+        state = bool(gives_up) + (self.kind == "Streams")
+        self.write(name, self._value(name, member_epoch=epoch, state=state, **lists), member_id=member)
 
-    def _lists(self, numbers: Sequence[int], partitions: str, tasks: str) -> dict[str, Any]:
+    def _value(self, name: str, **fields: object) -> msgspec.Struct:
+        return getattr(self._types, f"{self.kind}Group{name}Value")(**fields)
+
+    def _lists(self, name: str, numbers: Sequence[int], struct: str, partitions: str, tasks: str) -> dict[str, Any]:
+        owner = getattr(self._types, f"{self.kind}Group{name}Value")
         if self.kind == "Consumer":
-            return {partitions: [{"topicId": TOPIC_ID, "partitions": list(numbers)}] if numbers else []}
-        return {tasks: [{"subtopologyId": "0", "partitions": list(numbers)}] if numbers else []}
+            return {partitions: (getattr(owner, struct)(TOPIC_ID, tuple(numbers)),) if numbers else ()}
+        return {tasks: (owner.TaskIds("0", tuple(numbers)),) if numbers else ()}
 
 
 def history(kind: str, replaced: int) -> list[RecordRow]:
@@ -115,7 +130,7 @@ def in_chunks(rows: list[RecordRow]) -> int:
 
 
 def as_facts(rows: list[RecordRow]) -> int:
-    return sum(1 for _ in group_facts("g", rows))
+    return len(group_facts("g", rows))
 
 
 def cases(replaced: int) -> Iterator[Case]:

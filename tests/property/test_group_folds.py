@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.spark.jobs.folds.fold import Fold, RecordRow, fold
-from ottla.spark.jobs.folds.rows import Event, Row
+from ottla.spark.jobs.folds.rows import Event, Out, Row
 from ottla.spark.jobs.params import Params
-from tests.unit.spark.jobs.histories import listen, scenario_texts
+from tests.unit.spark.jobs.histories import group_facts, listen, scenario_texts
 
 Table = dict[tuple[object, ...], Any]
 
@@ -58,6 +58,18 @@ def test_cuts_do_not_matter(rows: list[RecordRow], data: st.DataObject) -> None:
         found += out.rows()
 
     assert table(*found) == whole(rows)
+
+
+@settings(max_examples=200, deadline=None)
+@given(history(), st.data())
+def test_facts_are_the_same_however_a_history_is_cut(rows: list[RecordRow], data: st.DataObject) -> None:
+    places = sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=6), label="cuts"))
+    kept, found, out = None, [], Out()
+    for start, end in zip([0, *places], [*places, len(rows)], strict=True):
+        kept, out = fold(kept, rows[start:end], facts_of="g")
+        found += out.facts
+
+    assert found + out.open_facts == group_facts("g", rows)
 
 
 @settings(max_examples=60, deadline=None)
@@ -119,11 +131,12 @@ def test_holes_are_lived_with(rows: list[RecordRow], data: st.DataObject) -> Non
 @given(history(), st.data())
 def test_what_cannot_be_read_is_said_and_passed_over(rows: list[RecordRow], data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(rows) - 1), label="place")
-    text = data.draw(st.sampled_from(["", "{", "[]", "null", '{"epoch": "x"}', '{"memberEpoch": {}}', "\x00"]))
+    junk = st.sampled_from([b"", b"\0", b"\0\0", b"\0\3", b"\0\0\0\0\0", b"\x7f\xff", b"\xff" * 20])
     part = data.draw(st.sampled_from(["key", "value", "type"]))
-    rows[place] = rows[place]._replace(**{part: text})
+    rows[place] = rows[place]._replace(**{part: "Unknown" if part == "type" else data.draw(junk)})
 
     _, out = fold(None, rows)
+    group_facts("g", rows)
 
     assert len(out.faults) <= 1
     assert out.events

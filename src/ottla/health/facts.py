@@ -5,6 +5,7 @@ A field that the cluster does not report is None.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, ClassVar, Final
 
 import msgspec
@@ -39,6 +40,7 @@ __all__ = [
     "Transaction",
     "TransactionPartition",
     "fact_of",
+    "read_fact",
 ]
 
 
@@ -342,3 +344,13 @@ def fact_of(kind: str, body: dict[str, Any]) -> Fact:
     """The fact in a sample's body. Unknown fields are ignored. A body of the wrong form raises msgspec.ValidationError,
     and an unknown kind KeyError."""
     return msgspec.convert(body, FACTS[kind], strict=False)
+
+
+def read_fact(kind: str, body: bytes | str) -> Fact:
+    """The same from a body that is JSON."""
+    return _reader(kind).decode(body)
+
+
+@cache
+def _reader(kind: str) -> msgspec.json.Decoder[Fact]:
+    return msgspec.json.Decoder(FACTS[kind], strict=False)

@@ -7,6 +7,7 @@ with an int16 version; the rest have no framing. The meaning of a record type de
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from struct import Struct
 from typing import Any, NamedTuple
@@ -100,6 +101,22 @@ def decode_versioned(name: str, data: bytes) -> Versioned:
         raise WireError(name, 0, "the version before the message is cut off")
     (version,) = _INT16.unpack_from(data)
     return Versioned(wire.decoder(name, version)(data, _INT16.size), version)
+
+
+@cache
+def versioned_decoder(name: str) -> Callable[[bytes], Any]:
+    """A function that decodes what `decode_versioned` does, without its version, for many messages of one name."""
+    decoders: dict[bytes, Callable[[bytes, int], Any]] = {}
+
+    def decode(data: bytes) -> Any:
+        decoder = decoders.get(data[: _INT16.size])
+        if decoder is not None:
+            return decoder(data, _INT16.size)
+        found = decode_versioned(name, data)
+        decoders[data[: _INT16.size]] = wire.decoder(name, found.version)
+        return found.message
+
+    return decode
 
 
 def decode_keyed(topic: str, key: bytes, value: bytes | None) -> KeyedRecord:

@@ -5,7 +5,6 @@ An observer has asked it: its samples are the Admin API's answers.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from typing import Any
 
@@ -13,36 +12,36 @@ import msgspec
 import pytest
 
 from ottla.health.facts import Group, GroupMember, TopicPartitions
-from ottla.spark.jobs.folds.facts import group_facts
+from ottla.health.samples import OBSERVATIONS
 from ottla.spark.jobs.folds.fold import RecordRow, SampleRow, fold
 from ottla.spark.jobs.folds.records import GROUP_RECORDS
+from ottla.spark.pipeline.event_decoder import GROUP_TOPIC, EventDecoder
 from ottla.spark.pipeline.in_process import plan_of, rows_of
+from ottla.spark.pipeline.origins import Origin, cluster_origin, directory_origin
 from tests.interop.node.brokers import Node
 from tests.interop.observe.watching import Watched
 from tests.interop.spark import group_history as history
+from tests.unit.spark.jobs.histories import group_facts
 
-COLUMNS = ("_partition", "_offset", "_timestamp", "_record", "key", "value")
+COLUMNS = ("partition", "offset", "ts", "type", "key", "value")
 Histories = dict[str, list[RecordRow]]
 
 
-def read(**options: str) -> Histories:
+def read(origin: Origin) -> Histories:
     """The records of groups by group, in order."""
     found: Histories = defaultdict(list)
-    plan = plan_of("ottla-records", {"record": "*", **options})
-    for batch in rows_of(plan):
+    plan = plan_of(origin.format, origin.options([GROUP_TOPIC]))
+    for batch in EventDecoder("")(rows_of(plan)):
         for row in batch.to_pylist():
-            if row["_record"] in GROUP_RECORDS and row["_topic"] == "__consumer_offsets":
-                key = json.loads(row["key"])
-                at_ms = round(row["_timestamp"].timestamp() * 1000)
-                cells = [at_ms if name == "_timestamp" else row[name] for name in COLUMNS]
-                found[key.get("groupId", key.get("group"))].append(RecordRow(*cells))
+            if row["type"] in GROUP_RECORDS:
+                found[row["group"]].append(RecordRow(*(row[name] for name in COLUMNS)))
     return {name: sorted(rows) for name, rows in found.items()}
 
 
 @pytest.fixture(scope="module")
 def records(broker: Node, watched: Watched) -> Histories:
     """Read when the observer has ended: nothing happens any more."""
-    return read(**{"kafka.bootstrap.servers": broker.bootstrap_servers, "topic": "__consumer_offsets"})
+    return read(cluster_origin(broker.bootstrap_servers, {}, OBSERVATIONS))
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +117,7 @@ def test_rebalances_end_where_the_cluster_stands(group: str, records: Histories,
 
 
 def test_the_log_directory_says_the_same_as_the_cluster(broker: Node, records: Histories) -> None:
-    assert read(path=str(broker.data_dir)) == records
+    assert read(directory_origin([str(broker.data_dir)], OBSERVATIONS)) == records
 
 
 def test_samples_fold_to_the_same_end_as_records(watched: Watched, records: Histories) -> None:

@@ -25,14 +25,14 @@ from ottla.health.samples import OBSERVATIONS, Sample
 from ottla.observe import read_topic
 from ottla.spark.jobs.rule_evaluation import RuleEvaluator, finding_row
 from ottla.spark.report import facts_of_findings, page
-from ottla.wire import to_json, uuid_text
+from ottla.wire import uuid_text
 from ottla.wire.keyed import decode_keyed
 
 __all__ = ["PipelineFailed", "why_no_spark", "with_spark", "without_spark"]
 
 SHARE_STATE: Final = "__share_group_state"
 
-Row = tuple[int, int, int, str, str | None, str | None, str | None]
+Row = tuple[int, int, int, str, str | None, bytes | None, bytes | None]
 """Time, rank, number, kind, error, body and key: records come before samples of the same moment."""
 
 
@@ -85,23 +85,21 @@ async def without_spark(nodes: Nodes, directory: DemoDirectory) -> dict[str, Any
 
 
 class StateRecord(NamedTuple):
-    """A record of `__share_group_state` in the form of the jobs: key and value are JSON."""
+    """A record of `__share_group_state`."""
 
     timestamp_ms: int
     offset: int
     kind: str
-    key: str
-    value: str
+    key: bytes
+    value: bytes
 
 
 async def _share_states(client: Client) -> AsyncIterator[StateRecord]:
     partitions = (await client.topics([SHARE_STATE]))[SHARE_STATE].partitions
     async for record in fetch(client, {(SHARE_STATE, number): EARLIEST for number in partitions}, until=LATEST):
-        keyed = decode_keyed(SHARE_STATE, record.key or b"", record.value)
-        if keyed.value is not None:
-            key, value = to_json(keyed.key, keyed.key_version), to_json(keyed.value, keyed.value_version)
-            kind = type(keyed.value).__name__.removesuffix("Value")
-            yield StateRecord(record.timestamp_ms, record.offset, kind, json.dumps(key), json.dumps(value))
+        if record.key is not None and record.value is not None:
+            kind = type(decode_keyed(SHARE_STATE, record.key, None).key).__name__.removesuffix("Key")
+            yield StateRecord(record.timestamp_ms, record.offset, kind, record.key, record.value)
 
 
 def rule_results(
@@ -132,7 +130,7 @@ def rule_results(
 
 def _sample_row(sample: Sample) -> Row:
     """A sample of a record has the record's time, so that it is in order among the records."""
-    body = None if sample.body is None else json.dumps(sample.body)
+    body = None if sample.body is None else json.dumps(sample.body).encode()
     if sample.kind != "share_state" or sample.body is None:
         return sample.ts, 1, sample.seq, sample.kind, sample.error, body, None
     written_ms, offset = sample.body.get("written_ms") or sample.ts, sample.body.get("offset", -1)

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import reduce
-from itertools import groupby, islice
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 from pyspark.sql import functions as F
 
 from ottla.spark.errors import OttlaSparkError
-from ottla.spark.jobs.folds.facts import group_facts
-from ottla.spark.jobs.folds.fold import RecordRow
-from ottla.spark.jobs.folds.records import GROUP_RECORDS
 from ottla.spark.jobs.frames import as_table, written_ms
+from ottla.spark.jobs.group_fold import folded_rows
 from ottla.spark.jobs.params import Params
 from ottla.spark.jobs.rule_evaluation import CONFIG_RECORD, RuleEvaluator, finding_row
-from ottla.spark.jobs.share_state_json import STATE_TYPES
-from ottla.spark.jobs.tables import FINDINGS, columns
+from ottla.spark.jobs.share_state import STATE_TYPES
+from ottla.spark.jobs.tables import FINDINGS, GROUP_FACTS, columns
 from ottla.spark.records.types import arrow_schema, ddl
 
 if TYPE_CHECKING:
@@ -32,8 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["UNSEEN", "findings", "rule_result_rows", "rule_results"]
 
 UNSEEN: Final = "unseen"
-FACTS_AT_ONCE: Final = 5_000
-_GROUP_FACTS: Final = columns("cluster:text group:text ts:long seq:long kind:text body:text")
 _SAMPLE_RANK, _RECORD_RANK = 1, 0
 _RULE_RESULTS: Final = (
     *columns("what:text missing:texts"),
@@ -56,7 +51,7 @@ def findings(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
 
 
 def rule_results(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
-    """Findings, and the rules that could not be checked."""
+    """Findings, and the rules that could not be checked. Facts about groups may be among the inputs."""
     facts = list(_facts(inputs, params))
     if not facts:
         raise OttlaSparkError("findings needs samples or records of groups")
@@ -81,7 +76,7 @@ def _facts(inputs: Mapping[str, DataFrame], params: Params) -> Iterator[DataFram
         states = records.where(F.col("type").isin(*STATE_TYPES))
         where = F.col("group")
         yield _fact_rows(states, "timestamp", _RECORD_RANK, where, F.col("offset"), "type", "value", F.col("key"))
-        told = _group_facts(records, samples, params)
+        told = folded_rows(GROUP_FACTS, inputs, params)
         yield _fact_rows(told, "ts", _RECORD_RANK, F.col("group"), F.col("seq"), "kind", "body", nothing)
     if samples is not None:
         is_state = (F.col("kind") == "share_state") & F.col("body").isNotNull()
@@ -92,18 +87,6 @@ def _facts(inputs: Mapping[str, DataFrame], params: Params) -> Iterator[DataFram
         seen = samples.where(is_state).withColumn("ts", written_ms())
         group, offset = (F.get_json_object("body", f"$.{name}") for name in ("group", "offset"))
         yield _fact_rows(seen, "ts", _RECORD_RANK, group, offset.cast("bigint"), "kind", "body", nothing)
-
-
-def _group_facts(records: DataFrame, samples: DataFrame | None, params: Params) -> DataFrame:
-    """Facts about groups from their records, for groups without samples."""
-    history = records.where(F.col("type").isin(*GROUP_RECORDS) & F.col("group").isNotNull())
-    if samples is not None:
-        is_told = (F.col("kind") == "group") & F.col("body").isNotNull()
-        observed = samples.where(is_told).select("cluster", F.col("entity").alias("group")).distinct()
-        history = history.join(observed, ["cluster", "group"], "left_anti")
-    wanted = history.select("cluster", "group", "partition", "offset", "timestamp", "type", "key", "value")
-    in_order = wanted.repartition("cluster", "group").sortWithinPartitions("cluster", "group", "partition", "offset")
-    return in_order.mapInArrow(_GroupFacts(params), ddl(_GROUP_FACTS))
 
 
 def _fact_rows(
@@ -118,32 +101,9 @@ def _fact_rows(
         number.alias("order_number"),
         F.col(kind).alias("kind"),
         error.cast("string").alias("error"),
-        F.col(body).alias("body"),
-        key.cast("string").alias("key"),
+        F.col(body).cast("binary").alias("body"),
+        key.cast("binary").alias("key"),
     )
-
-
-class _GroupFacts:
-    """Turns the records of groups, in order, into facts."""
-
-    def __init__(self, params: Params) -> None:
-        self._params = params
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
-        schema = arrow_schema(_GROUP_FACTS)
-        rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
-        told = (
-            (cluster, group, ts, seq, fact.kind, msgspec.json.encode(fact).decode())
-            for (cluster, group), history in groupby(rows, key=lambda row: row[:2])
-            for seq, (ts, fact) in enumerate(group_facts(group, (RecordRow(*row[2:]) for row in history), self._params))
-        )
-        while some := list(islice(told, FACTS_AT_ONCE)):
-            yield pa.RecordBatch.from_arrays(
-                [pa.array(cells, field.type) for cells, field in zip(zip(*some, strict=True), schema, strict=True)],
-                schema=schema,
-            )
 
 
 # --- rules, in one worker ---------------------------------------------------------------------------------------------

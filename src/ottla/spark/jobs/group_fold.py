@@ -1,30 +1,35 @@
-"""Runs the folds over groups in Spark: one pass over their history makes all four tables about groups.
+"""Runs the folds over groups in Spark: one pass over their history makes all four tables about groups, and the facts
+about them that the health rules need.
 
-`folded` returns one frame with the rows of all four, distinguished by `table`; each job selects its rows. In a batch,
-the rows of a group come together and in order, so a worker holds the state of one group, not its history. In a stream,
-the state is kept between batches as long as the group exists: a healthy group may write nothing for weeks, and the rows
-of its next rebalance need its last state. Of a deleted group only the position in the log is kept. (A time-out of
-Spark's would keep a query running for ever that should end with its data.)
+`folded` returns one frame with the rows of all, distinguished by `table`; each job selects its rows. In a batch, the
+rows of a group come together and in order, so a worker holds the state of one group, not its history. In a stream, the
+state is kept between batches as long as the group exists: a healthy group may write nothing for weeks, and the rows of
+its next rebalance need its last state. Of a deleted group only the position in the log is kept. (A time-out of Spark's
+would keep a query running for ever that should end with its data.)
 
-Where a group has records, its samples are not used: they can miss what happens between two of them.
+Where a group has records, its samples are not used for the tables: they can miss what happens between two of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from pyspark.sql import functions as F
 
+from ottla.health.facts import Gone, Group
 from ottla.spark.jobs.folds.fold import Fold
 from ottla.spark.jobs.folds.records import GROUP_RECORDS
 from ottla.spark.jobs.folds.rows import Out, Row
 from ottla.spark.jobs.folds.samples import SAMPLES
 from ottla.spark.jobs.frames import as_table
-from ottla.spark.jobs.tables import GROUP_TIMELINE, REBALANCES, STABILITY, TASK_MOVEMENT, Table
+from ottla.spark.jobs.tables import GROUP_FACTS, GROUP_TIMELINE, REBALANCES, STABILITY, TASK_MOVEMENT, Table
 from ottla.spark.notes import warn_seldom
 from ottla.spark.records.types import Column, Scalar, arrow_schema, ddl
+from ottla.spark.worker_files import write_by_workers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +39,7 @@ if TYPE_CHECKING:
 
     from ottla.spark.jobs.params import Params
 
-__all__ = ["FOLDED", "folded", "table_of"]
+__all__ = ["FOLDED", "fold_to_files", "folded", "folded_rows", "table_of"]
 
 ROWS: Final = 20_000
 """About so many rows are in one batch."""
@@ -47,11 +52,12 @@ _MADE: Final = (GROUP_TIMELINE, REBALANCES, STABILITY, TASK_MOVEMENT)
 def _united() -> tuple[Column, ...]:
     """The columns of all tables, each once."""
     found = {"table": Column("table", Scalar("string"))}
-    for table in _MADE:
+    for table in (*_MADE, GROUP_FACTS):
         found |= {each.name: each for each in table.columns if each.name != "run_date"}
     return tuple(found.values())
 
 
+_TABLES: Final = {table.name: table for table in (*_MADE, GROUP_FACTS)}
 FOLDED: Final = _united()
 """The columns of the frame that `folded` returns."""
 
@@ -63,14 +69,40 @@ def folded(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
         return history.groupBy("cluster", "group").applyInPandasWithState(
             partial(_next_rows, params=params), ddl(FOLDED), "kept binary", "update", "NoTimeout"
         )
-    ordered = history.repartition("cluster", "group").sortWithinPartitions("cluster", "group", *_ORDER)
-    return ordered.mapInArrow(partial(_all_rows, params=params), ddl(FOLDED))
+    return _in_order(history).mapInArrow(partial(_all_rows, params=params), ddl(FOLDED))
+
+
+def fold_to_files(inputs: Mapping[str, DataFrame], params: Params, path: Path) -> dict[str, DataFrame]:
+    """The same rows, which are written below a path. Returns a frame for each table that has rows, and an empty one for
+    each that has none."""
+    frame = _in_order(_history(inputs))
+    write_by_workers(frame, partial(_tables, params=params), path)
+    spark = frame.sparkSession
+    return {
+        table.name: spark.read.schema(ddl(_columns(table))).parquet(*files)
+        if (files := [str(file) for file in (path / table.name).glob("*.parquet")])
+        else spark.createDataFrame([], ddl(_columns(table)))
+        for table in (*_MADE, GROUP_FACTS)
+    }
+
+
+def _in_order(history: DataFrame) -> DataFrame:
+    return history.repartition("cluster", "group").sortWithinPartitions("cluster", "group", *_ORDER)
+
+
+def _columns(table: Table) -> tuple[Column, ...]:
+    return tuple(each for each in table.columns if each.name != "run_date")
 
 
 def table_of(table: Table, inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
-    """The rows of one table. A run that computes several tables puts the result of `folded` among the inputs."""
-    rows = inputs["folded"] if "folded" in inputs else folded(inputs, params)
-    return as_table(rows.where(F.col("table") == table.name), table, params)
+    """The rows of one table. A run that computes several puts the results of `fold_to_files` among the inputs."""
+    return as_table(folded_rows(table, inputs, params), table, params)
+
+
+def folded_rows(table: Table, inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
+    if table.name in inputs:
+        return inputs[table.name]
+    return folded(inputs, params).where(F.col("table") == table.name)
 
 
 # --- what is folded ---------------------------------------------------------------------------------------------------
@@ -119,13 +151,13 @@ def _samples(samples: DataFrame) -> DataFrame:
             F.col("seq").cast("bigint").alias("seq"),
             "ts",
             F.col("kind").alias("type"),
-            F.lit(None).cast("string").alias("key"),
-            F.col("body").alias("value"),
+            F.lit(None).cast("binary").alias("key"),
+            F.col("body").cast("binary").alias("value"),
         )
     )
 
 
-def _take(fold: Fold, rank: int, partition: int, place: int, ts: int, kind: str, key: str, value: str) -> None:
+def _take(fold: Fold, rank: int, partition: int, place: int, ts: int, kind: str, key: bytes, value: bytes) -> None:
     if rank == RECORDS_FIRST:
         fold.take_record(partition, place, ts, kind, key, value)
     else:
@@ -140,11 +172,15 @@ class _Rows:
 
     def __init__(self) -> None:
         self._columns: dict[str, dict[str, list[Any]]] = {}
+        self._facts = 0
+        """Numbers the facts, in their order."""
         self.count = 0
         self._begin()
 
     def _begin(self) -> None:
-        self._columns = {table.name: {name: [] for name in table.names if name != "run_date"} for table in _MADE}
+        self._columns = {
+            table.name: {name: [] for name in table.names if name != "run_date"} for table in (*_MADE, GROUP_FACTS)
+        }
         self.count = 0
 
     def add(self, cluster: str, group: str, source: str, out: Out) -> None:
@@ -156,9 +192,24 @@ class _Rows:
                     values.extend([getattr(row, name) for row in rows])
             for name, value in (("cluster", cluster), ("group", group), ("source", source)):
                 columns[name].extend([value] * len(rows))
+        self._add_facts(cluster, group, out.facts, is_open=False)
+        self._add_facts(cluster, group, out.open_facts, is_open=True)
         self.count += len(out)
         for fault in out.faults:
             warn_seldom(f"group {group}: {fault}")
+
+    def add_end(self, cluster: str, group: str, fold: Fold) -> None:
+        """The last rows of a group."""
+        out = fold.end()
+        self.add(cluster, group, fold.source, out)
+
+    def _add_facts(self, cluster: str, group: str, facts: Sequence[tuple[int, Group | Gone]], *, is_open: bool) -> None:
+        columns = self._columns[GROUP_FACTS.name]
+        for ts, fact in facts:
+            cells = (cluster, group, ts, self._facts, fact.kind, msgspec.json.encode(fact), is_open)
+            for column, cell in zip(columns.values(), cells, strict=True):
+                column.append(cell)
+            self._facts += 1
 
     def take(self) -> Iterator[tuple[str, dict[str, list[Any]], int]]:
         """Each table with its columns and the number of rows, which are removed from here."""
@@ -173,8 +224,19 @@ class _Rows:
 
 
 def _all_rows(batches: Iterable[pa.RecordBatch], params: Params) -> Iterator[pa.RecordBatch]:
-    """The rows of whole histories. The input of each group is contiguous and in order."""
+    """The rows of whole histories, with the columns of all tables."""
+    import pyarrow as pa
+
     schema = arrow_schema(FOLDED)
+    for name, batch in _tables(batches, params):
+        count = batch.num_rows
+        has = {"table": pa.repeat(name, count), **dict(zip(batch.schema.names, batch.columns, strict=True))}
+        arrays = [has[each.name] if each.name in has else pa.nulls(count, each.type) for each in schema]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _tables(batches: Iterable[pa.RecordBatch], params: Params) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows of whole histories, by table. The input of each group is contiguous and in order."""
     rows = _Rows()
     whose: tuple[str, str] | None = None
     fold = Fold(params)
@@ -184,28 +246,26 @@ def _all_rows(batches: Iterable[pa.RecordBatch], params: Params) -> Iterator[pa.
         ):
             if (cluster, group) != whose:
                 if whose is not None:
-                    rows.add(*whose, fold.source, fold.end())
-                whose, fold = (cluster, group), Fold(params)
+                    rows.add_end(*whose, fold)
+                whose = (cluster, group)
+                fold = Fold(params, facts_of=group)
             _take(fold, rank, partition, place, ts, kind, key, value)
         if whose is not None:
             rows.add(*whose, fold.source, fold.rows())
         if rows.count >= ROWS:
-            yield from _arrow(rows, schema)
+            yield from _arrow(rows)
     if whose is not None:
-        rows.add(*whose, fold.source, fold.end())
-    yield from _arrow(rows, schema)
+        rows.add_end(*whose, fold)
+    yield from _arrow(rows)
 
 
-def _arrow(rows: _Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _arrow(rows: _Rows) -> Iterator[tuple[str, pa.RecordBatch]]:
     import pyarrow as pa
 
-    for name, columns, count in rows.take():
-        columns["table"] = [name] * count
-        arrays = [
-            pa.array(columns[field.name], field.type) if field.name in columns else pa.nulls(count, field.type)
-            for field in schema
-        ]
-        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+    for name, columns, _ in rows.take():
+        schema = arrow_schema(_columns(_TABLES[name]))
+        arrays = [pa.array(columns[field.name], field.type) for field in schema]
+        yield name, pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 # --- streams ----------------------------------------------------------------------------------------------------------
@@ -217,16 +277,15 @@ def _next_rows(
     """The rows for the next part of a group's history."""
     import pandas as pd
 
-    fold = Fold(params, bytes(state.get[0]) if state.exists else None)
+    fold = Fold(params, bytes(state.get[0]) if state.exists else None, facts_of=key[1])
     history = pd.concat(list(frames)).sort_values(list(_ORDER))
     columns = ("rank", "partition", "place", "ts", "type", "key", "value")
     for row in zip(*(history[name].tolist() for name in columns), strict=True):
         _take(fold, *row)
-    source = fold.source
     kept, out = fold.cut()
     state.update((kept,))
     rows = _Rows()
-    rows.add(*key, source, out)
+    rows.add(*key, fold.source, out)
     yield from _pandas(rows)
 
 

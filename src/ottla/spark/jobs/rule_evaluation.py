@@ -11,20 +11,29 @@ from typing import Any, Final
 import msgspec
 
 from ottla.health import Engine, Finding, Unseen
-from ottla.health.facts import FACTS, Configs, Fact, Failed, ShareState, StateBatch, fact_of
+from ottla.health.facts import FACTS, Configs, Fact, Failed, Gone, Group, ShareState, StateBatch, read_fact
 from ottla.health.samples import UNREACHABLE
-from ottla.spark.jobs.record_json import json_reader
-from ottla.spark.jobs.share_state_json import STATE_TYPES, read_state, read_state_key, start_of
-from ottla.wire.types.cluster_metadata import ConfigRecord
+from ottla.spark.jobs.share_state import STATE_TYPES, read_state, start_of
+from ottla.wire import WireError, uuid_text
+from ottla.wire.keyed import decode_keyed
 
 __all__ = ["CONFIG_RECORD", "RuleEvaluator", "finding_row"]
 
 CONFIG_RECORD: Final = "ConfigRecord"
 _RESOURCES: Final = {2: "topic", 4: "broker", 32: "group"}
+_SHARE_TOPIC: Final = "__share_group_state"
 
 
-_read_config: Final = json_reader(ConfigRecord, only="resource_type resource_name name value")
-_BODY: Final = msgspec.json.Decoder()
+class _Config(msgspec.Struct, rename="camel"):
+    """A ConfigRecord of the metadata log, which is read as JSON."""
+
+    resource_type: int = 0
+    resource_name: str = ""
+    name: str = ""
+    value: str | None = None
+
+
+_read_config: Final = msgspec.json.Decoder(_Config).decode
 
 
 class RuleEvaluator:
@@ -37,38 +46,49 @@ class RuleEvaluator:
         self._findings: dict[str, Finding] = {}
         self._now_ms = 0
         self._taken: dict[tuple[str, str | None, int], int] = {}
+        self._sampled_groups: set[str] = set()
+        """Their records are not used any more."""
         self.misfits = 0
         """How many rows had a body that does not fit their kind."""
 
     def take(
-        self, ts: int, kind: str, error: str | None, body: str | None, key: str | None = None,
+        self, ts: int, kind: str, error: str | None, body: bytes | None, key: bytes | None = None,
         offset: int | None = None, *, is_sample: bool = True,
     ) -> None:  # fmt: skip
-        """A sample, or a record with its key and offset."""
+        """A sample with its body as JSON, or a record of `__share_group_state` with its key, value and offset."""
         try:
             fact = self._fact(ts, kind, error, body, key)
-        except (msgspec.MsgspecError, KeyError):
+        except (msgspec.MsgspecError, WireError):
             self.misfits += 1
             return
-        if fact is None or (isinstance(fact, ShareState) and self._is_known(fact, kind, offset)):
+        if fact is None or self._is_known(fact, kind, offset, is_sample=is_sample):
             return
         self._now_ms = max(self._now_ms, ts)
         for change in self._engine.take(ts, fact, is_sample=is_sample):
             self._findings[change.finding.id] = change.finding
 
-    def _fact(self, ts: int, kind: str, error: str | None, body: str | None, key: str | None) -> Fact | None:
+    def _fact(self, ts: int, kind: str, error: str | None, body: bytes | None, key: bytes | None) -> Fact | None:
         if error is not None:
             return Failed(what=kind, error=error, unreachable=error == UNREACHABLE)
         if body is None:
             return None
         if kind in STATE_TYPES:
-            return self._share_state(ts, kind, key or "", body)
+            return self._share_state(ts, kind, key or b"", body)
         if kind == CONFIG_RECORD:
             return self._config(body)
-        return fact_of(kind, _BODY.decode(body)) if kind in FACTS else None
+        return read_fact(kind, body) if kind in FACTS else None
 
-    def _is_known(self, fact: ShareState, kind: str, offset: int | None) -> bool:
-        """Whether a record was taken already: a record and a sample of it may both be there."""
+    def _is_known(self, fact: Fact, kind: str, offset: int | None, *, is_sample: bool) -> bool:
+        """Whether another source tells the same: a record and a sample of it may both be there."""
+        if isinstance(fact, ShareState):
+            return self._is_taken(fact, kind, offset)
+        if isinstance(fact, Group):
+            if is_sample:
+                self._sampled_groups.add(fact.group)
+            return not is_sample and fact.group in self._sampled_groups
+        return not is_sample and isinstance(fact, Gone) and fact.name in self._sampled_groups
+
+    def _is_taken(self, fact: ShareState, kind: str, offset: int | None) -> bool:
         at = offset if kind in STATE_TYPES else fact.offset
         place = (fact.group, fact.topic_id, fact.partition)
         if at is None:
@@ -78,8 +98,9 @@ class RuleEvaluator:
         self._taken[place] = at
         return False
 
-    def _share_state(self, ts: int, kind: str, key: str, value: str) -> ShareState:
-        place, state = read_state_key(key), read_state(value)
+    def _share_state(self, ts: int, kind: str, key: bytes, value: bytes) -> ShareState:
+        place, state = decode_keyed(_SHARE_TOPIC, key, None).key, read_state(kind, value)
+        topic_id = uuid_text(place.topic_id)
         batches = (
             StateBatch(
                 first=each.first_offset, last=each.last_offset, state=each.delivery_state, count=each.delivery_count
@@ -88,8 +109,8 @@ class RuleEvaluator:
         )
         return ShareState(
             group=place.group_id,
-            topic=self._topic_names.get(place.topic_id),
-            topic_id=place.topic_id,
+            topic=self._topic_names.get(topic_id),
+            topic_id=topic_id,
             partition=place.partition,
             record=kind,
             start=start_of(state),
@@ -98,7 +119,7 @@ class RuleEvaluator:
             delivery_complete=None if state.delivery_complete_count < 0 else state.delivery_complete_count,
         )
 
-    def _config(self, value: str) -> Configs | None:
+    def _config(self, value: bytes) -> Configs | None:
         """A record holds one config; the fact holds all configs of the resource that are known."""
         told = _read_config(value)
         resource = _RESOURCES.get(told.resource_type)

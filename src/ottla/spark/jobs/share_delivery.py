@@ -20,9 +20,11 @@ from ottla.spark.errors import OttlaSparkError
 from ottla.spark.jobs.frames import as_table, written_ms
 from ottla.spark.jobs.params import Params
 from ottla.spark.jobs.share_fold import Batch, ShareFold, ShareLimits, StateRecord
-from ottla.spark.jobs.share_state_json import STATE_TYPES, read_state, start_of
+from ottla.spark.jobs.share_state import SNAPSHOT, STATE_TYPES, read_state, start_of
 from ottla.spark.jobs.tables import SHARE_DELIVERY
+from ottla.spark.notes import warn_seldom
 from ottla.spark.records.types import arrow_schema, ddl
+from ottla.wire import WireError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,7 +35,7 @@ __all__ = ["share_delivery"]
 KEY: Final = ["cluster", "group", "topic_id", "partition"]
 WHOLE_GROUP: Final = -1
 """The partition of rows about a whole group."""
-_STATE, _SAMPLED_STATE, _OFFSETS = "state", "sampled_state", "offsets"
+_SAMPLED_STATE, _OFFSETS = "sampled_state", "offsets"
 _FOLDED: Final = tuple(
     each
     for each in SHARE_DELIVERY.columns
@@ -50,7 +52,8 @@ def share_delivery(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame
         raise OttlaSparkError("share_delivery needs samples or records of __share_group_state")
     all_steps = reduce(lambda one, other: one.unionByName(other), steps)
     # Records come before samples of them, which are then duplicates.
-    in_order = all_steps.repartition(*KEY).sortWithinPartitions(*KEY, "order_ts", "offset", F.desc("what"))
+    is_sample = F.col("what").isin(_SAMPLED_STATE, _OFFSETS)
+    in_order = all_steps.repartition(*KEY).sortWithinPartitions(*KEY, "order_ts", "offset", is_sample, "what")
     folded = in_order.mapInArrow(_Folding(params), ddl(_FOLDED))
     rows = folded
     if "samples" in inputs:
@@ -79,12 +82,12 @@ def _from_records(written: DataFrame) -> DataFrame:
     return written.select(
         "cluster",
         "group",
-        F.get_json_object("key", "$.topicId").alias("topic_id"),
-        F.get_json_object("key", "$.partition").cast("int").alias("partition"),
+        F.col("share_topic_id").alias("topic_id"),
+        F.col("share_partition").alias("partition"),
         F.col("timestamp").alias("ts"),
-        F.lit(_STATE).alias("what"),
+        F.col("type").alias("what"),
         "offset",
-        F.concat(F.col("type"), F.lit(" "), F.coalesce("value", F.lit(""))).alias("text"),
+        F.col("value").alias("data"),
         F.lit(None).cast("string").alias("topic"),
         F.col("timestamp").alias("order_ts"),
     )
@@ -100,7 +103,7 @@ def _from_samples(told: DataFrame, what: str, order: Any) -> DataFrame:
         "ts",
         F.lit(what).alias("what"),
         order.alias("offset"),
-        F.col("body").alias("text"),
+        F.col("body").cast("binary").alias("data"),
         body["topic"].alias("topic"),
         F.col("ts").alias("order_ts"),
     )
@@ -139,7 +142,7 @@ class _Folding:
         for step in steps:
             topic = step["topic"] or topic
             if step["what"] == _OFFSETS:
-                look = _OFFSETS_BODY.decode(step["text"])
+                look = _OFFSETS_BODY.decode(step["data"])
                 fold.take_offsets(step["ts"], look.start, look.lag)
             elif step["offset"] is None or step["offset"] > taken:  # else it is a duplicate
                 _take(fold, step)
@@ -150,31 +153,35 @@ class _Folding:
 
 
 def _take(fold: ShareFold, step: Mapping[str, Any]) -> None:
-    ts, text = step["ts"], step["text"]
-    if step["what"] == _SAMPLED_STATE:
-        told = _SAMPLED_BODY.decode(text)
+    """A sample of a record, or a record of the type `what`."""
+    ts, what, data = step["ts"], step["what"], step["data"]
+    if what == _SAMPLED_STATE:
+        told = _SAMPLED_BODY.decode(data)
         batches = tuple(Batch(each.first, each.last, each.state, each.count) for each in told.batches)
-        fold.take_record(ts, StateRecord(told.record == STATE_TYPES[0], told.start, batches))
-    else:
-        kind, _, value = text.partition(" ")
-        fold.is_from_records = True
-        if value:
-            fold.take_record(ts, _record(kind, value))
-        else:
-            fold.deleted()
+        fold.take_record(ts, StateRecord(told.record == SNAPSHOT, told.start, batches))
+        return
+    fold.is_from_records = True
+    if data is None:
+        fold.deleted()
+        return
+    try:
+        fold.take_record(ts, _record(what, data))
+    except WireError as error:
+        warn_seldom(f"share group {step['group']}: {what} at offset {step['offset']} cannot be read: {error}")
 
 
 _SAMPLED_BODY: Final = msgspec.json.Decoder(ShareState)
 _OFFSETS_BODY: Final = msgspec.json.Decoder(ShareOffsets)
 
 
-def _record(kind: str, value: str) -> StateRecord:
-    state = read_state(value)
+def _record(record_type: str, value: bytes) -> StateRecord:
+    state = read_state(record_type, value)
     batches = tuple(
         Batch(each.first_offset, each.last_offset, each.delivery_state, each.delivery_count)
         for each in state.state_batches
     )
-    return StateRecord(kind == STATE_TYPES[0], start_of(state), batches, state.state_epoch)
+    # An update has no state epoch: it belongs to the snapshot before it.
+    return StateRecord(record_type == SNAPSHOT, start_of(state), batches, getattr(state, "state_epoch", None))
 
 
 # --- what brokers counted ---------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from ottla.spark.records.types import Column, ListOf, Scalar, Type
 __all__ = [
     "CONSUMER_LAG",
     "FINDINGS",
+    "GROUP_FACTS",
     "GROUP_TIMELINE",
     "QUORUM_LAG",
     "REBALANCES",
@@ -27,6 +28,7 @@ __all__ = [
 
 _TYPES: Final[dict[str, Type]] = {
     "text": Scalar("string"),
+    "bytes": Scalar("binary"),
     "int": Scalar("int"),
     "long": Scalar("bigint"),
     "double": Scalar("double"),
@@ -37,7 +39,7 @@ _TYPES: Final[dict[str, Type]] = {
 
 
 def columns(text: str) -> tuple[Column, ...]:
-    """Columns written as `name:type`; the types are text, int, long, double, flag, texts and longs."""
+    """Columns written as `name:type`; the types are text, bytes, int, long, double, flag, texts and longs."""
     return tuple(Column(name, _TYPES[kind]) for name, _, kind in (each.partition(":") for each in text.split()))
 
 
@@ -180,6 +182,17 @@ FINDINGS: Final = Table(
     "since_ms",
 )
 """The findings of the health rules, one row for each in its last state. `evidence` and `next` are JSON."""
+
+GROUP_FACTS: Final = Table(
+    "group_facts",
+    columns("cluster:text group:text ts:long seq:long kind:text body:bytes is_open:flag"),
+    ("cluster", "group", "ts", "seq"),
+    "ts",
+)
+"""Facts about groups from their records, as JSON. Only the health rules read it, so no run writes it.
+
+In a stream, the next facts about a group replace those that are open.
+"""
 
 TABLES: Final[dict[str, Table]] = {
     each.name: each

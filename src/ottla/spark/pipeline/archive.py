@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
-from ottla.spark.pipeline.event_decoder import SAMPLES
+from ottla.spark.errors import OttlaSparkError
+from ottla.spark.pipeline.event_decoder import EVENT_COLUMNS, SAMPLES
 from ottla.spark.pipeline.in_process import INPUT
 from ottla.spark.pipeline.ingest import EventFiles, describe_events
 
@@ -44,6 +45,17 @@ class Archive:
 
     def exists(self) -> bool:
         return any(self.path.glob(f"{INPUT}=*/{STEP}=*"))
+
+    def require_readable(self) -> None:
+        """OttlaSparkError if an earlier version of ottla has written it, with other columns."""
+        import pyarrow.parquet as pq
+
+        file = next(self.path.glob(f"{INPUT}=*/{STEP}=*/*.parquet"), None)
+        if file is not None and not set(EVENT_COLUMNS) - {INPUT} <= set(pq.read_schema(file).names):
+            raise OttlaSparkError(
+                f"{self.path} was written by an earlier version of ottla: choose another --out, or delete this "
+                "directory to begin with what the origin still has"
+            )
 
     def add(self, events: DataFrame, step: str) -> None:
         _write_step(events, step, self.path)

@@ -34,6 +34,7 @@ def run(
     read."""
     notes = list(origin.notes) if origin is not None else []
     archive = Archive(options.out)
+    archive.require_readable()
     with RunDirectory(options.out) as work, _meanwhile(start_spark) as started:
         began = time.monotonic()
         ingestion = Ingestion(origin, options.observations, options.starts, notes)

@@ -1,13 +1,14 @@
 """Turns records of topics into events: one table for all inputs of the jobs, from all topics.
 
-An event is a record of a coordinator (with key and value as JSON), an offset commit (with its fields in columns: there
-are a hundred of them for each other record, so they are decoded in bulk), or a sample of an observer.
+An event is a record of a coordinator (with key and value as the topic holds them, because the jobs decode them), an
+offset commit (with its fields in columns: there are a hundred of them for each other record, so they are decoded in
+bulk), or a sample of an observer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -15,11 +16,8 @@ import pyarrow as pa
 
 from ottla import wire
 from ottla.health.samples import OBSERVATIONS
-from ottla.spark.records.decode import Source
-from ottla.spark.records.json_rows import JsonDecoder
-from ottla.spark.records.values import ValueRules
 from ottla.spark.schemas import arrow_schema, ddl
-from ottla.wire import WireError
+from ottla.wire import WireError, uuid_text
 
 __all__ = [
     "COMMITS",
@@ -47,13 +45,15 @@ EVENT_COLUMNS: Final = {
     "offset": "bigint",
     "ts": "bigint",
     "type": "string",  # of the record, or the sample's kind
-    "version": "int",
     "group": "string",
-    "key": "string",
-    "value": "string",  # of the record, or the sample's body
+    "key": "binary",
+    "value": "binary",
     "commit_topic": "string",
     "commit_partition": "int",
     "committed": "bigint",
+    "share_topic_id": "string",
+    "share_partition": "int",
+    "body": "string",  # of the sample, as JSON
     "entity": "string",
     "observer": "string",
     "seq": "bigint",
@@ -63,10 +63,10 @@ EVENT_COLUMNS: Final = {
 }
 EVENT_DDL: Final = ddl(EVENT_COLUMNS)
 _COMMIT_TYPES: Final = (0, 1)
+_COMMIT_NAMES: Final = ("OffsetCommit", "LegacyOffsetCommit")
 _COMMIT_OFFSET_AT: Final = 2  # after the version, in all versions
 _INT64_BYTES: Final = 8
 _MICROSECONDS: Final = 1000
-_BATCH_ROWS: Final = 50_000
 
 
 class _Sample(msgspec.Struct):
@@ -96,11 +96,10 @@ class EventDecoder:
         self._samples_from_ms = samples_from_ms
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        json_rows = JsonDecoder(ValueRules(), _BATCH_ROWS)
         for batch in batches:
-            yield from self._decoded(batch, json_rows)
+            yield from self._decoded(batch)
 
-    def _decoded(self, batch: pa.RecordBatch, json_rows: JsonDecoder) -> Iterator[pa.RecordBatch]:
+    def _decoded(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         topics = batch.column("topic").dictionary_encode()
         for number, topic in enumerate(topics.dictionary.to_pylist()):
             mask = pa.array(topics.indices.to_numpy(zero_copy_only=False) == number)
@@ -108,26 +107,17 @@ class EventDecoder:
             if topic == OBSERVATIONS or topic not in (GROUP_TOPIC, SHARE_TOPIC):
                 yield from self._samples(rows)
             else:
-                yield from self._records(topic, rows, json_rows)
+                yield from self._records(topic, rows)
 
-    def _records(self, topic: str, rows: pa.RecordBatch, json_rows: JsonDecoder) -> Iterator[pa.RecordBatch]:
+    def _records(self, topic: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         is_commit = _is_commit(rows.column("key")) if topic == GROUP_TOPIC else np.zeros(rows.num_rows, np.bool_)
         if is_commit.any():
             yield from _some(self._commits(rows.filter(pa.array(is_commit))))
         if not is_commit.all():
-            yield _json_events(self._cluster, topic, rows.filter(pa.array(~is_commit)), json_rows)
+            yield _events(RECORDS, self._cluster, topic, rows.filter(pa.array(~is_commit)))
 
     def _commits(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        keys = rows.column("key").dictionary_encode()
-        places = [_commit_key(key) for key in keys.dictionary.to_pylist()]
-        indices = keys.indices
-        found = {
-            "group": pa.array([group for group, _, _ in places], pa.string()).take(indices),
-            "commit_topic": pa.array([topic for _, topic, _ in places], pa.string()).take(indices),
-            "commit_partition": pa.array([partition for _, _, partition in places], pa.int32()).take(indices),
-            "committed": _committed(rows.column("value")),
-        }
-        events = _events(COMMITS, self._cluster, rows, "OffsetCommit", found)
+        events = _events(COMMITS, self._cluster, GROUP_TOPIC, rows)
         keep = (events.column("ts").to_numpy() >= self._commits_from_ms) & events.column("group").is_valid().to_numpy(
             zero_copy_only=False
         )
@@ -143,11 +133,41 @@ def _some(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch
 
 
-def _events(
-    what: str, cluster: str, rows: pa.RecordBatch, kind: str | pa.Array, more: dict[str, pa.Array]
-) -> pa.RecordBatch:
-    """Events with the columns of all records and some more; other columns are null."""
+# --- records ----------------------------------------------------------------------------------------------------------
+
+
+class _Key(NamedTuple):
+    """What the key of a record tells. Nothing, if it is of a later Kafka, or damaged."""
+
+    type: str | None = None
+    group: str | None = None
+    topic: str | None = None
+    """Of a commit the name, of a share partition the id."""
+    partition: int | None = None
+
+
+def _key(topic: str, key: bytes | None) -> _Key:
+    try:
+        found = wire.keyed.decode_keyed(topic, key or b"", None).key
+    except WireError:
+        return _Key()
+    name = type(found).__name__.removesuffix("Key")
+    if topic == SHARE_TOPIC:
+        return _Key(name, found.group_id, uuid_text(found.topic_id), found.partition)
+    if name in _COMMIT_NAMES:
+        return _Key(_COMMIT_NAMES[0], found.group, found.topic, found.partition)
+    return _Key(name, found.group if name == "GroupMetadata" else found.group_id)
+
+
+def _events(what: str, cluster: str, topic: str, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Records as events. Each key is decoded once, though many records may have it; values are not decoded."""
     count = rows.num_rows
+    keys = rows.column("key").dictionary_encode()
+    found = [_key(topic, key) for key in keys.dictionary.to_pylist()]
+
+    def told(name: str, kind: pa.DataType) -> pa.Array:
+        return pa.array([getattr(each, name) for each in found], kind).take(keys.indices)
+
     times = rows.column("timestamp").cast(pa.int64()).to_numpy(zero_copy_only=False) // _MICROSECONDS
     columns = {
         "input": pa.repeat(what, count),
@@ -156,9 +176,18 @@ def _events(
         "partition": rows.column("partition"),
         "offset": rows.column("offset"),
         "ts": pa.array(times, pa.int64()),
-        "type": pa.repeat(kind, count) if isinstance(kind, str) else kind,
-        **more,
+        "type": told("type", pa.string()),
+        "group": told("group", pa.string()),
     }
+    if what == COMMITS:
+        columns["committed"] = _committed(rows.column("value"))
+        columns["commit_topic"] = told("topic", pa.string())
+        columns["commit_partition"] = told("partition", pa.int32())
+    else:
+        columns["key"], columns["value"] = rows.column("key"), rows.column("value")
+    if topic == SHARE_TOPIC:
+        columns["share_topic_id"] = told("topic", pa.string())
+        columns["share_partition"] = told("partition", pa.int32())
     return _with_nulls(columns, count)
 
 
@@ -180,14 +209,6 @@ def _is_commit(keys: pa.Array) -> Any:
     return found
 
 
-def _commit_key(key: bytes) -> tuple[str | None, str | None, int | None]:
-    try:
-        found = wire.keyed.decode_keyed(GROUP_TOPIC, key, None).key
-    except WireError:
-        return None, None, None  # of a later Kafka, or damaged
-    return found.group, found.topic, found.partition
-
-
 def _committed(values: pa.Array) -> pa.Array:
     """The offsets of commits; null for tombstones."""
     starts, ends, data = _runs(values)
@@ -206,47 +227,6 @@ def _runs(values: pa.Array) -> tuple[Any, Any, Any]:
     is_valid = values.is_valid().to_numpy(zero_copy_only=False)
     starts = offsets[:-1]
     return starts, np.where(is_valid, offsets[1:], starts), data
-
-
-# --- other records ----------------------------------------------------------------------------------------------------
-
-
-def _json_events(cluster: str, topic: str, rows: pa.RecordBatch, decoder: JsonDecoder) -> pa.RecordBatch:
-    kinds: list[str | None] = []
-    versions: list[int | None] = []
-    groups: list[str | None] = []
-    keys: list[str | None] = []
-    values: list[str | None] = []
-    source = Source(topic, -1)
-    for key, value in zip(rows.column("key").to_pylist(), rows.column("value").to_pylist(), strict=True):
-        kind, version, _, (key_text, value_text) = decoder.row(source, key, value)
-        kinds.append(kind)
-        versions.append(version)
-        keys.append(key_text)
-        values.append(value_text)
-        groups.append(_group_in(key_text))
-    more = {
-        "version": pa.array(versions, pa.int32()),
-        "group": pa.array(groups, pa.string()),
-        "key": pa.array(keys, pa.string()),
-        "value": pa.array(values, pa.string()),
-    }
-    return _events(RECORDS, cluster, rows, pa.array(kinds, pa.string()), more)
-
-
-class _Key(msgspec.Struct):
-    group_id: str | None = msgspec.field(default=None, name="groupId")
-    group: str | None = None
-
-
-_KEY: Final = msgspec.json.Decoder(_Key)
-
-
-def _group_in(key: str | None) -> str | None:
-    if key is None:
-        return None
-    found = _KEY.decode(key)
-    return found.group_id if found.group_id is not None else found.group
 
 
 # --- samples ----------------------------------------------------------------------------------------------------------
@@ -283,7 +263,7 @@ def _sample_cells(sample: _Sample) -> dict[str, Any]:
         "cluster": sample.cluster,
         "ts": sample.ts,
         "type": sample.kind,
-        "value": None if body == "null" else body,
+        "body": None if body == "null" else body,
         "entity": sample.entity,
         "observer": sample.observer,
         "seq": sample.seq,

@@ -85,10 +85,10 @@ def _samples(events: Path, kind: str) -> Iterator[tuple[str, int, dict[str, Any]
     files = [str(file) for file in events.rglob(f"{INPUT}={SAMPLES}/**/*.parquet")]
     if not files:
         return
-    wanted = (ds.field("type") == kind) & ds.field("value").is_valid() & ds.field("error").is_null()
-    for batch in ds.dataset(files).to_batches(columns=["cluster", "ts", "value"], filter=wanted):
-        for cluster, ts, value in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            yield cluster, ts, _JSON.decode(value)
+    wanted = (ds.field("type") == kind) & ds.field("body").is_valid() & ds.field("error").is_null()
+    for batch in ds.dataset(files).to_batches(columns=["cluster", "ts", "body"], filter=wanted):
+        for cluster, ts, body in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            yield cluster, ts, _JSON.decode(body)
 
 
 def kinds_in(events: Path) -> dict[str, frozenset[str]]:

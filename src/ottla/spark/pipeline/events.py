@@ -20,10 +20,13 @@ __all__ = ["INPUTS", "frames_of"]
 
 INPUTS: Final = (RECORDS, COMMITS, SAMPLES)
 _COLUMNS: Final = {
-    RECORDS: ("cluster", "topic", "partition", "offset", "ts as timestamp", "type", "version", "group", "key", "value"),
+    RECORDS: (
+        "cluster", "topic", "partition", "offset", "ts as timestamp", "type", "group", "key", "value", "share_topic_id",
+        "share_partition",
+    ),
     COMMITS: ("cluster", "partition", "offset", "ts", "group", "commit_topic", "commit_partition", "committed"),
     SAMPLES: (
-        "cluster", "type as kind", "entity", "ts", "observer", "seq", "error", "heartbeat", "dropped", "value as body",
+        "cluster", "type as kind", "entity", "ts", "observer", "seq", "error", "heartbeat", "dropped", "body",
     ),
 }  # fmt: skip
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ottla.spark.errors import OttlaSparkError
+from ottla.spark.pipeline.archive import Archive
 from ottla.spark.pipeline.options import RunOptions, Say
 from ottla.spark.pipeline.report_files import write_report
 from ottla.spark.pipeline.run_directory import RunDirectory
@@ -26,6 +27,7 @@ def follow(
     """Run until interrupted; without an interval, until everything that exists now is read."""
     if not origin.topics:
         raise OttlaSparkError(f"{origin.where} has no topic to follow: {'; '.join(origin.notes)}")
+    Archive(options.out).require_readable()
     with RunDirectory(options.out) as work:
         spark = start_spark()
         try:

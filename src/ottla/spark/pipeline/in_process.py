@@ -7,21 +7,34 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.spark.formats import format_class
-from ottla.spark.pipeline.event_decoder import EVENT_COLUMNS, EventDecoder
+from ottla.spark.pipeline.event_decoder import SAMPLES, EventDecoder
 from ottla.spark.pipeline.observations import FileDecoder
+from ottla.spark.worker_files import Rows, write_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["INPUT", "Plan", "are_small", "plan_of", "read_in_process", "rows_of", "write_events"]
+__all__ = [
+    "INPUT",
+    "Plan",
+    "are_small",
+    "by_input",
+    "plan_of",
+    "read_in_process",
+    "rows_of",
+    "samples_once",
+    "write_events",
+]
 
 INPUT: Final = "input"
-BYTES_MAX: Final = 64 << 20
-RECORDS_MAX: Final = 400_000
+BYTES_MAX: Final = 256 << 20
+RECORDS_MAX: Final = 2_000_000
+"""As much as is read while Spark starts."""
 FILES_BYTES_MAX: Final = 16 << 20
 
 
@@ -58,38 +71,35 @@ def are_small(files: Iterable[str]) -> bool:
 def read_in_process(
     plan: Plan | None, decoder: EventDecoder, files: Sequence[str], files_decoder: FileDecoder
 ) -> Iterator[pa.RecordBatch]:
-    """The events of a plan and of some files."""
+    """The events of a plan and of some files. An observer may have written the same samples to both."""
     import pyarrow as pa
 
-    if plan is not None:
-        yield from decoder(rows_of(plan))
-    if files:
-        yield from files_decoder(iter([pa.RecordBatch.from_pydict({"path": list(files)})]))
+    of_plan = iter(()) if plan is None else decoder(rows_of(plan))
+    if not files:
+        return of_plan
+    of_files = files_decoder(iter([pa.RecordBatch.from_pydict({"path": list(files)})]))
+    return samples_once(chain(of_plan, of_files))
 
 
 def write_events(batches: Iterable[pa.RecordBatch], path: Path) -> None:
     """Write events as Parquet, in one directory for each input, as Spark would."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from ottla.spark.schemas import arrow_schema
-
-    schema = arrow_schema({name: kind for name, kind in EVENT_COLUMNS.items() if name != INPUT})
-    writers: dict[str, pq.ParquetWriter] = {}
-    seen: set[tuple[Any, ...]] = set()
     shutil.rmtree(path, ignore_errors=True)  # left by an attempt that failed
-    try:
-        for batch in batches:
-            name = batch.column(INPUT)[0].as_py()
-            fresh = _unseen(batch, seen) if name == "samples" else batch
-            if name not in writers:
-                directory = path / f"{INPUT}={name}"
-                directory.mkdir(parents=True)
-                writers[name] = pq.ParquetWriter(directory / "part-0.parquet", schema)
-            writers[name].write_batch(pa.RecordBatch.from_arrays(fresh.columns[1:], schema=schema))
-    finally:
-        for writer in writers.values():
-            writer.close()
+    write_files(by_input(batches), path, "part-0")
+
+
+def by_input(batches: Iterable[pa.RecordBatch]) -> Rows:
+    """Events with the directories of their inputs."""
+    for batch in batches:
+        yield f"{INPUT}={batch.column(INPUT)[0].as_py()}", batch.drop_columns([INPUT])
+
+
+def samples_once(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Events without samples that came before."""
+    seen: set[tuple[Any, ...]] = set()
+    for batch in batches:
+        fresh = _unseen(batch, seen) if batch.column(INPUT)[0].as_py() == SAMPLES else batch
+        if fresh.num_rows:
+            yield fresh
 
 
 def _unseen(batch: pa.RecordBatch, seen: set[tuple[Any, ...]]) -> pa.RecordBatch:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from ottla.spark.errors import OttlaSparkError, explain_error
 from ottla.spark.pipeline.event_decoder import EVENT_DDL, SAMPLES, EventDecoder
 from ottla.spark.pipeline.events import INPUTS
-from ottla.spark.pipeline.in_process import INPUT, are_small, plan_of, read_in_process, write_events
-from ottla.spark.pipeline.observations import FileDecoder, observation_files, read_observations
+from ottla.spark.pipeline.in_process import INPUT, are_small, by_input, plan_of, read_in_process, write_events
+from ottla.spark.pipeline.observations import FileDecoder, files_frame, observation_files
+from ottla.spark.worker_files import Rows, write_by_workers
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from ottla.spark.pipeline.origins import Origin
@@ -22,6 +24,8 @@ __all__ = ["EventFiles", "Ingestion", "Starts", "describe_events", "require_even
 
 REFUSED: Final = "TOPIC_AUTHORIZATION_FAILED"
 T = TypeVar("T")
+Decode = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
+"""Turns rows into events, in a worker."""
 
 
 class Starts(NamedTuple):
@@ -72,14 +76,16 @@ class Ingestion:
         return self._until_allowed(lambda: self._read_by_spark(spark, path))
 
     def _read_by_spark(self, spark: SparkSession, path: Path) -> EventFiles:
-        frames: list[DataFrame] = []
+        frames: list[tuple[DataFrame, Decode]] = []
         if self._origin is not None and self._topics:
             rows = spark.read.format(self._origin.format).options(**self._origin.options(self._topics)).load()
-            frames.append(rows.mapInArrow(self._decoder, EVENT_DDL))
+            frames.append((rows, self._decoder))
         if self._files:
-            frames.append(read_observations(spark, self._files, self._files_decoder))
-        if frames:
-            _write(frames, path)
+            frames.append((files_frame(spark, self._files), self._files_decoder))
+        if len(frames) > 1:
+            _write_together(frames, path)
+        for rows, decode in frames if len(frames) == 1 else ():
+            write_by_workers(rows, _Events(decode), path)
         return describe_events(path)
 
     def _until_allowed(self, read: Callable[[], T]) -> T:
@@ -95,13 +101,25 @@ class Ingestion:
                 self._notes.append(f"{refused} was skipped: not authorized (needs READ on the topic)")
 
 
-def _write(frames: list[DataFrame], path: Path) -> None:
-    events = reduce(lambda one, other: one.unionByName(other), frames)
-    if len(frames) > 1:  # an observer may have written to both
-        from pyspark.sql import functions as F
+class _Events:
+    """Decodes events, in a worker."""
 
-        samples = events.where(F.col(INPUT) == SAMPLES).dropDuplicates(["cluster", "observer", "seq"])
-        events = events.where(F.col(INPUT) != SAMPLES).unionByName(samples)
+    def __init__(self, decode: Decode) -> None:
+        self._decode = decode
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Rows:
+        return by_input(self._decode(batches))
+
+
+def _write_together(frames: Sequence[tuple[DataFrame, Decode]], path: Path) -> None:
+    """Write the events of several frames. An observer may have written the same samples to both."""
+    from pyspark.sql import functions as F
+
+    events = reduce(
+        lambda one, other: one.unionByName(other), (rows.mapInArrow(decode, EVENT_DDL) for rows, decode in frames)
+    )
+    samples = events.where(F.col(INPUT) == SAMPLES).dropDuplicates(["cluster", "observer", "seq"])
+    events = events.where(F.col(INPUT) != SAMPLES).unionByName(samples)
     events.write.mode("overwrite").partitionBy(INPUT).parquet(str(path))
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.spark.jobs.params import HOUR_MS, Params
 from ottla.spark.jobs.share_configs import share_limits
-from ottla.spark.jobs.share_state_json import STATE_TYPES
+from ottla.spark.jobs.share_state import STATE_TYPES
 from ottla.spark.jobs.tables import TABLES
 from ottla.spark.pipeline.end_offsets import ends_table
 from ottla.spark.pipeline.event_lookup import configs_in, kinds_in, metadata_table, topic_names
@@ -60,7 +61,7 @@ RELEVANT: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
 """The types of records and the kinds of samples that a job uses."""
 FINDINGS: Final = "findings"
 SHORT_SHARE_WINDOW_MS: Final = 10_000
-SHARED: Final = {"folded": "followed the groups", "rule_results": "evaluated the health rules"}
+RULE_RESULTS: Final = "rule_results"
 _GROUPS: Final = frozenset({"records", "samples"})
 
 
@@ -181,18 +182,23 @@ def _shared(
     if not _GROUPS & set(inputs):
         return {}
     from ottla.spark.jobs.findings import rule_results
-    from ottla.spark.jobs.group_fold import folded
+    from ottla.spark.jobs.group_fold import fold_to_files
 
-    def keep(made: tuple[str, Callable[[Mapping[str, DataFrame], Params], DataFrame]]) -> str:
-        name, job = made
-        started = time.monotonic()
-        job(inputs, job_inputs.params).write.parquet(str(job_inputs.work / name))
-        say(f"  {SHARED[name]} ({time.monotonic() - started:.1f} s)")
-        return name
+    work, params = job_inputs.work, job_inputs.params
+    with _timed("followed the groups", say):
+        found = fold_to_files(inputs, params, work / "folded")
+    with _timed("evaluated the health rules", say):
+        path = str(work / RULE_RESULTS)
+        rule_results({**inputs, **found}, params).write.mode("overwrite").parquet(path)
+        found[RULE_RESULTS] = spark.read.parquet(path)
+    return found
 
-    # Both are mostly Python in one worker or two, with little for the JVM to hold.
-    found = _each(keep, [("folded", folded), ("rule_results", rule_results)], rows=0)
-    return {name: spark.read.parquet(str(job_inputs.work / name)) for name in found}
+
+@contextmanager
+def _timed(what: str, say: Say) -> Iterator[None]:
+    started = time.monotonic()
+    yield
+    say(f"  {what} ({time.monotonic() - started:.1f} s)")
 
 
 def _each(do: Callable[[Any], Any], what: Sequence[Any], rows: int) -> list[Any]:
@@ -219,7 +225,7 @@ def unseen_in(work: Path) -> list[dict[str, Any]]:
 
     from ottla.spark.jobs.findings import UNSEEN
 
-    files = [str(file) for file in (work / "rule_results").glob("*.parquet")]
+    files = [str(file) for file in (work / RULE_RESULTS).glob("*.parquet")]
     if not files:
         return []
     rows = ds.dataset(files).to_table(["rule", "missing", "sentence"], filter=ds.field("what") == UNSEEN).to_pylist()

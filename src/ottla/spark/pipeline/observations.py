@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["FileDecoder", "observation_files", "read_observations"]
+__all__ = ["FileDecoder", "files_frame", "observation_files"]
 
 SUFFIX: Final = ".jsonl.zst"
 LINES: Final = 20_000
@@ -31,13 +31,10 @@ def observation_files(directory: str) -> list[str]:
     return found
 
 
-def read_observations(spark: SparkSession, files: list[str], decoder: FileDecoder) -> DataFrame:
-    """The samples in some files. Tasks open them by name, so they must see the same file system."""
-    from ottla.spark.pipeline.event_decoder import EVENT_DDL
-
+def files_frame(spark: SparkSession, files: list[str]) -> DataFrame:
+    """The names of files, for tasks that open them, so they must see the same file system."""
     slices = max(1, min(len(files), 2 * spark.sparkContext.defaultParallelism))
-    paths = spark.createDataFrame([(path,) for path in files], "path string").repartition(slices)
-    return paths.mapInArrow(decoder, EVENT_DDL)
+    return spark.createDataFrame([(path,) for path in files], "path string").repartition(slices)
 
 
 class FileDecoder:

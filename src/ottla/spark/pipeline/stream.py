@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.spark.jobs.params import DAY_MS
-from ottla.spark.jobs.share_state_json import STATE_TYPES
+from ottla.spark.jobs.share_state import STATE_TYPES
 from ottla.spark.pipeline.archive import Archive
 from ottla.spark.pipeline.batch import run_summary, sources
 from ottla.spark.pipeline.event_decoder import EVENT_DDL, EventDecoder
@@ -112,8 +112,6 @@ class Follower:
         first_ms = (new.from_ms or 0) // DAY_MS * DAY_MS - DAY_MS
         is_first = event_files.rows == new.rows
         options = replace(self.options, since_ms=None if is_first else first_ms)
-        for each in ("folded", "rule_results"):
-            shutil.rmtree(self.work / each, ignore_errors=True)
         job_inputs = prepare(self.origin, event_files, self.work, options)
         return compute(spark, event_files, job_inputs, options, lambda _: None, is_complete=True)
 

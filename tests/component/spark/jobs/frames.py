@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from ottla.wire import uuid_text, versions
+from ottla.wire.keyed import encode_framed
+
 SAMPLES = (
     "cluster string, kind string, entity string, ts bigint, observer string, seq bigint, error string, "
     "heartbeat boolean, dropped bigint, body string"
@@ -16,8 +19,8 @@ COMMITS = (
     "commit_partition int, committed bigint"
 )
 RECORDS = (
-    "cluster string, topic string, partition int, offset bigint, timestamp bigint, type string, version int, "
-    "`group` string, key string, value string"
+    "cluster string, topic string, partition int, offset bigint, timestamp bigint, type string, `group` string, "
+    "key binary, value binary, share_topic_id string, share_partition int"
 )
 METADATA = "cluster string, offset bigint, timestamp bigint, type string, version int, epoch int, value string"
 ENDS = "cluster string, topic string, partition int, ts bigint, end bigint"
@@ -45,13 +48,17 @@ def commits(spark: Any, *rows: tuple[str, int, str, int | None]) -> Any:
     return spark.createDataFrame(made, COMMITS)
 
 
-def records(spark: Any, *rows: tuple[str, int, str, str, Any, Any]) -> Any:
-    """(cluster, time, type, group, key, value)."""
-    made = [
-        (cluster, "t", 0, offset, ts, kind, 0, group, json.dumps(key), None if value is None else json.dumps(value))
-        for offset, (cluster, ts, kind, group, key, value) in enumerate(rows)
-    ]
-    return spark.createDataFrame(made, RECORDS)
+def records(spark: Any, *rows: tuple[str, int, Any, Any]) -> Any:
+    """(cluster, time, key, value), the last two as messages; no value is a tombstone."""
+    return spark.createDataFrame([_record(offset, *row) for offset, row in enumerate(rows)], RECORDS)
+
+
+def _record(offset: int, cluster: str, ts: int, key: Any, value: Any) -> tuple[Any, ...]:
+    name = type(key).__name__
+    key_bytes = encode_framed(key, versions(name)[0])
+    value_bytes = None if value is None else encode_framed(value, versions(type(value).__name__)[-1])
+    share = (uuid_text(key.topic_id), key.partition) if hasattr(key, "topic_id") else (None, None)
+    return cluster, "t", 0, offset, ts, name.removesuffix("Key"), key.group_id, key_bytes, value_bytes, *share
 
 
 def metadata(spark: Any, *rows: tuple[str, int, str, int, Any]) -> Any:

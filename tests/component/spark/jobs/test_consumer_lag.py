@@ -7,6 +7,7 @@ import pytest
 from ottla.spark.jobs.consumer_lag import consumer_lag
 from ottla.spark.jobs.params import Params
 from ottla.spark.jobs.tables import CONSUMER_LAG
+from ottla.wire.types.group_consumer import ConsumerGroupMetadataKey, ConsumerGroupMetadataValue
 from tests.component.spark.jobs.frames import ENDS, Told, commits, metadata, records, rows_by, samples
 
 HOUR = 3_600_000
@@ -60,7 +61,7 @@ def inputs(spark: Any) -> dict[str, Any]:
     return {
         "samples": samples(spark, CASES),
         "commits": commits(spark, *COMMITS),
-        "records": records(spark, ("alone", 1, "ConsumerGroupMetadata", "g", {}, {"epoch": 1})),
+        "records": records(spark, ("alone", 1, ConsumerGroupMetadataKey("g"), ConsumerGroupMetadataValue(1))),
         "metadata": metadata(spark, ("alone", 1, "TopicRecord", 0, {"name": "orders", "topicId": "id"})),
     }
 

@@ -15,15 +15,15 @@ import pyarrow.parquet as pq
 
 from ottla.health.facts import Group, GroupMember, TopicPartitions
 from ottla.spark.jobs.folds.fold import fold
-from ottla.spark.jobs.group_fold import folded
+from ottla.spark.jobs.group_fold import fold_to_files, folded
 from ottla.spark.jobs.params import Params
-from ottla.spark.jobs.tables import TABLES, Table
+from ottla.spark.jobs.tables import GROUP_FACTS, TABLES, Table
 from ottla.spark.pipeline.jobs import FOLDED, job_of
-from tests.unit.spark.jobs.histories import Histories, Script, listen, scenario_texts
+from tests.unit.spark.jobs.histories import Histories, Script, group_facts, listen, scenario_texts
 
 RECORDS = (
     "cluster string, partition int, offset bigint, timestamp bigint, type string, `group` string, "
-    "key string, value string"
+    "key binary, value binary"
 )
 
 
@@ -49,7 +49,7 @@ def groups() -> Histories:
 
 
 def record_rows() -> list[tuple[Any, ...]]:
-    others = [("c", 0, 10_000_000, 1, "OffsetCommit", "share/describe", "{}", "no JSON, and nobody looks")]
+    others = [("c", 0, 10_000_000, 1, "OffsetCommit", "share/describe", b"", b"nobody looks at it")]
     return others + [
         ("c", row.partition, row.offset, row.timestamp, row.type, name, row.key, row.value)
         for name, rows in groups().items()
@@ -74,6 +74,8 @@ def tables_of(rows: Iterable[Any]) -> Tables:
     """Folded rows as tables; of the same key the last counts, and what was taken back does not."""
     found: Tables = {table.name: {} for table in JOBS}
     for row in rows:
+        if row.table == GROUP_FACTS.name:
+            continue
         table = TABLES[row.table]
         kept = {each: row[each] for each in table.names if each != "run_date"}
         found[table.name][tuple(kept[each] for each in table.key)] = kept
@@ -90,13 +92,27 @@ def records_in(spark: Any, folder: Path) -> Any:
 
 def test_a_batch_gives_what_the_plain_fold_gives(spark: Any, tmp_path: Path) -> None:
     params = Params()
-    made = folded({"records": records_in(spark, tmp_path)}, params).cache()
+    records = records_in(spark, tmp_path)
+    made = folded({"records": records}, params).cache()
 
     assert tables_of(made.collect()) == expected()
+    assert facts_of(made.collect()) == {
+        name: [(ts, msgspec.json.encode(fact)) for ts, fact in group_facts(name, rows)]
+        for name, rows in groups().items()
+    }
+    written = fold_to_files({"records": records}, params, tmp_path / "folded")
     for table, job in JOBS.items():
-        frame = job({"folded": made}, params)
+        frame = job(written, params)
+        assert frame.count() == len(expected()[table.name])
         assert frame.schema.simpleString() == f"struct<{plain_ddl(table)}>"
         assert {row.run_date for row in frame.collect()} == {"2023-11-14"}
+
+
+def facts_of(rows: Iterable[Any]) -> dict[str, list[tuple[int, bytes]]]:
+    found: dict[str, list[tuple[int, bytes]]] = {}
+    for row in sorted((row for row in rows if row.table == GROUP_FACTS.name), key=lambda row: row.seq):
+        found.setdefault(row.group, []).append((row.ts, bytes(row.body)))
+    return found
 
 
 def plain_ddl(table: Table) -> str:
@@ -146,6 +162,7 @@ def write(path: Path, rows: list[tuple[Any, ...]], number: int) -> None:
     names = [each.split()[0].strip("`") for each in RECORDS.split(", ")]
     columns = dict(zip(names, zip(*rows, strict=True), strict=True))
     fields = {"partition": pa.int32(), "offset": pa.int64(), "timestamp": pa.int64()}
+    fields |= {"key": pa.binary(), "value": pa.binary()}
     schema = pa.schema([(name, fields.get(name, pa.string())) for name in names])
     pq.write_table(pa.table({name: list(values) for name, values in columns.items()}, schema=schema), path)
     os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))

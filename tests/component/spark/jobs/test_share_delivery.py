@@ -8,27 +8,28 @@ import pytest
 from ottla.spark.jobs.params import Params
 from ottla.spark.jobs.share_delivery import share_delivery
 from ottla.spark.jobs.tables import SHARE_DELIVERY
+from ottla.wire import uuid_text
+from ottla.wire.types.share_state import ShareSnapshotKey, ShareUpdateKey, ShareUpdateValue
 from tests.component.spark.jobs.frames import Told, records, rows_by, samples
 
-KEY = {"groupId": "g", "topicId": "id", "partition": 3}
+TOPIC_ID = bytes(range(16))
+ID = uuid_text(TOPIC_ID)
+KEY = ShareUpdateKey("g", TOPIC_ID, 3)
 
 
 def update(cluster: str, ts: int, *batches: tuple[int, int, int, int], start: int = -1) -> tuple[Any, ...]:
-    states = [
-        dict(zip(("firstOffset", "lastOffset", "deliveryState", "deliveryCount"), each, strict=True))
-        for each in batches
-    ]
-    return cluster, ts, "ShareUpdate", "g", KEY, {"startOffset": start, "stateBatches": states}
+    states = tuple(ShareUpdateValue.StateBatch(*each) for each in batches)
+    return cluster, ts, KEY, ShareUpdateValue(start_offset=start, state_batches=states)
 
 
 def sampled(ts: int, offset: int, *batches: tuple[int, int, int, int], start: int | None = None) -> Told:
     states = [dict(zip(("first", "last", "state", "count"), each, strict=True)) for each in batches]
-    place = {"group": "g", "topic_id": "id", "partition": 3, "offset": offset, "written_ms": ts}
+    place = {"group": "g", "topic_id": ID, "partition": 3, "offset": offset, "written_ms": ts}
     return ts + 700, "share_state", {**place, "start": start, "batches": states}
 
 
 def offsets(ts: int, start: int, lag: int) -> Told:
-    body = {"group": "g", "topic": "jobs", "topic_id": "id", "partition": 3, "start": start, "lag": lag}
+    body = {"group": "g", "topic": "jobs", "topic_id": ID, "partition": 3, "start": start, "lag": lag}
     return ts, "share_offsets", body
 
 
@@ -41,8 +42,8 @@ RECORDS = (
     # The clock went back; the order of offsets counts.
     update("records", 900, (0, 4, 2, 2)),
     update("limits", 1, (0, 0, 4, 2), start=0),
-    ("deleted", 1, "ShareUpdate", "g", KEY, {"startOffset": 0, "stateBatches": []}),
-    ("deleted", 2, "ShareSnapshot", "g", KEY, None),
+    update("deleted", 1, start=0),
+    ("deleted", 2, ShareSnapshotKey("g", TOPIC_ID, 3), None),
     # Of three records one is left; an observer has seen them all.
     update("pruned", 4, (0, 0, 2, 3)),
 )
@@ -61,7 +62,7 @@ SAMPLES = {
 @pytest.fixture(scope="module")
 def table(spark: Any) -> dict[str, list[dict[str, Any]]]:
     inputs = {"records": records(spark, *RECORDS), "samples": samples(spark, SAMPLES)}
-    params = Params(topic_names={"id": "jobs"}, share_limits={("limits", "g"): (2, 1_000)})
+    params = Params(topic_names={ID: "jobs"}, share_limits={("limits", "g"): (2, 1_000)})
     return rows_by(share_delivery(inputs, params), "cluster", "window_start")
 
 

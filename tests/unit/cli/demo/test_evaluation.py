@@ -1,11 +1,15 @@
-import json
-
 import pytest
 
 from ottla.cli.demo import evaluation
 from ottla.cli.demo.evaluation import StateRecord, rule_results, why_no_spark
 from ottla.cli.doctor import Check
 from ottla.health.samples import Sample
+from ottla.wire import uuid_text
+from ottla.wire.keyed import encode_framed
+from ottla.wire.types.share_state import ShareUpdateKey, ShareUpdateValue
+
+TOPIC_ID = bytes(range(16))
+ID = uuid_text(TOPIC_ID)
 
 
 def cluster(seq: int, ts: int, error: str | None = None) -> Sample:
@@ -29,26 +33,26 @@ def test_what_is_open_has_no_end():
 
 
 def state_sample(seq: int, offset: int, poison: int) -> Sample:
-    body = {"group": "workers", "topic": "jobs", "topic_id": "x", "partition": 0, "offset": offset, "written_ms": 1_000,
+    body = {"group": "workers", "topic": "jobs", "topic_id": ID, "partition": 0, "offset": offset, "written_ms": 1_000,
             "batches": [{"first": poison, "last": poison, "state": 4, "count": 5}]}  # fmt: skip
     return Sample(kind="share_state", ts=2_000, cluster="c", observer="o", seq=seq, body=body)
 
 
 def state_record(offset: int, poison: int, state: int = 4) -> StateRecord:
-    batch = {"firstOffset": poison, "lastOffset": poison, "deliveryState": state, "deliveryCount": 5}
-    key = json.dumps({"groupId": "workers", "topicId": "x", "partition": 0})
-    return StateRecord(1_000, offset, "ShareUpdate", key, json.dumps({"startOffset": -1, "stateBatches": [batch]}))
+    value = ShareUpdateValue(start_offset=-1, state_batches=(ShareUpdateValue.StateBatch(poison, poison, state, 5),))
+    key = encode_framed(ShareUpdateKey("workers", TOPIC_ID, 0), 0)
+    return StateRecord(1_000, offset, "ShareUpdate", key, encode_framed(value, 0))
 
 
 def test_what_records_tell_no_more_is_taken_from_samples():
     samples = [state_sample(1, 40, 7), state_sample(2, 41, 8)]
     for states in ([], [state_record(41, 8)], [state_record(40, 7), state_record(41, 8)]):
-        (found,) = rule_results(samples, states, {"x": "jobs"})["findings"]
+        (found,) = rule_results(samples, states, {ID: "jobs"})["findings"]
         assert found["evidence"]["records"] == [["jobs", 0, 7], ["jobs", 0, 8]]
 
 
 def test_what_both_tell_counts_once():
-    (found,) = rule_results([state_sample(1, 41, 8)], [state_record(41, 9)], {"x": "jobs"})["findings"]
+    (found,) = rule_results([state_sample(1, 41, 8)], [state_record(41, 9)], {ID: "jobs"})["findings"]
     assert found["evidence"]["records"] == [["jobs", 0, 9]]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable
 from importlib import import_module
@@ -11,18 +10,20 @@ from typing import Any
 
 import msgspec
 
-from ottla import wire
 from ottla.core.groups.consumer import members
 from ottla.core.groups.consumer import records as consumer
-from ottla.spark.jobs.folds.fold import RecordRow
+from ottla.health.facts import Gone, Group
+from ottla.spark.jobs.folds.fold import Fold, RecordRow
+from ottla.spark.jobs.params import Params
 from ottla.wire.batch import BatchView
-from ottla.wire.keyed import KeyedRecord, decode_keyed
+from ottla.wire.keyed import KeyedRecord, decode_keyed, encode_framed
 from simulation.coordinator_kinds import KINDS
 from simulation.scenario import Scenario, parse_blocks
 
 SCENARIOS = Path(__file__).parents[3] / "golden" / "scenarios"
 FAMILIES = ("classic", "consumer", "share", "streams")
 TOPIC = "__consumer_offsets"
+COMMITS = ("OffsetCommit", "LegacyOffsetCommit")
 
 for _name in ("classic", "consumer", "share", "streams", "txn"):
     import_module(f"tests.scenarios.commands_{_name}")
@@ -34,11 +35,18 @@ Histories = dict[str, list[RecordRow]]
 def as_row(keyed: KeyedRecord, offset: int, timestamp: int, partition: int = 0) -> tuple[str, RecordRow]:
     """The group of a record, and the record as the jobs see it."""
     name = type(keyed.key).__name__.removesuffix("Key")
-    key = wire.to_json(keyed.key, keyed.key_version)
-    value = None if keyed.value is None else json.dumps(wire.to_json(keyed.value, keyed.value_version))
-    return str(key.get("groupId", key.get("group"))), RecordRow(
-        partition, offset, timestamp, name, json.dumps(key), value
-    )
+    group = keyed.key.group if name in ("GroupMetadata", *COMMITS) else keyed.key.group_id
+    key = encode_framed(keyed.key, keyed.key_version)
+    value = None if keyed.value is None else encode_framed(keyed.value, keyed.value_version)
+    return group, RecordRow(partition, offset, timestamp, name, key, value)
+
+
+def group_facts(group: str, rows: Iterable[RecordRow], params: Params | None = None) -> list[tuple[int, Group | Gone]]:
+    """The facts about a group at each change, from its whole history."""
+    fold = Fold(params or Params(), facts_of=group)
+    for row in rows:
+        fold.take_record(*row)
+    return fold.end().facts
 
 
 class Listener(Scenario):
@@ -60,7 +68,7 @@ class Listener(Scenario):
             keyed = decode_keyed(TOPIC, bytes(record.key or b""), value)
             at_ms = record.timestamp + self._writes * self._ticks_ms
             group, row = as_row(keyed, record.offset, at_ms)
-            if row.type not in ("OffsetCommit", "LegacyOffsetCommit"):
+            if row.type not in COMMITS:
                 self.found[group].append(row)
 
 

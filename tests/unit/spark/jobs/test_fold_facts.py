@@ -6,13 +6,12 @@ import pytest
 
 from ottla.health import Engine, Finding
 from ottla.health.facts import Fact, Gone, Group
-from ottla.spark.jobs.folds.facts import group_facts
 from ottla.spark.jobs.folds.fold import RecordRow
-from tests.unit.spark.jobs.histories import Script, listen, scenario_texts
+from tests.unit.spark.jobs.histories import Script, group_facts, listen, scenario_texts
 
 
-def facts(rows: list[RecordRow], every_ms: int = 0) -> list[tuple[int, Group | Gone]]:
-    return list(group_facts("g", rows, every_ms=every_ms))
+def facts(rows: list[RecordRow]) -> list[tuple[int, Group | Gone]]:
+    return group_facts("g", rows)
 
 
 def found(rows: list[RecordRow], until_s: float | None = None) -> dict[str, Finding]:

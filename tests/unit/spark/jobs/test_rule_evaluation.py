@@ -1,20 +1,24 @@
 """The rules over rows, without Spark."""
 
-import json
+import msgspec
 
+from ottla.health.facts import Group
 from ottla.spark.jobs.rule_evaluation import RuleEvaluator
+from ottla.wire import uuid_text, versions
+from ottla.wire.keyed import encode_framed
+from ottla.wire.types.share_state import ShareUpdateKey, ShareUpdateValue
 
-TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
-KEY = json.dumps({"groupId": "workers", "topicId": TOPIC_ID, "partition": 0})
+TOPIC_ID = bytes(range(16))
+KEY = encode_framed(ShareUpdateKey("workers", TOPIC_ID, 0), versions("ShareUpdateKey")[0])
 
 
-def update(offset: int, state: int, count: int) -> str:
-    batch = {"firstOffset": offset, "lastOffset": offset, "deliveryState": state, "deliveryCount": count}
-    return json.dumps({"startOffset": offset, "stateBatches": [batch]})
+def update(offset: int, state: int, count: int) -> bytes:
+    batch = ShareUpdateValue.StateBatch(offset, offset, state, count)
+    return encode_framed(ShareUpdateValue(start_offset=offset, state_batches=(batch,)), 0)
 
 
 def given_up(offsets: range) -> RuleEvaluator:
-    evaluator = RuleEvaluator({}, {TOPIC_ID: "jobs"})
+    evaluator = RuleEvaluator({}, {uuid_text(TOPIC_ID): "jobs"})
     for offset in offsets:
         for count in range(1, 6):
             evaluator.take(
@@ -31,7 +35,21 @@ def test_findings_have_all_evidence_that_came():
 
 def test_rows_that_do_not_fit_are_counted():
     evaluator = RuleEvaluator({}, {})
-    evaluator.take(1, "ShareUpdate", None, "{", KEY)
-    evaluator.take(2, "ShareUpdate", None, update(1, 0, 1), "[]")
-    assert evaluator.misfits == 2
+    evaluator.take(1, "ShareUpdate", None, b"\0", KEY)
+    evaluator.take(2, "ShareUpdate", None, update(1, 0, 1), b"[]")
+    evaluator.take(3, "quorum", None, b"{", None)
+    assert evaluator.misfits == 3
     assert list(evaluator.findings()) == []
+
+
+def test_records_of_a_group_are_used_until_it_is_sampled():
+    def evidence(*told: tuple[int, bool]) -> object:
+        evaluator = RuleEvaluator({}, {})
+        for number, (epoch, is_sample) in enumerate(told):  # epochs climb for no reason
+            fact = Group(group="g", type="consumer", state="Stable", group_epoch=epoch, assignment_epoch=epoch)
+            evaluator.take(1_000 * number, "group", None, msgspec.json.encode(fact), is_sample=is_sample)
+        return [(each.rule, each.evidence) for each in evaluator.findings()]
+
+    climbing = [(epoch, False) for epoch in range(12)]
+    sampled = [*climbing, (12, True)]
+    assert evidence(*sampled, (1_000, False)) == evidence(*sampled) != evidence(*climbing) != []

@@ -7,11 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from ottla.health import Engine, Severity
-from ottla.spark.jobs.folds.facts import group_facts
 from ottla.spark.jobs.folds.fold import fold
 from ottla.spark.jobs.folds.rows import Window
 from ottla.spark.jobs.params import HOUR_MS, Params
-from tests.unit.spark.jobs.histories import Script
+from tests.unit.spark.jobs.histories import Script, group_facts
 
 START_MS = Script.START_MS
 

@@ -12,15 +12,17 @@ import pytest
 
 from ottla.health.samples import encode
 from ottla.spark.errors import OttlaSparkError
+from ottla.spark.jobs.share_state import STATE_TYPES
 from ottla.spark.pipeline.end_offsets import ends_table
 from ottla.spark.pipeline.event_decoder import GROUP_TOPIC, EventDecoder
-from ottla.spark.pipeline.in_process import write_events
+from ottla.spark.pipeline.in_process import samples_once, write_events
 from ottla.spark.pipeline.ingest import EventFiles, Ingestion, Starts, describe_events, require_events
 from ottla.spark.pipeline.origins import directory_origin
+from ottla.wire import uuid_text
 from ottla.wire.keyed import encode_framed
 from ottla.wire.types.group_classic import OffsetCommitKey, OffsetCommitValue
 from tests.unit.spark.log_directories import CLUSTER
-from tests.unit.spark.pipeline.cluster_files import NOON, ClusterFiles, busy_day
+from tests.unit.spark.pipeline.cluster_files import NOON, TOPIC_ID, ClusterFiles, busy_day
 from tests.unit.spark.pipeline.ingesting import TOPIC, read
 
 
@@ -42,6 +44,8 @@ def test_every_record_becomes_one_event(cluster: Path, tmp_path: Path):
     kinds = {row["type"] for row in events(event_files, "records")}
     assert kinds >= {"ShareUpdate", "ConsumerGroupMetadata", "ConsumerGroupMemberMetadata"}
     assert {row["group"] for row in events(event_files, "records")} == {"billing", "risk"}
+    states = [row for row in events(event_files, "records") if row["type"] in STATE_TYPES]
+    assert {(row["share_topic_id"], row["share_partition"]) for row in states} == {(uuid_text(TOPIC_ID), 0)}
     assert {row["cluster"] for name in event_files.rows for row in events(event_files, name)} == {CLUSTER}
 
 
@@ -105,7 +109,7 @@ def test_what_nobody_can_read_is_never_an_error():
         ("records", None, None),
     ]
     assert rows[1]["type"] is None
-    assert "AGNsYXRlcg" in rows[1]["key"]
+    assert (rows[1]["key"], rows[1]["value"]) == (b"\x00\x63later", b"what")
 
 
 def test_commits_and_samples_before_the_range_are_left_out(cluster: Path, tmp_path: Path):
@@ -134,7 +138,7 @@ def test_a_sample_that_lies_in_a_topic_and_in_a_file_counts_once(tmp_path: Path)
     from ottla.spark.pipeline.event_decoder import sample_events
 
     batches = (sample_events([encode(sample)], {}) for _ in range(2))
-    write_events(batches, tmp_path / "events")
+    write_events(samples_once(batches), tmp_path / "events")
     assert describe_events(tmp_path / "events").rows["samples"] == 1
 
 

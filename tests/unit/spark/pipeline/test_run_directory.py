@@ -13,6 +13,7 @@ import pytest
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.jobs.share_configs import share_limits
 from ottla.spark.pipeline.archive import Archive
+from ottla.spark.pipeline.event_decoder import EVENT_COLUMNS
 from ottla.spark.pipeline.event_lookup import configs_in, kinds_in, metadata_table, seen_in, topic_names
 from ottla.spark.pipeline.ingest import describe_events
 from ottla.spark.pipeline.run_directory import RunDirectory
@@ -88,6 +89,16 @@ def test_an_archive_counts_what_waits(tmp_path: Path):
     step.mkdir(parents=True)
     pq.write_table(pa.table({"ts": [1, 2]}), step / "part.parquet")
     assert archive.late_tables() == {"quorum_lag": 2}
+
+
+def test_an_archive_of_an_earlier_version_is_refused(tmp_path: Path):
+    step = tmp_path / "events" / "input=records" / "step=a"
+    step.mkdir(parents=True)
+    pq.write_table(pa.table({name: pa.nulls(1) for name in EVENT_COLUMNS}), step / "part.parquet")
+    Archive(tmp_path).require_readable()
+    pq.write_table(pa.table({"ts": [1], "key": ["{}"], "version": [0]}), step / "part.parquet")
+    with pytest.raises(OttlaSparkError, match="events was written by an earlier version of ottla"):
+        Archive(tmp_path).require_readable()
 
 
 def test_what_was_joined_stands_for_all_steps(tmp_path: Path):

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
 from typing import Any, Final
 
 from ottla.spark.jobs.folds.state import NOBODY, NOTHING, TrackedMember
 from ottla.spark.jobs.folds.tracker import GroupTracker
-from ottla.spark.jobs.record_json import json_reader
 from ottla.wire import WireError
-from ottla.wire.keyed import decode_versioned
-from ottla.wire.types.group_classic import GroupMetadataValue
+from ottla.wire.keyed import versioned_decoder
 
 __all__ = ["follow_classic"]
 
 _CONSUMER: Final = "consumer"
+_read_subscription: Final = versioned_decoder("ConsumerProtocolSubscription")
+_read_assignment: Final = versioned_decoder("ConsumerProtocolAssignment")
 
 
-_read: Final = json_reader(GroupMetadataValue, only="protocol_type generation protocol current_state_timestamp members")
-
-
-def follow_classic(group: GroupTracker, _: str, value: str | None) -> None:
-    if value is None:
+def follow_classic(group: GroupTracker, _: bytes, found: Any) -> None:
+    """Take a GroupMetadata record; None for a tombstone."""
+    if found is None:
         group.delete()
         return
-    found = _read(value)
     state = group.state
     _membership(group, found)
     if found.protocol and state.protocol and found.protocol != state.protocol:
@@ -57,15 +53,15 @@ def _membership(group: GroupTracker, found: Any) -> None:
             group.subscribe(member, subscribed)
 
 
-def _subscribed(subscription: str) -> str:
+def _subscribed(subscription: bytes) -> str:
     try:
-        found = decode_versioned("ConsumerProtocolSubscription", b64decode(subscription)).message
+        found = _read_subscription(subscription)
     except WireError:
         return ""
     return ",".join(sorted(found.topics))
 
 
-def _give(group: GroupTracker, member: TrackedMember, assignment: str, found: Any) -> None:
+def _give(group: GroupTracker, member: TrackedMember, assignment: bytes, found: Any) -> None:
     held = member.active
     if assignment != member.assignment:
         held = _partitions(assignment) if found.protocol_type == _CONSUMER else NOTHING
@@ -73,12 +69,12 @@ def _give(group: GroupTracker, member: TrackedMember, assignment: str, found: An
     group.current(member, found.generation, 0, held)
 
 
-def _partitions(assignment: str) -> frozenset[str]:
+def _partitions(assignment: bytes) -> frozenset[str]:
     """The partitions of an assignment; none if it is not in the consumers' format."""
     if not assignment:
         return NOTHING
     try:
-        found = decode_versioned("ConsumerProtocolAssignment", b64decode(assignment)).message
+        found = _read_assignment(assignment)
     except WireError:
         return NOTHING
     return frozenset(f"{each.topic}-{number}" for each in found.assigned_partitions for number in each.partitions)

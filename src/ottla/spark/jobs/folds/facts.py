@@ -6,21 +6,21 @@ hash of its topics changes only when a topic does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Final
 
+import msgspec
+
 from ottla.health.facts import Gone, Group, GroupMember, Subtopology, Tasks, TopicPartitions
-from ottla.spark.jobs.folds.fold import RecordRow
-from ottla.spark.jobs.folds.records import follow_record, read_target_partitions, read_target_tasks, tasks_of
+from ottla.spark.jobs.folds.records import read_target, tasks_of, topic_text
 from ottla.spark.jobs.folds.state import NOBODY, NOTHING, State, TrackedMember
 from ottla.spark.jobs.folds.tracker import GroupTracker
-from ottla.spark.jobs.folds.windows import Limits
 from ottla.spark.jobs.params import Params
-from ottla.spark.jobs.record_json import json_reader
-from ottla.wire.types.group_streams import StreamsGroupTopologyValue
+from ottla.wire import WireError
+from ottla.wire.keyed import versioned_decoder
 
-__all__ = ["EVERY_MS", "group_fact", "group_facts"]
+__all__ = ["EVERY_MS", "FactState", "GroupFacts"]
 
 EVERY_MS: Final = 1_000
 """Changes within a second are one fact, except that each group epoch has its own."""
@@ -31,65 +31,98 @@ NameOf = Callable[[str], str]
 """Topic id -> name."""
 
 
-_read_topology: Final = json_reader(StreamsGroupTopologyValue, only="subtopologies")
+_read_topology: Final = versioned_decoder("StreamsGroupTopologyValue")
 
 
-def group_facts(
-    group: str, rows: Iterable[RecordRow], params: Params | None = None, every_ms: int = EVERY_MS
-) -> Iterator[tuple[int, Group | Gone]]:
-    """The facts about a group at each change, from its records in order."""
-    params = params or Params()
-    names = params.topic_names
-    following = GroupTracker(State(), Limits.of(params))
-    told_ms, is_told = NOBODY, True
-    for ts, moment in groupby(rows, key=lambda row: row.timestamp):
-        state, records = following.state, list(moment)
-        if not is_told and any(each.type in _EPOCHS for each in records):
-            yield state.ts, group_fact(group, state, names.get)
-        was_there = bool(state.type)
-        epoch = state.epoch
-        _take(following, ts, records)
-        state = following.state
-        is_told = not state.type or state.epoch != epoch or ts - told_ms >= every_ms
-        if state.type and is_told:
-            yield ts, group_fact(group, state, names.get)
-        elif was_there and not state.type:
-            yield ts, Gone(what="group", name=group)
-        told_ms = ts if is_told else told_ms
-    if not is_told:
-        yield following.state.ts, group_fact(group, following.state, names.get)
+class FactState(msgspec.Struct, array_like=True):
+    """What is known between two parts of a history."""
+
+    noted_ms: int = NOBODY
+    is_noted: bool = True
+    """Whether there is a fact of the newest state."""
+    was_there: bool = False
+    epoch: int = NOBODY
+    """Whether there was a group before the last moment, and its epoch."""
+    is_open: bool = False
+    """Whether more records of the last moment may follow."""
 
 
-def _take(following: GroupTracker, ts: int, records: list[RecordRow]) -> None:
-    for each in records:
-        if each.partition == following.state.partition and each.offset <= following.state.offset:
-            continue
-        following.at(ts, each.offset)
-        following.state.partition = each.partition
-        follow_record(following, each.type, each.key, each.value)
-    following.settle()
-    following.out.take()
+class GroupFacts:
+    """Notes the facts about a group, from one moment of its history to the next."""
 
+    def __init__(self, group: str, params: Params, kept: FactState | None = None) -> None:
+        self.kept = kept or FactState()
+        self._group = group
+        self._names = params.topic_names
+        self._members: dict[str, tuple[tuple[object, ...], GroupMember]] = {}
 
-def group_fact(group: str, state: State, name_of: Callable[[str, str], str]) -> Group:
-    """The fact about a group from its records. `name_of` returns the name of a topic id, or its second argument."""
+    def before(self, tracker: GroupTracker, ts: int, types: Iterable[str]) -> None:
+        """Records of these types are about to be taken. The last state before a new epoch is noted."""
+        if ts == tracker.state.ts:  # the first records of this moment have come before
+            return
+        if self.kept.is_open:
+            tracker.settle()
+            self.after(tracker)
+        kept, state = self.kept, tracker.state
+        kept.was_there, kept.epoch = bool(state.type), state.epoch
+        if not kept.is_noted and not _EPOCHS.isdisjoint(types):
+            self._note(tracker)
 
-    def named(topic: str) -> str:
-        return name_of(topic, topic)
+    def after(self, tracker: GroupTracker) -> None:
+        """All records of this moment are taken."""
+        kept, state = self.kept, tracker.state
+        kept.is_open = False
+        kept.is_noted = not state.type or state.epoch != kept.epoch or state.ts - kept.noted_ms >= EVERY_MS
+        if not kept.is_noted:
+            return
+        kept.noted_ms = state.ts
+        if state.type:
+            self._note(tracker)
+        elif kept.was_there:
+            tracker.out.facts.append((state.ts, Gone(what="group", name=self._group)))
 
-    return Group(
-        group=group,
-        type=state.type,
-        state=state.state,
-        protocol=state.protocol,
-        group_epoch=max(0, state.epoch),
-        assignment_epoch=max(0, state.assignment_epoch),
-        members=tuple(_member(state, each, named) for each in state.members.values()),
-        topology_epoch=state.topology_epoch,
-        subtopologies=_subtopologies(state.topology) if state.topology else None,
-        failed_topology_epoch=state.failed_topology_epoch,
-        metadata_hash=state.fresh_hash,
-    )
+    def end(self, tracker: GroupTracker) -> None:
+        """No more records follow."""
+        if self.kept.is_open:
+            self.after(tracker)
+        if not self.kept.is_noted:
+            self._note(tracker)
+        self.kept.is_noted = True
+
+    def _note(self, tracker: GroupTracker) -> None:
+        state = tracker.state
+        fact = Group(
+            group=self._group,
+            type=state.type,
+            state=state.state,
+            protocol=state.protocol,
+            group_epoch=max(0, state.epoch),
+            assignment_epoch=max(0, state.assignment_epoch),
+            members=self._members_of(state),
+            topology_epoch=state.topology_epoch,
+            subtopologies=_subtopologies(state.topology) if state.topology else None,
+            failed_topology_epoch=state.failed_topology_epoch,
+            metadata_hash=state.fresh_hash,
+        )
+        tracker.out.facts.append((state.ts, fact))
+
+    def _members_of(self, state: State) -> tuple[GroupMember, ...]:
+        """The members of the group. Few of them differ from those of the last fact, and only these are made."""
+        known, self._members = self._members, {}
+        for member in state.members.values():
+            about = (
+                member.epoch, member.state, member.active, member.pending, member.standby, member.warmup, member.target,
+                member.subscribed, member.topology_epoch, member.client, member.host, member.rack, member.instance,
+                member.process, member.rebalance_timeout_ms,
+            )  # fmt: skip
+            made = known.get(member.id)
+            if made is None or made[0] != about:
+                made = about, _member(state, member, self._name_of)
+            self._members[member.id] = made
+        return tuple([made for _, made in self._members.values()])
+
+    def _name_of(self, topic: str) -> str:
+        return self._names.get(topic, topic)
 
 
 def _member(state: State, member: TrackedMember, named: NameOf) -> GroupMember:
@@ -109,7 +142,7 @@ def _member(state: State, member: TrackedMember, named: NameOf) -> GroupMember:
         assigned=() if is_streams else _partitions(member.active | member.pending, named),
         target=() if is_streams else _target(state, member, named),
         tasks=_tasks(member) if is_streams else None,
-        target_tasks=_target_tasks(member) if is_streams else None,
+        target_tasks=_target_tasks(member.target) if is_streams else None,
     )
 
 
@@ -127,11 +160,32 @@ def _partitions(held: frozenset[str], named: NameOf) -> tuple[TopicPartitions, .
 def _target(state: State, member: TrackedMember, named: NameOf) -> tuple[TopicPartitions, ...]:
     if state.type == "classic":
         return _partitions(member.active, named)
-    found = read_target_partitions(member.target or "{}").topic_partitions
     return tuple(
-        TopicPartitions(topic=named(each.topic_id), partitions=tuple(each.partitions), topic_id=each.topic_id)
-        for each in found
+        TopicPartitions(topic=named(topic), partitions=numbers, topic_id=topic)
+        for topic, numbers in _target_partitions(state.type, member.target)
     )
+
+
+# Targets change seldom, and each of a group's facts has those of all members.
+
+
+@lru_cache(maxsize=10_000)
+def _target_partitions(group_type: str, target: bytes) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    try:
+        found = read_target[group_type](target).topic_partitions
+    except WireError:  # there is none, or it cannot be read
+        return ()
+    return tuple((topic_text(each.topic_id), each.partitions) for each in found)
+
+
+@lru_cache(maxsize=10_000)
+def _target_tasks(target: bytes) -> Tasks:
+    try:
+        found = read_target["streams"](target)
+    except WireError:
+        return Tasks()
+    active, standby, warmup = map(tasks_of, (found.active_tasks, found.standby_tasks, found.warmup_tasks))
+    return Tasks(active=_sorted(active), standby=_sorted(standby), warmup=_sorted(warmup))
 
 
 def _tasks(member: TrackedMember) -> Tasks:
@@ -140,17 +194,12 @@ def _tasks(member: TrackedMember) -> Tasks:
     )
 
 
-def _target_tasks(member: TrackedMember) -> Tasks:
-    found = read_target_tasks(member.target or "{}")
-    active, standby, warmup = map(tasks_of, (found.active_tasks, found.standby_tasks, found.warmup_tasks))
-    return Tasks(active=_sorted(active), standby=_sorted(standby), warmup=_sorted(warmup))
-
-
 def _sorted(tasks: frozenset[str] = NOTHING) -> tuple[str, ...]:
-    return tuple(sorted(tasks))
+    return tuple(sorted(tasks)) if tasks else ()
 
 
-def _subtopologies(topology: str) -> tuple[Subtopology, ...]:
+@lru_cache(maxsize=1_000)
+def _subtopologies(topology: bytes) -> tuple[Subtopology, ...]:
     return tuple(
         Subtopology(
             id=each.subtopology_id,

@@ -14,6 +14,8 @@ from zlib import crc32
 
 import msgspec
 
+from ottla.health.facts import Gone, Group
+from ottla.spark.jobs.folds.facts import FactState, GroupFacts
 from ottla.spark.jobs.folds.records import follow_record
 from ottla.spark.jobs.folds.rows import Event, Out, Row
 from ottla.spark.jobs.folds.samples import follow_sample
@@ -24,16 +26,19 @@ from ottla.spark.jobs.params import Params
 
 __all__ = ["Fold", "RecordRow", "SampleRow", "fold"]
 
+MOMENT_MAX: Final = 10_000
+"""So many records of one time are taken together, at most."""
+
 
 class RecordRow(NamedTuple):
-    """A coordinator record, with key and value as JSON; no value is a tombstone."""
+    """A coordinator record, as the topic holds it; no value is a tombstone."""
 
     partition: int
     offset: int
     timestamp: int
     type: str
-    key: str | None
-    value: str | None
+    key: bytes
+    value: bytes | None
 
 
 class SampleRow(NamedTuple):
@@ -41,7 +46,7 @@ class SampleRow(NamedTuple):
 
     ts: int
     kind: str
-    body: str | None
+    body: bytes | str | None
 
 
 class _Told(msgspec.Struct, array_like=True):
@@ -53,6 +58,7 @@ class _Told(msgspec.Struct, array_like=True):
 class _Kept(msgspec.Struct, array_like=True):
     state: msgspec.Raw
     told: list[_Told]
+    facts: FactState
 
 
 _pack: Final = msgspec.msgpack.Encoder().encode
@@ -63,12 +69,17 @@ _unpack_state: Final = msgspec.msgpack.Decoder(State).decode
 class Fold:
     """The fold of one group. `kept` is the state after the history so far."""
 
-    __slots__ = ("_group", "_told")
+    __slots__ = ("_facts", "_group", "_moment", "_moment_ms", "_told")
 
-    def __init__(self, params: Params, kept: bytes | None = None) -> None:
+    def __init__(self, params: Params, kept: bytes | None = None, facts_of: str | None = None) -> None:
+        """`facts_of` is the name of the group, if there shall be facts about it."""
+        self._moment: list[tuple[int, int, str, bytes, bytes | None]] = []
+        """Records of one time, which are taken together."""
+        self._moment_ms = NOBODY
         found = _unpack(kept) if kept else None
         self._told = found.told if found else []
         state = _unpack_state(found.state) if found else State()
+        self._facts = None if facts_of is None else GroupFacts(facts_of, params, found.facts if found else None)
         self._group = GroupTracker(state, Limits.of(params), _namer(params))
 
     @property
@@ -80,21 +91,44 @@ class Fold:
         return self._group.state.source
 
     def take_record(
-        self, partition: int, offset: int, timestamp: int, record_type: str, key: str | None, value: str | None
+        self, partition: int, offset: int, timestamp: int, record_type: str, key: bytes, value: bytes | None
     ) -> None:
         """The next record of the group. Records up to the last offset are skipped."""
-        group = self._group
-        state = group.state
+        state = self._group.state
         if partition == state.partition and offset <= state.offset:
             return
-        if state.source != "records":
-            group = self._begin_anew()
-        group.state.partition = partition
-        group.at(timestamp, offset)
-        follow_record(group, record_type, key, value)
+        if timestamp != self._moment_ms or len(self._moment) == MOMENT_MAX:
+            self._take_moment(is_over=timestamp != self._moment_ms)
+            self._moment_ms = timestamp
+        self._moment.append((partition, offset, record_type, key, value))
 
-    def take_sample(self, ts: int, kind: str, body: str | None) -> None:
+    def _take_moment(self, *, is_over: bool = True) -> None:
+        """Take the records of one time. It is not over if more of them may follow."""
+        if not self._moment:
+            return
+        moment, self._moment = self._moment, []
+        if self._group.state.source != "records":
+            self._begin_anew()
+        group, ts = self._group, self._moment_ms
+        if self._facts is not None:
+            self._facts.before(group, ts, (record_type for _, _, record_type, _, _ in moment))
+        for partition, offset, record_type, key, value in moment:
+            state = group.state
+            if partition == state.partition and offset <= state.offset:
+                continue
+            state.partition = partition
+            group.at(ts, offset)
+            follow_record(group, record_type, key, value)
+        if self._facts is None:
+            return
+        self._facts.kept.is_open = not is_over
+        if is_over:
+            group.settle()
+            self._facts.after(group)
+
+    def take_sample(self, ts: int, kind: str, body: bytes | str | None) -> None:
         """The next sample of the group. Once there are records, samples are skipped."""
+        self._take_moment()
         state = self._group.state
         if (state.source == "records" and state.offset != NOBODY) or ts < state.ts:
             return
@@ -102,12 +136,11 @@ class Fold:
         self._group.at(ts)
         follow_sample(self._group, kind, body)
 
-    def _begin_anew(self) -> GroupTracker:
+    def _begin_anew(self) -> None:
         """Start over with records, which are more exact than the samples so far."""
         before = self._group
         self._group = GroupTracker(State(), before.limits, before.name_of)
         self._group.out = before.out
-        return self._group
 
     def rows(self) -> Out:
         """The rows so far, for a history that is read in one go; `end` returns the unfinished ones."""
@@ -115,21 +148,34 @@ class Fold:
 
     def end(self) -> Out:
         """The remaining rows of a history that is read in one go, with unfinished rows as they are."""
+        self._take_moment()
+        if self._facts is not None:
+            self._facts.end(self._group)
         return _joined(self._group.out.take(), self._open_rows())
 
     def cut(self) -> tuple[bytes, Out]:
         """The state with which another fold goes on, and the rows of this part, with unfinished rows as they are. This
         fold is over."""
+        self._take_moment(is_over=False)
         before = self._group.out.take()
         state = msgspec.Raw(_pack(self._group.state))  # before `close` ends the current time
+        facts = msgspec.structs.replace(self._facts.kept) if self._facts is not None else FactState()
         now = self._open_rows()
+        now.open_facts, now.facts = self._open_facts(), []
         open_now = [_Told(_digest(row), row if isinstance(row, Event) else None) for row in now.rows()]
         told = {each.digest for each in self._told}
         out = _joined(_without(before, told), _without(now, told))
         if told:
             still = {_digest(each) for each in before.events + now.events}
             out.events += [_taken_back(each.event) for each in self._told if each.event and each.digest not in still]
-        return _pack(_Kept(state, open_now)), out
+        return _pack(_Kept(state, open_now, facts)), out
+
+    def _open_facts(self) -> list[tuple[int, Group | Gone]]:
+        """The facts that would follow if the history ended here."""
+        if self._facts is None or self._group.state.source != "records":
+            return []
+        self._facts.end(self._group)
+        return self._group.out.take().facts
 
     def _open_rows(self) -> Out:
         """The rows that would follow if the history ended here."""
@@ -173,6 +219,8 @@ def _without(out: Out, told: set[int]) -> Out:
         [each for each in out.windows if _digest(each) not in told],
         [each for each in out.movements if _digest(each) not in told],
         out.faults,
+        out.facts,
+        out.open_facts,
     )
 
 
@@ -183,6 +231,8 @@ def _joined(first: Out, second: Out) -> Out:
         first.windows + second.windows,
         first.movements + second.movements,
         first.faults + second.faults,
+        first.facts + second.facts,
+        first.open_facts + second.open_facts,
     )
 
 
@@ -190,9 +240,14 @@ def _taken_back(event: Event) -> Event:
     return msgspec.structs.replace(event, new=event.old)
 
 
-def fold(kept: bytes | None, rows: Iterable[RecordRow | SampleRow], params: Params | None = None) -> tuple[bytes, Out]:
+def fold(
+    kept: bytes | None,
+    rows: Iterable[RecordRow | SampleRow],
+    params: Params | None = None,
+    facts_of: str | None = None,
+) -> tuple[bytes, Out]:
     """From the kept state of a group and the next rows of its history, in order, to the next state and output rows."""
-    following = Fold(params or Params(), kept)
+    following = Fold(params or Params(), kept, facts_of)
     for row in rows:
         if isinstance(row, RecordRow):
             following.take_record(*row)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from ottla.health.facts import Gone, Group
+
 __all__ = ["Event", "Movement", "Out", "Rebalance", "Row", "Window"]
 
 
@@ -113,15 +115,19 @@ class Out:
     windows: list[Window] = field(default_factory=list)
     movements: list[Movement] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
+    facts: list[tuple[int, Group | Gone]] = field(default_factory=list)
+    """What the health rules have to know, with its time."""
+    open_facts: list[tuple[int, Group | Gone]] = field(default_factory=list)
+    """The same of the moment at which the history is cut: facts that the next part may replace."""
 
     def rows(self) -> list[Row]:
         return [*self.events, *self.rebalances, *self.windows, *self.movements]
 
     def take(self) -> Out:
         """The rows so far, which are removed from here."""
-        taken = Out(self.events, self.rebalances, self.windows, self.movements, self.faults)
-        self.events, self.rebalances, self.windows, self.movements, self.faults = [], [], [], [], []
+        taken = Out(self.events, self.rebalances, self.windows, self.movements, self.faults, self.facts)
+        self.events, self.rebalances, self.windows, self.movements, self.faults, self.facts = [], [], [], [], [], []
         return taken
 
     def __len__(self) -> int:
-        return len(self.events) + len(self.rebalances) + len(self.windows) + len(self.movements)
+        return len(self.events) + len(self.rebalances) + len(self.windows) + len(self.movements) + len(self.facts)

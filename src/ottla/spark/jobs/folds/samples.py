@@ -26,7 +26,7 @@ _read_group: Final = msgspec.json.Decoder(Group, strict=False).decode
 _read_gone: Final = msgspec.json.Decoder(Gone, strict=False).decode
 
 
-def follow_sample(group: GroupTracker, kind: str, body: str | None) -> None:
+def follow_sample(group: GroupTracker, kind: str, body: bytes | str | None) -> None:
     """Take a sample. `group.at` was called with its time."""
     if body is None or kind not in SAMPLES:
         return

@@ -48,9 +48,9 @@ class TrackedMember(msgspec.Struct, array_like=True):
     warmup: Held = NOTHING
     pending: Held = NOTHING
     pending_since_ms: int = 0
-    target: str = ""
+    target: bytes = b""
     """The record's value, not decoded, because it is seldom needed."""
-    assignment: str = ""
+    assignment: bytes = b""
     """Of a classic member: the bytes of its assignment, not decoded."""
     is_reconciled: bool = False
 
@@ -126,11 +126,11 @@ class State(msgspec.Struct, array_like=True):
     fresh_hash: int | None = None
     """The last hash that was not among the recent ones, which means that a topic changed."""
     recent_hashes: list[int] = msgspec.field(default_factory=list)
-    configs: str | None = None
+    configs: dict[str, str] | None = None
     topology_epoch: int | None = None
     validated_topology_epoch: int | None = None
     failed_topology_epoch: int | None = None
-    topology: str = ""
+    topology: bytes = b""
     protocol: str | None = None
     initialized: int | None = None
     """A digest of the partitions that a share group can assign."""
