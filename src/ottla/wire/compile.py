@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable
+from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -46,6 +47,7 @@ def encoder_source(name: str, version: int) -> str:
     return EncoderWriter(message_shape(name, version), classes_of(name)).source()
 
 
+@lru_cache(maxsize=1_000)
 def message_shape(name: str, version: int) -> Struct:
     return shape_of(message_schema(name), version)
 
