@@ -13,20 +13,20 @@ class AddOffsetsToTxnRequest(Struct, frozen=True, gc=False):
     transactional_id: str = ""
     """Name chosen by the application that survives restarts and ties a producer to its unfinished transaction."""
     producer_id: int = 0
-    """Number the cluster gave to a producer so that its batches can be deduplicated and fenced; -1 for none."""
+    """Number that the cluster assigned to a producer so that its batches can be deduplicated and fenced; -1 for none."""
     producer_epoch: int = 0
-    """Generation of the producer id; a zombie is fenced because it still uses a smaller one."""
+    """Generation of the producer id; a zombie is fenced because it still uses a lower one."""
     group_id: str = ""
-    """Whose offsets are going to be committed; its hash decides the partition of __consumer_offsets."""
+    """Group whose offsets will be committed; its hash determines the partition of __consumer_offsets."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class AddOffsetsToTxnResponse(Struct, frozen=True, gc=False):
-    """Tells whether the group's offsets partition is in the transaction."""
+    """Reports whether the group's offsets partition is in the transaction."""
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

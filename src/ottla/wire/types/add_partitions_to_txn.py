@@ -11,9 +11,9 @@ from msgspec import Struct
 class AddPartitionsToTxnRequestAddPartitionsToTxnTopic(Struct, frozen=True, gc=False):
     """AddPartitionsToTxnTopic of AddPartitionsToTxnRequest."""
     name: str = ""
-    """Topics go by name here, in all versions."""
+    """Topics are identified by name in all versions."""
     partitions: tuple[int, ...] = ()
-    """Numbers inside the topic, counted from 0."""
+    """Numbers within the topic, starting at 0."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -23,31 +23,31 @@ class AddPartitionsToTxnRequestAddPartitionsToTxnTransaction(Struct, frozen=True
     transactional_id: str = ""
     """Name chosen by the application that survives restarts and ties a producer to its unfinished transaction."""
     producer_id: int = 0
-    """Number the cluster gave to a producer so that its batches can be deduplicated and fenced; -1 for none."""
+    """Number that the cluster assigned to a producer so that its batches can be deduplicated and fenced; -1 for none."""
     producer_epoch: int = 0
-    """Generation of the producer id; a zombie is fenced because it still uses a smaller one."""
+    """Generation of the producer id; a zombie is fenced because it still uses a lower one."""
     verify_only: bool = False
-    """True asks whether the partitions are in already; false puts them in and starts the transaction if needed."""
+    """True checks whether the partitions are already in the transaction; false adds them and starts the transaction if needed."""
     topics: tuple[AddPartitionsToTxnRequestAddPartitionsToTxnTopic, ...] = ()
-    """Partitions concerned, by topic."""
+    """Partitions to add or verify, by topic."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class AddPartitionsToTxnRequest(Struct, frozen=True, gc=False):
-    """Adds partitions to a transaction, or asks whether they are in it."""
+    """Adds partitions to a transaction, or checks whether they are in it."""
     AddPartitionsToTxnTopic = AddPartitionsToTxnRequestAddPartitionsToTxnTopic
     AddPartitionsToTxnTransaction = AddPartitionsToTxnRequestAddPartitionsToTxnTransaction
     transactions: tuple[AddPartitionsToTxnRequestAddPartitionsToTxnTransaction, ...] = ()
-    """From v4: everything the leader has to add or verify with this coordinator at the moment."""
+    """From v4: everything the leader currently has to add or verify with this coordinator."""
     v3_and_below_transactional_id: str = ""
-    """The only transaction of the request, up to v3; chosen by the application."""
+    """The only transaction in the request, up to v3; chosen by the application."""
     v3_and_below_producer_id: int = 0
-    """Number from InitProducerId that must belong to the transactional id."""
+    """Id from InitProducerId, which must belong to the transactional id."""
     v3_and_below_producer_epoch: int = 0
-    """Generation from InitProducerId; an older one is fenced."""
+    """Epoch from InitProducerId; an older one is fenced."""
     v3_and_below_topics: tuple[AddPartitionsToTxnRequestAddPartitionsToTxnTopic, ...] = ()
-    """What the client is about to write to; adding one twice does no harm."""
+    """Partitions the client is about to write to; adding one twice is harmless."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -55,9 +55,9 @@ class AddPartitionsToTxnRequest(Struct, frozen=True, gc=False):
 class AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult(Struct, frozen=True, gc=False):
     """AddPartitionsToTxnPartitionResult of AddPartitionsToTxnResponse."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     partition_error_code: int = 0
-    """Also carries failures of the whole transaction, which have no field of their own; 0 when it is in."""
+    """Also reports failures of the whole transaction, which have no field of their own; 0 when the partition is in it."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -67,7 +67,7 @@ class AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult(Struct, frozen=Tru
     name: str = ""
     """Repeats the request's topic."""
     results_by_partition: tuple[AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult, ...] = ()
-    """All partitions asked for; if one fails, none of its transaction is added."""
+    """All requested partitions; if one fails, none of its transaction is added."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -83,17 +83,17 @@ class AddPartitionsToTxnResponseAddPartitionsToTxnResult(Struct, frozen=True, gc
 
 
 class AddPartitionsToTxnResponse(Struct, frozen=True, gc=False):
-    """Tells for each partition whether it is in the transaction."""
+    """Reports for each partition whether it is in the transaction."""
     AddPartitionsToTxnPartitionResult = AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult
     AddPartitionsToTxnTopicResult = AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult
     AddPartitionsToTxnResult = AddPartitionsToTxnResponseAddPartitionsToTxnResult
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """Set when the sender may not send this at all; results of the transactions stand below."""
+    """Set when the sender may not send this request at all; results of the transactions are below."""
     results_by_transaction: tuple[AddPartitionsToTxnResponseAddPartitionsToTxnResult, ...] = ()
-    """One entry for each transaction asked about; transactions succeed and fail independently."""
+    """One entry for each transaction in the request; transactions succeed and fail independently."""
     results_by_topic_v3_and_below: tuple[AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult, ...] = ()
-    """Result of the one transaction, up to v3."""
+    """Results of the single transaction, up to v3."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

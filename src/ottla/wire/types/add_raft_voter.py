@@ -11,9 +11,9 @@ from msgspec import Struct
 class AddRaftVoterRequestListener(Struct, frozen=True, gc=False):
     """Listener of AddRaftVoterRequest."""
     name: str = ""
-    """Label from controller.listener.names, such as CONTROLLER."""
+    """Name from controller.listener.names, such as CONTROLLER."""
     host: str = ""
-    """Address to dial, a DNS name or an IP literal."""
+    """Address to connect to, a DNS name or an IP literal."""
     port: int = 0
     """TCP port that goes with the host."""
     unknown_tags: dict[int, bytes] | None = None
@@ -26,15 +26,15 @@ class AddRaftVoterRequest(Struct, frozen=True, gc=False):
     cluster_id: str | None = ""
     """Guards against the wrong cluster; null skips the check."""
     timeout_ms: int = 0
-    """Wish of the caller in milliseconds; Kafka limits the operation by its own 2 s instead."""
+    """Timeout requested by the caller in milliseconds; Kafka applies its own limit of 2 s instead."""
     voter_id: int = 0
-    """The node.id of the controller to admit."""
+    """The node.id of the controller to add."""
     voter_directory_id: bytes = bytes(16)
-    """Identity of the log directory with the voter's metadata log; a replaced disk makes a new voter."""
+    """Identity of the log directory with the voter's metadata log; a replaced disk makes it a new voter."""
     listeners: tuple[AddRaftVoterRequestListener, ...] = ()
     """How the quorum will reach the new voter; the leader's own controller listener name must be among them."""
     ack_when_committed: bool = True
-    """True answers when the new voter set is committed; false right after the append, which lets a joining node go on fetching and so commit it."""
+    """If true, the response is sent when the new voter set is committed; if false, right after the append, so a joining node can keep fetching and thereby commit it."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -42,10 +42,10 @@ class AddRaftVoterRequest(Struct, frozen=True, gc=False):
 class AddRaftVoterResponse(Struct, frozen=True, gc=False):
     """Whether the controller has become a voter."""
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     error_message: str | None = ""
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

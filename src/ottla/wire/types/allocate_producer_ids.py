@@ -9,24 +9,24 @@ from msgspec import Struct
 
 
 class AllocateProducerIdsRequest(Struct, frozen=True, gc=False):
-    """A broker fetches a fresh block of producer ids from the controller."""
+    """A broker requests a new block of producer ids from the controller."""
     broker_id: int = 0
     """The node.id of a broker."""
     broker_epoch: int = -1
-    """Proof that the asking process is the registered one; an older value gets no numbers."""
+    """Proof that the sender is the registered process; an older value gets no ids."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class AllocateProducerIdsResponse(Struct, frozen=True, gc=False):
-    """The block of producer ids that now belongs to the asking broker."""
+    """The block of producer ids that now belongs to the requesting broker."""
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     producer_id_start: int = 0
-    """First number of the block, inclusive; above every one handed out before."""
+    """First id of the block, inclusive; above every id allocated before."""
     producer_id_len: int = 0
-    """How many consecutive numbers the block has, normally 1000."""
+    """How many consecutive ids the block has, normally 1000."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -13,7 +13,7 @@ class AlterClientQuotasRequestEntityData(Struct, frozen=True, gc=False):
     entity_type: str = ""
     """user, client-id or ip; each at most once."""
     entity_name: str | None = ""
-    """Its name; null for the default that covers all without one of their own."""
+    """Its name; null for the default, which applies to all without a quota of their own."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -25,7 +25,7 @@ class AlterClientQuotasRequestOpData(Struct, frozen=True, gc=False):
     value: float = 0.0
     """New limit, greater than 0 and whole for rates in bytes; ignored when removing."""
     remove: bool = False
-    """True takes the limit away, so that a more general one holds again."""
+    """True removes the limit, so that a more general one applies again."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -33,9 +33,9 @@ class AlterClientQuotasRequestOpData(Struct, frozen=True, gc=False):
 class AlterClientQuotasRequestEntryData(Struct, frozen=True, gc=False):
     """EntryData of AlterClientQuotasRequest."""
     entity: tuple[AlterClientQuotasRequestEntityData, ...] = ()
-    """Parts that together name it: user, client-id, both, or ip alone."""
+    """Parts that together identify it: user, client-id, both, or ip alone."""
     ops: tuple[AlterClientQuotasRequestOpData, ...] = ()
-    """Single changes of this entity, at most one per key."""
+    """Individual changes to this entity, at most one per key."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -48,7 +48,7 @@ class AlterClientQuotasRequest(Struct, frozen=True, gc=False):
     entries: tuple[AlterClientQuotasRequestEntryData, ...] = ()
     """Changes, one for each entity."""
     validate_only: bool = False
-    """True runs every check, changes nothing."""
+    """True runs every check but changes nothing."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -66,21 +66,21 @@ class AlterClientQuotasResponseEntityData(Struct, frozen=True, gc=False):
 class AlterClientQuotasResponseEntryData(Struct, frozen=True, gc=False):
     """EntryData of AlterClientQuotasResponse."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     error_message: str | None = ""
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     entity: tuple[AlterClientQuotasResponseEntityData, ...] = ()
-    """Parts that name it, as in the request."""
+    """Parts that identify it, as in the request."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class AlterClientQuotasResponse(Struct, frozen=True, gc=False):
-    """Tells for each entity whether its quotas were changed."""
+    """Reports for each entity whether its quotas were changed."""
     EntityData = AlterClientQuotasResponseEntityData
     EntryData = AlterClientQuotasResponseEntryData
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     entries: tuple[AlterClientQuotasResponseEntryData, ...] = ()
     """One for every entity of the request, in any order."""
     unknown_tags: dict[int, bytes] | None = None

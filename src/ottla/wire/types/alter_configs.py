@@ -13,7 +13,7 @@ class AlterConfigsRequestAlterableConfig(Struct, frozen=True, gc=False):
     name: str = ""
     """Key, at most once per resource."""
     value: str | None = ""
-    """New value as text; null is refused."""
+    """New value as text; null is rejected."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -21,7 +21,7 @@ class AlterConfigsRequestAlterableConfig(Struct, frozen=True, gc=False):
 class AlterConfigsRequestAlterConfigsResource(Struct, frozen=True, gc=False):
     """AlterConfigsResource of AlterConfigsRequest."""
     resource_type: int = 0
-    """2 topic, 4 broker, 16 client metrics subscription, 32 group; loggers are not possible here."""
+    """2 topic, 4 broker, 16 client metrics subscription, 32 group; loggers cannot be changed here."""
     resource_name: str = ""
     """Topic, group or subscription name, or a node id as text; empty with type 4 means the cluster-wide defaults."""
     configs: tuple[AlterConfigsRequestAlterableConfig, ...] = ()
@@ -37,7 +37,7 @@ class AlterConfigsRequest(Struct, frozen=True, gc=False):
     resources: tuple[AlterConfigsRequestAlterConfigsResource, ...] = ()
     """Each is changed completely or not at all."""
     validate_only: bool = False
-    """True runs every check, changes nothing."""
+    """True runs every check but changes nothing."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -45,22 +45,22 @@ class AlterConfigsRequest(Struct, frozen=True, gc=False):
 class AlterConfigsResponseAlterConfigsResourceResponse(Struct, frozen=True, gc=False):
     """AlterConfigsResourceResponse of AlterConfigsResponse."""
     error_code: int = 0
-    """Verdict on the resource as a whole; one bad key fails all of them."""
+    """Result for the resource as a whole; one bad key fails all of them."""
     error_message: str | None = ""
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     resource_type: int = 0
     """2 topic, 4 broker, 16 client metrics subscription, 32 group."""
     resource_name: str = ""
-    """Which one this is, as the request named it."""
+    """Repeats the name given in the request."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class AlterConfigsResponse(Struct, frozen=True, gc=False):
-    """Tells for each resource whether its settings were replaced."""
+    """Reports for each resource whether its settings were replaced."""
     AlterConfigsResourceResponse = AlterConfigsResponseAlterConfigsResourceResponse
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     responses: tuple[AlterConfigsResponseAlterConfigsResourceResponse, ...] = ()
     """One for every resource of the request."""
     unknown_tags: dict[int, bytes] | None = None

@@ -21,17 +21,17 @@ class AlterPartitionRequestBrokerState(Struct, frozen=True, gc=False):
 class AlterPartitionRequestPartitionData(Struct, frozen=True, gc=False):
     """PartitionData of AlterPartitionRequest."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     leader_epoch: int = 0
-    """Epoch in which the sender leads; must equal the controller's."""
+    """Epoch in which the sender is the leader; must equal the controller's."""
     new_isr: tuple[int, ...] = ()
-    """Proposed in-sync replicas, the leader among them; up to v2."""
+    """Proposed in-sync replicas, including the leader; up to v2."""
     new_isr_with_epochs: tuple[AlterPartitionRequestBrokerState, ...] = ()
-    """Proposed in-sync replicas, the leader among them, with their registrations."""
+    """Proposed in-sync replicas, including the leader, with their broker epochs."""
     leader_recovery_state: int = 0
-    """1 while the leader still recovers after an unclean election, else 0; it can only go from 1 to 0."""
+    """1 while the leader is still recovering after an unclean election, else 0; it can only go from 1 to 0."""
     partition_epoch: int = 0
-    """Version of the partition state the proposal builds on; a smaller one than the controller's is refused."""
+    """Version of the partition state the proposal is based on; one lower than the controller's is rejected."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -39,7 +39,7 @@ class AlterPartitionRequestPartitionData(Struct, frozen=True, gc=False):
 class AlterPartitionRequestTopicData(Struct, frozen=True, gc=False):
     """TopicData of AlterPartitionRequest."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[AlterPartitionRequestPartitionData, ...] = ()
     """One proposal each; they succeed or fail separately."""
     unknown_tags: dict[int, bytes] | None = None
@@ -54,7 +54,7 @@ class AlterPartitionRequest(Struct, frozen=True, gc=False):
     broker_id: int = 0
     """The sender, leader of all partitions below."""
     broker_epoch: int = -1
-    """Sender's registration epoch; another one fails the whole request."""
+    """Sender's registration epoch; any other value fails the whole request."""
     topics: tuple[AlterPartitionRequestTopicData, ...] = ()
     """Partitions with a proposed change, grouped."""
     unknown_tags: dict[int, bytes] | None = None
@@ -64,9 +64,9 @@ class AlterPartitionRequest(Struct, frozen=True, gc=False):
 class AlterPartitionResponsePartitionData(Struct, frozen=True, gc=False):
     """PartitionData of AlterPartitionResponse."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     leader_id: int = 0
     """Leader now on record."""
     leader_epoch: int = 0
@@ -84,9 +84,9 @@ class AlterPartitionResponsePartitionData(Struct, frozen=True, gc=False):
 class AlterPartitionResponseTopicData(Struct, frozen=True, gc=False):
     """TopicData of AlterPartitionResponse."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[AlterPartitionResponsePartitionData, ...] = ()
-    """State after the request, or what was wrong with it."""
+    """State after the request, or the reason it failed."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -98,7 +98,7 @@ class AlterPartitionResponse(Struct, frozen=True, gc=False):
     throttle_time_ms: int = 0
     """Always 0: requests between nodes are exempt from quotas."""
     error_code: int = 0
-    """Verdict on the whole request; partitions have their own."""
+    """Applies to the whole request; each partition has its own code."""
     topics: tuple[AlterPartitionResponseTopicData, ...] = ()
     """Topics of the request, in its order."""
     unknown_tags: dict[int, bytes] | None = None

@@ -11,9 +11,9 @@ from msgspec import Struct
 class AlterPartitionReassignmentsRequestReassignablePartition(Struct, frozen=True, gc=False):
     """ReassignablePartition of AlterPartitionReassignmentsRequest."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     replicas: tuple[int, ...] | None = None
-    """Brokers that shall hold it, the preferred leader first; null cancels a move under way."""
+    """Brokers to host the partition, preferred leader first; null cancels a move in progress."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -23,7 +23,7 @@ class AlterPartitionReassignmentsRequestReassignableTopic(Struct, frozen=True, g
     name: str = ""
     """Topic of the partitions below."""
     partitions: tuple[AlterPartitionReassignmentsRequestReassignablePartition, ...] = ()
-    """Partitions to move, or to leave where they were."""
+    """Partitions to move, or whose move is cancelled."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -35,7 +35,7 @@ class AlterPartitionReassignmentsRequest(Struct, frozen=True, gc=False):
     timeout_ms: int = 60000
     """How long the controller may take to accept the plan, not to move the data."""
     allow_replication_factor_change: bool = True
-    """False refuses any list that is longer or shorter than the present one."""
+    """False rejects any list that is longer or shorter than the current one."""
     topics: tuple[AlterPartitionReassignmentsRequestReassignableTopic, ...] = ()
     """Each partition succeeds or fails on its own."""
     unknown_tags: dict[int, bytes] | None = None
@@ -45,11 +45,11 @@ class AlterPartitionReassignmentsRequest(Struct, frozen=True, gc=False):
 class AlterPartitionReassignmentsResponseReassignablePartitionResponse(Struct, frozen=True, gc=False):
     """ReassignablePartitionResponse of AlterPartitionReassignmentsResponse."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     error_code: int = 0
-    """0 when the move has begun, was changed, cancelled or was not needed."""
+    """0 when the move was started, changed, cancelled or not needed."""
     error_message: str | None = ""
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -65,17 +65,17 @@ class AlterPartitionReassignmentsResponseReassignableTopicResponse(Struct, froze
 
 
 class AlterPartitionReassignmentsResponse(Struct, frozen=True, gc=False):
-    """Tells for each partition whether its move was accepted."""
+    """Reports for each partition whether its move was accepted."""
     ReassignablePartitionResponse = AlterPartitionReassignmentsResponseReassignablePartitionResponse
     ReassignableTopicResponse = AlterPartitionReassignmentsResponseReassignableTopicResponse
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     allow_replication_factor_change: bool = True
-    """Echo of the request, so the client sees that the guard was understood."""
+    """Echoed from the request, so the client can see that the guard was understood."""
     error_code: int = 0
-    """Verdict on the whole request; partitions have their own."""
+    """Applies to the whole request; each partition has its own code."""
     error_message: str | None = ""
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     responses: tuple[AlterPartitionReassignmentsResponseReassignableTopicResponse, ...] = ()
     """Grouped by topic as in the request."""
     unknown_tags: dict[int, bytes] | None = None

@@ -13,7 +13,7 @@ class AlterReplicaLogDirsRequestAlterReplicaLogDirTopic(Struct, frozen=True, gc=
     name: str = ""
     """Topic whose replicas move."""
     partitions: tuple[int, ...] = ()
-    """Partition numbers; one that is in the directory already is left alone."""
+    """Partition numbers; one that is already in the directory is left alone."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -21,7 +21,7 @@ class AlterReplicaLogDirsRequestAlterReplicaLogDirTopic(Struct, frozen=True, gc=
 class AlterReplicaLogDirsRequestAlterReplicaLogDir(Struct, frozen=True, gc=False):
     """AlterReplicaLogDir of AlterReplicaLogDirsRequest."""
     path: str = ""
-    """Absolute path, exactly as the broker's log.dirs has it."""
+    """Absolute path, exactly as in the broker's log.dirs."""
     topics: tuple[AlterReplicaLogDirsRequestAlterReplicaLogDirTopic, ...] = ()
     """Topics with at least one replica for this directory."""
     unknown_tags: dict[int, bytes] | None = None
@@ -33,7 +33,7 @@ class AlterReplicaLogDirsRequest(Struct, frozen=True, gc=False):
     AlterReplicaLogDirTopic = AlterReplicaLogDirsRequestAlterReplicaLogDirTopic
     AlterReplicaLogDir = AlterReplicaLogDirsRequestAlterReplicaLogDir
     dirs: tuple[AlterReplicaLogDirsRequestAlterReplicaLogDir, ...] = ()
-    """Target directories, each with what shall move there."""
+    """Target directories, each with the replicas to move there."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -41,9 +41,9 @@ class AlterReplicaLogDirsRequest(Struct, frozen=True, gc=False):
 class AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult(Struct, frozen=True, gc=False):
     """AlterReplicaLogDirPartitionResult of AlterReplicaLogDirsResponse."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     error_code: int = 0
-    """0 means the copying has started or was not needed, not that it is finished."""
+    """0 means that copying has started or was not needed, not that it has finished."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -59,12 +59,12 @@ class AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult(Struct, frozen=Tr
 
 
 class AlterReplicaLogDirsResponse(Struct, frozen=True, gc=False):
-    """Says for each replica whether its move was accepted."""
+    """Reports for each replica whether its move was accepted."""
     AlterReplicaLogDirPartitionResult = AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult
     AlterReplicaLogDirTopicResult = AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     results: tuple[AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult, ...] = ()
-    """Regrouped by topic, not by directory as in the request."""
+    """Grouped by topic, not by directory as in the request."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

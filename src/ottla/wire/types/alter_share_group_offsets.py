@@ -11,9 +11,9 @@ from msgspec import Struct
 class AlterShareGroupOffsetsRequestAlterShareGroupOffsetsRequestPartition(Struct, frozen=True, gc=False):
     """AlterShareGroupOffsetsRequestPartition of AlterShareGroupOffsetsRequest."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     start_offset: int = 0
-    """First offset to deliver; not checked against the log. -1 applies share.auto.offset.reset anew."""
+    """First offset to deliver; not checked against the log. -1 applies share.auto.offset.reset again."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -23,7 +23,7 @@ class AlterShareGroupOffsetsRequestAlterShareGroupOffsetsRequestTopic(Struct, fr
     topic_name: str = ""
     """Topic to move; must exist."""
     partitions: tuple[AlterShareGroupOffsetsRequestAlterShareGroupOffsetsRequestPartition, ...] = ()
-    """Share-partitions to move; others of the topic are left alone."""
+    """Share-partitions to move; the topic's other partitions are left alone."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -35,7 +35,7 @@ class AlterShareGroupOffsetsRequest(Struct, frozen=True, gc=False):
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     topics: tuple[AlterShareGroupOffsetsRequestAlterShareGroupOffsetsRequestTopic, ...] = ()
-    """Those to move; all other topics of the group keep their state."""
+    """Topics to move; the group's other topics keep their state."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -43,11 +43,11 @@ class AlterShareGroupOffsetsRequest(Struct, frozen=True, gc=False):
 class AlterShareGroupOffsetsResponseAlterShareGroupOffsetsResponsePartition(Struct, frozen=True, gc=False):
     """AlterShareGroupOffsetsResponsePartition of AlterShareGroupOffsetsResponse."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     error_code: int = 0
-    """0 when the new start is durable."""
+    """0 when the new start offset is durable."""
     error_message: str | None = None
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -57,23 +57,23 @@ class AlterShareGroupOffsetsResponseAlterShareGroupOffsetsResponseTopic(Struct, 
     topic_name: str = ""
     """As sent."""
     topic_id: bytes = bytes(16)
-    """Identity of the topic; zero when it is unknown or may not be seen."""
+    """Identity of the topic; zero when it is unknown or the caller may not see it."""
     partitions: tuple[AlterShareGroupOffsetsResponseAlterShareGroupOffsetsResponsePartition, ...] = ()
-    """Outcomes, each on its own."""
+    """One result per share-partition, independent of the others."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class AlterShareGroupOffsetsResponse(Struct, frozen=True, gc=False):
-    """Which share-partitions now start where they were told to."""
+    """Which share-partitions now start at the requested offset."""
     AlterShareGroupOffsetsResponsePartition = AlterShareGroupOffsetsResponseAlterShareGroupOffsetsResponsePartition
     AlterShareGroupOffsetsResponseTopic = AlterShareGroupOffsetsResponseAlterShareGroupOffsetsResponseTopic
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """Refusal of the whole call; then nothing was changed."""
+    """Rejection of the whole request, in which case nothing was changed."""
     error_message: str | None = None
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     responses: tuple[AlterShareGroupOffsetsResponseAlterShareGroupOffsetsResponseTopic, ...] = ()
     """One entry per topic of the request."""
     unknown_tags: dict[int, bytes] | None = None

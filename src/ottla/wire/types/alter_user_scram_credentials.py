@@ -13,7 +13,7 @@ class AlterUserScramCredentialsRequestScramCredentialDeletion(Struct, frozen=Tru
     name: str = ""
     """User as it appears in the SCRAM exchange."""
     mechanism: int = 0
-    """Which hash the login uses: 1 for SCRAM-SHA-256, 2 for SCRAM-SHA-512."""
+    """Hash used for the login: 1 for SCRAM-SHA-256, 2 for SCRAM-SHA-512."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -23,11 +23,11 @@ class AlterUserScramCredentialsRequestScramCredentialUpsertion(Struct, frozen=Tr
     name: str = ""
     """User as it appears in the SCRAM exchange; must not be empty."""
     mechanism: int = 0
-    """Which hash the login uses: 1 for SCRAM-SHA-256, 2 for SCRAM-SHA-512."""
+    """Hash used for the login: 1 for SCRAM-SHA-256, 2 for SCRAM-SHA-512."""
     iterations: int = 0
     """How often the password was hashed, 4096 to 16384."""
     salt: bytes = b''
-    """Random bytes chosen by the client, told to the user's client at each login."""
+    """Random bytes chosen by the client, sent to the user's client at each login."""
     salted_password: bytes = b''
     """PBKDF2 of password and salt; enough to log in with, so send it over TLS."""
     unknown_tags: dict[int, bytes] | None = None
@@ -51,18 +51,18 @@ class AlterUserScramCredentialsResponseAlterUserScramCredentialsResult(Struct, f
     user: str = ""
     """Name as in the request."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     error_message: str | None = ""
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class AlterUserScramCredentialsResponse(Struct, frozen=True, gc=False):
-    """Tells for each user whether the change was made."""
+    """Reports for each user whether the change was made."""
     AlterUserScramCredentialsResult = AlterUserScramCredentialsResponseAlterUserScramCredentialsResult
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     results: tuple[AlterUserScramCredentialsResponseAlterUserScramCredentialsResult, ...] = ()
     """One per user named in the request, in any order."""
     unknown_tags: dict[int, bytes] | None = None

@@ -9,15 +9,15 @@ from msgspec import Struct
 
 
 class ApiVersionsRequest(Struct, frozen=True, gc=False):
-    """Asks which APIs in which versions, and which features, the node offers."""
+    """Asks which APIs in which versions, and which features, the node supports."""
     client_software_name: str = ""
-    """Library, such as apache-kafka-java, for metrics; letters, digits, dots and dashes, which must not stand at the ends."""
+    """Library, such as apache-kafka-java, for metrics; letters, digits, dots and dashes, but no dot or dash at either end."""
     client_software_version: str = ""
     """Release of the library, for metrics; same characters as the name."""
     cluster_id: str | None = None
-    """Cluster that the client believes to reach; null when it does not know yet, as on bootstrap connections."""
+    """Cluster the client expects to reach; null when it does not know yet, as on bootstrap connections."""
     node_id: int = -1
-    """Node.id that the client believes to reach; -1 when it does not know yet."""
+    """Node.id the client expects to reach; -1 when it does not know yet."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -25,9 +25,9 @@ class ApiVersionsRequest(Struct, frozen=True, gc=False):
 class ApiVersionsResponseApiVersion(Struct, frozen=True, gc=False):
     """ApiVersion of ApiVersionsResponse."""
     api_key: int = 0
-    """Number that stands in the request header."""
+    """Number used in the request header."""
     min_version: int = 0
-    """Oldest version offered, inclusive; for Produce 0 is shown although 3 is the oldest served."""
+    """Oldest version offered, inclusive; for Produce 0 is shown although 3 is the oldest supported."""
     max_version: int = 0
     """Newest version offered, inclusive; for forwarded APIs also limited by the controller."""
     unknown_tags: dict[int, bytes] | None = None
@@ -41,7 +41,7 @@ class ApiVersionsResponseSupportedFeatureKey(Struct, frozen=True, gc=False):
     min_version: int = 0
     """Lowest level the software still supports."""
     max_version: int = 0
-    """Highest level the software supports; UpdateFeatures may not go beyond."""
+    """Highest level the software supports; UpdateFeatures cannot exceed it."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -51,31 +51,31 @@ class ApiVersionsResponseFinalizedFeatureKey(Struct, frozen=True, gc=False):
     name: str = ""
     """Feature such as metadata.version, group.version or transaction.version."""
     max_version_level: int = 0
-    """Level in force; clients use transactions V2 only if transaction.version is at least 2 here."""
+    """Level in effect; clients use transactions V2 only if transaction.version is at least 2 here."""
     min_version_level: int = 0
-    """Repeats the level in force; brokers fill both with one number, as a feature has no range once finalized."""
+    """Repeats the level in effect; brokers set both to the same number, because a finalized feature has no range."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ApiVersionsResponse(Struct, frozen=True, gc=False):
-    """The table of APIs with their version ranges, and the cluster's features."""
+    """Lists the APIs with their version ranges, and the cluster's features."""
     ApiVersion = ApiVersionsResponseApiVersion
     SupportedFeatureKey = ApiVersionsResponseSupportedFeatureKey
     FinalizedFeatureKey = ApiVersionsResponseFinalizedFeatureKey
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     api_keys: tuple[ApiVersionsResponseApiVersion, ...] = ()
-    """What this listener offers; an API missing here must not be sent. Empty with an error, except UNSUPPORTED_VERSION."""
+    """What this listener offers; clients must not send APIs missing here. Empty on error, except for UNSUPPORTED_VERSION."""
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     supported_features: tuple[ApiVersionsResponseSupportedFeatureKey, ...] = ()
-    """Ranges this node's software could work with; tagged so that old clients skip it."""
+    """Feature ranges this node's software supports; tagged so that old clients skip it."""
     finalized_features_epoch: int = -1
-    """Grows with the metadata log, so that the newest of several answers wins; -1 unknown. Tagged like its list."""
+    """Grows with the metadata log, so that the newest of several responses wins; -1 when unknown. Tagged like its list."""
     finalized_features: tuple[ApiVersionsResponseFinalizedFeatureKey, ...] = ()
-    """Levels in force in the whole cluster, those at 0 left out; tagged so that old clients skip it."""
+    """Levels in effect across the cluster, except those at 0; tagged so that old clients skip it."""
     zk_migration_ready: bool = False
-    """Was used while clusters moved from ZooKeeper; 4.x nodes leave it at false, so it never appears on the wire."""
+    """Was used during migrations from ZooKeeper; 4.x nodes leave it at false, so it never appears on the wire."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -11,7 +11,7 @@ from msgspec import Struct
 class AssignReplicasToDirsRequestPartitionData(Struct, frozen=True, gc=False):
     """PartitionData of AssignReplicasToDirsRequest."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -19,9 +19,9 @@ class AssignReplicasToDirsRequestPartitionData(Struct, frozen=True, gc=False):
 class AssignReplicasToDirsRequestTopicData(Struct, frozen=True, gc=False):
     """TopicData of AssignReplicasToDirsRequest."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[AssignReplicasToDirsRequestPartitionData, ...] = ()
-    """Replicas of the sending broker that now live here."""
+    """Replicas of the sending broker that are now in this directory."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -31,22 +31,22 @@ class AssignReplicasToDirsRequestDirectoryData(Struct, frozen=True, gc=False):
     id: bytes = bytes(16)
     """The directory.id from meta.properties."""
     topics: tuple[AssignReplicasToDirsRequestTopicData, ...] = ()
-    """Those with replicas in this directory."""
+    """Topics with replicas in this directory."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class AssignReplicasToDirsRequest(Struct, frozen=True, gc=False):
-    """A broker tells the controller in which log directory it has placed its replicas."""
+    """A broker tells the controller in which log directories it has placed its replicas."""
     PartitionData = AssignReplicasToDirsRequestPartitionData
     TopicData = AssignReplicasToDirsRequestTopicData
     DirectoryData = AssignReplicasToDirsRequestDirectoryData
     broker_id: int = 0
-    """The node.id of the sender; only its own replicas can be placed."""
+    """The node.id of the sender; only its own replicas can be assigned."""
     broker_epoch: int = -1
-    """Metadata log offset at which the broker was registered; a restarted process gets a larger one and the old process is fenced."""
+    """Metadata log offset at which the broker was registered; a restarted process gets a higher one and the old process is fenced."""
     directories: tuple[AssignReplicasToDirsRequestDirectoryData, ...] = ()
-    """Grouped by target; a directory that is offline makes the controller take these replicas out of service."""
+    """Grouped by target; if a directory is offline, the controller takes its replicas out of service."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -54,9 +54,9 @@ class AssignReplicasToDirsRequest(Struct, frozen=True, gc=False):
 class AssignReplicasToDirsResponsePartitionData(Struct, frozen=True, gc=False):
     """PartitionData of AssignReplicasToDirsResponse."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     error_code: int = 0
-    """0 when the placement is in the metadata log or already was."""
+    """0 when the assignment is in the metadata log or already was."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -64,7 +64,7 @@ class AssignReplicasToDirsResponsePartitionData(Struct, frozen=True, gc=False):
 class AssignReplicasToDirsResponseTopicData(Struct, frozen=True, gc=False):
     """TopicData of AssignReplicasToDirsResponse."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[AssignReplicasToDirsResponsePartitionData, ...] = ()
     """One result per replica."""
     unknown_tags: dict[int, bytes] | None = None
@@ -82,14 +82,14 @@ class AssignReplicasToDirsResponseDirectoryData(Struct, frozen=True, gc=False):
 
 
 class AssignReplicasToDirsResponse(Struct, frozen=True, gc=False):
-    """The result for every placement, in the same shape as the request."""
+    """The result for every assignment, in the same structure as the request."""
     PartitionData = AssignReplicasToDirsResponsePartitionData
     TopicData = AssignReplicasToDirsResponseTopicData
     DirectoryData = AssignReplicasToDirsResponseDirectoryData
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """Refusal of the whole call; 0 when the partitions carry their own results."""
+    """Error for the whole request; 0 when the partitions carry their own results."""
     directories: tuple[AssignReplicasToDirsResponseDirectoryData, ...] = ()
     """Mirrors the grouping of the request."""
     unknown_tags: dict[int, bytes] | None = None

@@ -11,9 +11,9 @@ from msgspec import Struct
 class BeginQuorumEpochRequestPartitionData(Struct, frozen=True, gc=False):
     """PartitionData of BeginQuorumEpochRequest."""
     partition_index: int = 0
-    """Always 0, since the metadata log is not split."""
+    """Always 0, since the metadata log has one partition."""
     voter_directory_id: bytes = bytes(16)
-    """Log directory of the addressee as the leader knows it; zero skips the check."""
+    """Receiver's log directory as the leader knows it; zero skips the check."""
     leader_id: int = 0
     """The sender, which won the election."""
     leader_epoch: int = 0
@@ -25,7 +25,7 @@ class BeginQuorumEpochRequestPartitionData(Struct, frozen=True, gc=False):
 class BeginQuorumEpochRequestTopicData(Struct, frozen=True, gc=False):
     """TopicData of BeginQuorumEpochRequest."""
     topic_name: str = ""
-    """Always __cluster_metadata, the only log that a quorum keeps."""
+    """Always __cluster_metadata, the only log replicated by a quorum."""
     partitions: tuple[BeginQuorumEpochRequestPartitionData, ...] = ()
     """Exactly one: the only partition of that topic."""
     unknown_tags: dict[int, bytes] | None = None
@@ -37,7 +37,7 @@ class BeginQuorumEpochRequestLeaderEndpoint(Struct, frozen=True, gc=False):
     name: str = ""
     """Listener name, for example CONTROLLER."""
     host: str = ""
-    """DNS name or IP literal that the other nodes dial."""
+    """DNS name or IP literal that the other nodes connect to."""
     port: int = 0
     """TCP port that goes with the host."""
     unknown_tags: dict[int, bytes] | None = None
@@ -52,7 +52,7 @@ class BeginQuorumEpochRequest(Struct, frozen=True, gc=False):
     cluster_id: str | None = None
     """Sender's cluster, checked when present; null skips the check."""
     voter_id: int = -1
-    """Whom the leader believes to address; -1 skips the check."""
+    """Voter the announcement is meant for; -1 skips the check."""
     topics: tuple[BeginQuorumEpochRequestTopicData, ...] = ()
     """Exactly one: the metadata topic."""
     leader_endpoints: tuple[BeginQuorumEpochRequestLeaderEndpoint, ...] = ()
@@ -64,9 +64,9 @@ class BeginQuorumEpochRequest(Struct, frozen=True, gc=False):
 class BeginQuorumEpochResponsePartitionData(Struct, frozen=True, gc=False):
     """PartitionData of BeginQuorumEpochResponse."""
     partition_index: int = 0
-    """Always 0, since the metadata log is not split."""
+    """Always 0, since the metadata log has one partition."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     leader_id: int = 0
     """Leader that the receiver follows after this request; -1 when it knows none."""
     leader_epoch: int = 0
@@ -78,7 +78,7 @@ class BeginQuorumEpochResponsePartitionData(Struct, frozen=True, gc=False):
 class BeginQuorumEpochResponseTopicData(Struct, frozen=True, gc=False):
     """TopicData of BeginQuorumEpochResponse."""
     topic_name: str = ""
-    """Always __cluster_metadata, the only log that a quorum keeps."""
+    """Always __cluster_metadata, the only log replicated by a quorum."""
     partitions: tuple[BeginQuorumEpochResponsePartitionData, ...] = ()
     """The one partition announced."""
     unknown_tags: dict[int, bytes] | None = None
@@ -103,7 +103,7 @@ class BeginQuorumEpochResponse(Struct, frozen=True, gc=False):
     TopicData = BeginQuorumEpochResponseTopicData
     NodeEndpoint = BeginQuorumEpochResponseNodeEndpoint
     error_code: int = 0
-    """Verdict on the whole request; the partition has its own."""
+    """Applies to the whole request; the partition has its own code."""
     topics: tuple[BeginQuorumEpochResponseTopicData, ...] = ()
     """The metadata topic; empty with a top-level error."""
     node_endpoints: tuple[BeginQuorumEpochResponseNodeEndpoint, ...] = ()

@@ -9,21 +9,21 @@ from msgspec import Struct
 
 
 class BrokerHeartbeatRequest(Struct, frozen=True, gc=False):
-    """A broker tells the active controller that it lives, how far it has read and which state it would like."""
+    """A broker tells the active controller that it is alive, how far it has read and which state it requests."""
     broker_id: int = 0
     """The node.id of a broker."""
     broker_epoch: int = -1
-    """Proof of being the process that registered last; any other value is refused as stale."""
+    """Proof of being the process that registered last; any other value is rejected as stale."""
     current_metadata_offset: int = 0
     """How far the broker has applied the metadata log; caught up means at or beyond its own registration record."""
     want_fence: bool = False
-    """True until the logs are recovered, so that no leadership is handed over too early."""
+    """True until the logs are recovered, so that the broker does not become leader too early."""
     want_shut_down: bool = False
     """True asks the controller to move leaderships away before the process stops."""
     offline_log_dirs: tuple[bytes, ...] = ()
-    """Directory ids that failed since start, repeated in every beat. Tagged because it is nearly always empty."""
+    """Directory ids that failed since startup, repeated in every heartbeat. Tagged because it is nearly always empty."""
     cordoned_log_dirs: tuple[bytes, ...] | None = None
-    """Directories that take no new replicas (cordoned.log.dirs); null leaves the known list as it is, empty lifts all. Tagged since it is rarely set."""
+    """Directories that take no new replicas (cordoned.log.dirs); null leaves the known list unchanged, empty clears it. Tagged since it is rarely set."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -31,14 +31,14 @@ class BrokerHeartbeatRequest(Struct, frozen=True, gc=False):
 class BrokerHeartbeatResponse(Struct, frozen=True, gc=False):
     """What the controller has decided about the broker: caught up or not, fenced or serving, free to stop."""
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     is_caught_up: bool = False
     """True once CurrentMetadataOffset has reached the broker's registration record."""
     is_fenced: bool = True
-    """True while the broker may not lead and is hidden from clients; the default, so an error answer reads as fenced."""
+    """True while the broker may not lead and is hidden from clients; the default, so an error response reads as fenced."""
     should_shut_down: bool = False
-    """True when the broker leads nothing more and the others have seen it leave; the process may stop now."""
+    """True when the broker no longer leads any partition and the others have seen it leave; the process may stop now."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

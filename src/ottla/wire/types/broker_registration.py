@@ -13,7 +13,7 @@ class BrokerRegistrationRequestListener(Struct, frozen=True, gc=False):
     name: str = ""
     """Label from the configuration, such as PLAINTEXT or INTERNAL; peers choose an address by it."""
     host: str = ""
-    """Address to dial, a DNS name or an IP literal."""
+    """Address to connect to, a DNS name or an IP literal."""
     port: int = 0
     """TCP port that goes with the host."""
     security_protocol: int = 0
@@ -39,34 +39,34 @@ class BrokerRegistrationRequest(Struct, frozen=True, gc=False):
     Listener = BrokerRegistrationRequestListener
     Feature = BrokerRegistrationRequestFeature
     broker_id: int = 0
-    """The node.id of the process; one id can be held by one live process at a time."""
+    """The node.id of the process; only one live process at a time can hold an id."""
     cluster_id: str = ""
-    """Read from meta.properties; must equal the controller's own or the broker is turned away."""
+    """Read from meta.properties; must equal the controller's own or the broker is rejected."""
     incarnation_id: bytes = bytes(16)
-    """Random for each process start; the same value again amends the entry and keeps its epoch, another one replaces it."""
+    """Random for each process start; the same value again updates the registration and keeps its epoch, another one replaces it."""
     listeners: tuple[BrokerRegistrationRequestListener, ...] = ()
-    """Addresses from advertised.listeners that clients and other brokers will be told."""
+    """Addresses from advertised.listeners that clients and other brokers will be given."""
     features: tuple[BrokerRegistrationRequestFeature, ...] = ()
-    """What the software can run; each finalized level other than 0 must lie in one of these ranges."""
+    """What the software supports; each finalized level other than 0 must lie in one of these ranges."""
     rack: str | None = ""
-    """Failure zone from broker.rack, which spreads replicas over zones; null where none is configured."""
+    """Failure zone from broker.rack, used to spread replicas over zones; null if not set."""
     is_migrating_zk_broker: bool = False
-    """Must be false; true came from brokers of a ZooKeeper cluster and is refused today."""
+    """Must be false; true came from brokers of a ZooKeeper cluster and is now rejected."""
     log_dirs: tuple[bytes, ...] = ()
     """The directory.id of every usable data directory, sorted; at least one, none of them reserved or repeated."""
     previous_broker_epoch: int = -1
-    """Epoch found in the clean-shutdown marker; equal to the stored one means nothing was lost, -1 means a crash or a first start."""
+    """Epoch found in the clean-shutdown marker; a match with the stored one means nothing was lost, -1 means a crash or a first start."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class BrokerRegistrationResponse(Struct, frozen=True, gc=False):
-    """The epoch under which the controller will know this broker process, or why it may not join."""
+    """The epoch the controller assigns to this broker process, or why it may not join."""
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     broker_epoch: int = -1
-    """Metadata log offset at which the registration begins, to be sent with every later call; -1 on error."""
+    """Metadata log offset at which the registration begins, to be sent with every later request; -1 on error."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -11,9 +11,9 @@ from msgspec import Struct
 class RegisterBrokerRecordBrokerEndpoint(Struct, frozen=True, gc=False):
     """BrokerEndpoint of RegisterBrokerRecord."""
     name: str = ""
-    """Listener name, such as PLAINTEXT or EXTERNAL; clients get the address with the name of the listener they came in by."""
+    """Listener name, such as PLAINTEXT or EXTERNAL; clients get the address whose name matches the listener they connected to."""
     host: str = ""
-    """Address to dial, a DNS name or an IP literal."""
+    """Address to connect to, a DNS name or an IP literal."""
     port: int = 0
     """TCP port that goes with the host."""
     security_protocol: int = 0
@@ -25,7 +25,7 @@ class RegisterBrokerRecordBrokerEndpoint(Struct, frozen=True, gc=False):
 class RegisterBrokerRecordBrokerFeature(Struct, frozen=True, gc=False):
     """BrokerFeature of RegisterBrokerRecord."""
     name: str = ""
-    """Such as metadata.version, group.version or share.version."""
+    """Feature name, such as metadata.version, group.version or share.version."""
     min_supported_version: int = 0
     """Lowest level of the feature at which this node's software can run."""
     max_supported_version: int = 0
@@ -43,75 +43,75 @@ class RegisterBrokerRecord(Struct, frozen=True, gc=False):
     is_migrating_zk_broker: bool = False
     """True only in logs from a ZooKeeper migration; 4.x always writes false."""
     incarnation_id: bytes = bytes(16)
-    """Drawn at random at each start of the process; a second live process with the same id shows by another value."""
+    """Generated at random each time the process starts; a second live process with the same id has a different value."""
     broker_epoch: int = 0
-    """Offset at which the controller's operation began; requests of the broker carry it and older ones are refused."""
+    """Offset at which the controller's operation began; the broker's requests carry it, and requests with an older one are rejected."""
     end_points: tuple[RegisterBrokerRecordBrokerEndpoint, ...] = ()
-    """One per listener in advertised.listeners; the controller's own listeners are not among them."""
+    """One per listener in advertised.listeners; controller listeners are not included."""
     features: tuple[RegisterBrokerRecordBrokerFeature, ...] = ()
-    """Ranges the software can run with; a registration that does not cover every finalized level is refused."""
+    """Version ranges the software supports; a registration that does not cover every finalized level is rejected."""
     rack: str | None = ""
-    """Failure zone from broker.rack, used to spread replicas; null where none is configured."""
+    """Failure zone from broker.rack, used to spread replicas; null if not set."""
     fenced: bool = True
-    """True for a new process: not shown to clients and no leader until a later change lifts it."""
+    """True for a new process: it is hidden from clients and cannot lead until a later record unfences it."""
     in_controlled_shutdown: bool = False
-    """True while it hands its leaderships over before it stops; found in snapshots."""
+    """True while the broker moves its leaderships away before it stops; appears in snapshots."""
     log_dirs: tuple[bytes, ...] = ()
-    """Identities from meta.properties of the directories that are online, sorted."""
+    """Ids of the online directories, taken from meta.properties and sorted."""
     cordoned_log_dirs: tuple[bytes, ...] | None = None
-    """Directories that take no new replicas (cordoned.log.dirs); null when the broker has not said."""
+    """Directories that accept no new replicas (cordoned.log.dirs); null if the broker did not report them."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class UnregisterBrokerRecord(Struct, frozen=True, gc=False):
-    """A broker is forgotten for good."""
+    """A broker is permanently removed from the cluster."""
     broker_id: int = 0
     """The node.id of a broker."""
     broker_epoch: int = 0
-    """Must equal that of the registration removed, which guards against dropping a newer one."""
+    """Must match the registration being removed, so that a newer one is not dropped by mistake."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class TopicRecord(Struct, frozen=True, gc=False):
-    """A topic exists under this name and id."""
+    """A topic exists with this name and id."""
     name: str = ""
-    """Unique at any moment; a dot and an underscore count as equal, since metric names confuse them."""
+    """Unique at any given time; a dot and an underscore count as equal because metric names do not distinguish them."""
     topic_id: bytes = bytes(16)
-    """Drawn at random at creation; every later record refers to the topic by it."""
+    """Generated at random on creation; every later record refers to the topic by it."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class PartitionRecord(Struct, frozen=True, gc=False):
-    """The whole state of one partition."""
+    """The full state of one partition."""
     partition_id: int = -1
-    """Number inside the topic, counted from 0 without gaps."""
+    """Number within the topic, counted from 0 without gaps."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     replicas: tuple[int, ...] = ()
-    """Brokers that hold a copy; the first is the preferred leader."""
+    """Brokers that hold a replica; the first is the preferred leader."""
     isr: tuple[int, ...] = ()
-    """In-sync replicas, any of which may be elected without loss; may be empty only where ELR is on."""
+    """In-sync replicas, any of which can be elected without data loss; may be empty only if ELR is enabled."""
     removing_replicas: tuple[int, ...] = ()
-    """Copies to be dropped when the running reassignment ends; empty when none runs."""
+    """Replicas to drop when the current reassignment completes; empty if none is in progress."""
     adding_replicas: tuple[int, ...] = ()
-    """Copies a running reassignment has added and that must come into sync; empty when none runs."""
+    """Replicas added by the current reassignment, which must get in sync; empty if none is in progress."""
     leader: int = -1
-    """Broker elected to serve the partition, -1 while nobody can."""
+    """Broker elected to serve the partition; -1 while none can."""
     leader_recovery_state: int = 0
-    """0 after a clean election, 1 after an unclean one until the new leader reports that it has recovered; tagged because nearly always 0."""
+    """0 after a clean election, 1 after an unclean one until the new leader reports that it has recovered; tagged because it is nearly always 0."""
     leader_epoch: int = -1
-    """Grows with every election, even if the same broker wins; followers and clients are fenced by it."""
+    """Increases with every election, even if the same broker wins; followers and clients are fenced by it."""
     partition_epoch: int = -1
-    """Grows with every change of this state; AlterPartition must name the current value."""
+    """Increases with every change to this state; AlterPartition must specify the current value."""
     directories: tuple[bytes, ...] = ()
-    """Log directory of each replica, in the order of Replicas; the reserved ids 0 unassigned, 1 lost, 2 migrating occur."""
+    """Log directory of each replica, in the order of Replicas; may contain the reserved ids 0 (unassigned), 1 (lost) and 2 (migrating)."""
     eligible_leader_replicas: tuple[int, ...] | None = None
-    """Left the ISR below min.insync.replicas but still hold all committed records; null reads as none."""
+    """Left the ISR below min.insync.replicas but still hold all committed records; null means none."""
     last_known_elr: tuple[int, ...] | None = None
-    """Last leader of a partition that has none and no ELR either, elected if it returns; null reads as none."""
+    """Last leader of a partition that has neither a leader nor an ELR, elected if it returns; null means none."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -121,7 +121,7 @@ class ConfigRecord(Struct, frozen=True, gc=False):
     resource_type: int = 0
     """2 topic, 4 broker, 16 client-metrics subscription, 32 group."""
     resource_name: str = ""
-    """Topic, node id as text, subscription or group; empty is the default for all brokers."""
+    """Topic, node id as text, subscription or group; empty means the default for all brokers."""
     name: str = ""
     """Key of the setting, such as retention.ms."""
     value: str | None = ""
@@ -131,49 +131,49 @@ class ConfigRecord(Struct, frozen=True, gc=False):
 
 
 class PartitionChangeRecord(Struct, frozen=True, gc=False):
-    """Some properties of a partition change, the others stay."""
+    """Some properties of a partition change; the others stay the same."""
     partition_id: int = -1
-    """Number inside the topic, counted from 0."""
+    """Number within the topic, counted from 0."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     isr: tuple[int, ...] | None = None
-    """New in-sync set; null leaves it as it was, empty is legal where ELR is on."""
+    """New in-sync set; null means no change, and empty is valid if ELR is enabled."""
     leader: int = -2
-    """Elected broker, -1 for nobody; -2 (the default, so absent) means no election took place."""
+    """Elected broker, or -1 for none; -2 (the default, so absent) means no election took place."""
     replicas: tuple[int, ...] | None = None
-    """New assignment, preferred broker first; null leaves it."""
+    """New assignment, preferred leader first; null means no change."""
     removing_replicas: tuple[int, ...] | None = None
-    """New list of copies to drop, empty when the reassignment is over; null leaves it."""
+    """New list of replicas to drop, empty when the reassignment is over; null means no change."""
     adding_replicas: tuple[int, ...] | None = None
-    """New list of copies still to be filled, empty when the reassignment is over; null leaves it."""
+    """New list of replicas that still have to catch up, empty when the reassignment is over; null means no change."""
     leader_recovery_state: int = -1
     """0 recovered, 1 recovering after an unclean election, -1 unchanged."""
     directories: tuple[bytes, ...] | None = None
-    """New log directory for each replica, in their order; null leaves them."""
+    """New log directory for each replica, in replica order; null means no change."""
     eligible_leader_replicas: tuple[int, ...] | None = None
-    """New set that may be elected without loss though out of the ISR; null leaves it."""
+    """New set that can be elected without data loss although not in the ISR; null means no change."""
     last_known_elr: tuple[int, ...] | None = None
-    """New last resort for a partition without any candidate; null leaves it."""
+    """New last resort for a partition without any candidate; null means no change."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class FenceBrokerRecord(Struct, frozen=True, gc=False):
-    """Old form: a broker is cut off from clients."""
+    """Legacy: a broker is cut off from clients."""
     id: int = 0
-    """The node.id concerned."""
+    """The node.id of the affected broker."""
     epoch: int = 0
-    """Registration the record applies to; it must be the present one."""
+    """Registration the record applies to; it must be the current one."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class UnfenceBrokerRecord(Struct, frozen=True, gc=False):
-    """Old form: a broker may serve clients again."""
+    """Legacy: a broker may serve clients again."""
     id: int = 0
-    """The node.id concerned."""
+    """The node.id of the affected broker."""
     epoch: int = 0
-    """Registration the record applies to; it must be the present one."""
+    """Registration the record applies to; it must be the current one."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -181,27 +181,27 @@ class UnfenceBrokerRecord(Struct, frozen=True, gc=False):
 class RemoveTopicRecord(Struct, frozen=True, gc=False):
     """A topic is deleted, with its partitions and settings."""
     topic_id: bytes = bytes(16)
-    """Identity of the doomed one; the name is free again at once."""
+    """Identity of the deleted topic; its name can be reused immediately."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DelegationTokenRecord(Struct, frozen=True, gc=False):
-    """A delegation token exists, or its expiry has moved."""
+    """A delegation token exists, or its expiry time has changed."""
     owner: str = ""
-    """Principal as whom holders of the token act, in the form User:alice."""
+    """Principal that holders of the token act as, in the form User:alice."""
     requester: str = ""
-    """Principal that asked for the token; another one than the owner needs the right to create tokens for him."""
+    """Principal that asked for the token; if it is not the owner, it needs permission to create tokens for the owner."""
     renewers: tuple[str, ...] = ()
-    """Principals that may prolong it besides the owner."""
+    """Principals other than the owner that may extend it."""
     issue_timestamp: int = 0
     """Creation time in milliseconds since 1970."""
     max_timestamp: int = 0
-    """Latest time in milliseconds to which renewals can prolong it."""
+    """Latest time in milliseconds to which renewals can extend it."""
     expiration_timestamp: int = 0
-    """Time in milliseconds from which logins with it fail, unless renewed before."""
+    """Time in milliseconds from which logins with it fail, unless it is renewed first."""
     token_id: str = ""
-    """Public half, used as SCRAM user name."""
+    """Public half, used as the SCRAM user name."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -215,11 +215,11 @@ class UserScramCredentialRecord(Struct, frozen=True, gc=False):
     salt: bytes = b''
     """Random bytes mixed into the password before hashing, sent to the client at login."""
     stored_key: bytes = b''
-    """Hash of the client key (RFC 5802), against which the client's proof is checked."""
+    """Hash of the client key (RFC 5802), used to check the client's proof."""
     server_key: bytes = b''
-    """Key with which the broker signs, so that the client can check the broker."""
+    """Key the broker signs with, so that the client can verify the broker."""
     iterations: int = 0
-    """Rounds of PBKDF2, 4096 to 16384; more make guessing slower."""
+    """Rounds of PBKDF2, 4096 to 16384; more rounds make guessing slower."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -229,7 +229,7 @@ class FeatureLevelRecord(Struct, frozen=True, gc=False):
     name: str = ""
     """Such as metadata.version, transaction.version or streams.version."""
     feature_level: int = 0
-    """Behaviour in force from here on; 0 removes the entry."""
+    """Behavior in effect from here on; 0 removes the entry."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -239,16 +239,16 @@ class ClientQuotaRecordEntityData(Struct, frozen=True, gc=False):
     entity_type: str = ""
     """Property of the connection: user, client-id or ip."""
     entity_name: str | None = ""
-    """Value to match; null is the default for everything without its own limit."""
+    """Value to match; null means the default for everything without its own limit."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ClientQuotaRecord(Struct, frozen=True, gc=False):
-    """One quota of one kind of client is set or removed."""
+    """One quota for one kind of client is set or removed."""
     EntityData = ClientQuotaRecordEntityData
     entity: tuple[ClientQuotaRecordEntityData, ...] = ()
-    """Parts that must all match: user, client-id or both together; ip stands alone."""
+    """Parts that must all match: user, client-id or both together; ip cannot be combined."""
     key: str = ""
     """producer_byte_rate, consumer_byte_rate, request_percentage, controller_mutation_rate or connection_creation_rate."""
     value: float = 0.0
@@ -260,51 +260,51 @@ class ClientQuotaRecord(Struct, frozen=True, gc=False):
 
 
 class ProducerIdsRecord(Struct, frozen=True, gc=False):
-    """A block of producer ids was given to a broker."""
+    """A block of producer ids was allocated to a broker."""
     broker_id: int = 0
-    """Whom the latest block went to."""
+    """Broker that received the latest block."""
     broker_epoch: int = -1
-    """Registration under which it asked."""
+    """Registration under which it requested the block."""
     next_producer_id: int = 0
-    """First number not yet handed out; the block is the 1000 below it."""
+    """First number not yet allocated; the block is the 1000 below it."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class BrokerRegistrationChangeRecord(Struct, frozen=True, gc=False):
-    """A registered broker is fenced, unfenced, shutting down, or its disks changed."""
+    """A registered broker is fenced, unfenced or shutting down, or its disks changed."""
     broker_id: int = 0
     """The node.id of a broker."""
     broker_epoch: int = 0
-    """Must be that of the registration amended, else the log is corrupt."""
+    """Must match the registration being amended; otherwise the log is corrupt."""
     fenced: int = 0
-    """1 cuts the broker off from clients and leadership, -1 lets it in, 0 leaves it."""
+    """1 cuts the broker off from clients and leadership, -1 unfences it, 0 means no change."""
     in_controlled_shutdown: int = 0
-    """1 marks it as stopping, so that it gets no leadership and no ISR place; 0 no change. Only a restart clears it."""
+    """1 marks the broker as stopping, so that it cannot become leader or join an ISR; 0 means no change. Only a restart clears it."""
     log_dirs: tuple[bytes, ...] = ()
     """Directories still online after a disk failure; empty means no change."""
     cordoned_log_dirs: tuple[bytes, ...] | None = None
-    """Directories closed for new replicas, empty to open all; null no change."""
+    """Directories closed to new replicas, empty to open all; null means no change."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class AccessControlEntryRecord(Struct, frozen=True, gc=False):
-    """One ACL exists."""
+    """Creates one ACL."""
     id: bytes = bytes(16)
-    """Made by the controller so that the removal can name it; clients never see it."""
+    """Generated by the controller so that the removal can refer to it; clients never see it."""
     resource_type: int = 0
     """2 topic, 3 group, 4 cluster, 5 transactional id, 6 delegation token, 7 user."""
     resource_name: str = ""
-    """Name or prefix; * alone matches all, kafka-cluster stands for the cluster."""
+    """Name or prefix; * alone matches all, and kafka-cluster means the cluster."""
     pattern_type: int = 0
     """3 literal, 4 prefix."""
     principal: str = ""
-    """Whom it concerns, in the form User:alice; User:* is everyone."""
+    """Who the ACL applies to, in the form User:alice; User:* is everyone."""
     host: str = ""
     """Client address it applies to; * for any."""
     operation: int = 0
-    """2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, and finer ones up to 15."""
+    """2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, and more specific ones up to 15."""
     permission_type: int = 0
     """2 denies, 3 allows; a denial always wins."""
     unknown_tags: dict[int, bytes] | None = None
@@ -312,9 +312,9 @@ class AccessControlEntryRecord(Struct, frozen=True, gc=False):
 
 
 class RemoveAccessControlEntryRecord(Struct, frozen=True, gc=False):
-    """One ACL is gone."""
+    """One ACL is deleted."""
     id: bytes = bytes(16)
-    """That of the record which created the ACL."""
+    """Same value as in the record that created the ACL."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -326,9 +326,9 @@ class NoOpRecord(Struct, frozen=True, gc=False):
 
 
 class ZkMigrationStateRecord(Struct, frozen=True, gc=False):
-    """Left over: how far a migration from ZooKeeper had come."""
+    """Legacy: progress of a migration from ZooKeeper."""
     zk_migration_state: int = 0
-    """0 none, 1 migrating, 2 preparing, 3 finished and no way back; 3.4 had 1 and 2 the other way round."""
+    """0 none, 1 migrating, 2 preparing, 3 finished and irreversible; 1 and 2 were swapped in 3.4."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -344,9 +344,9 @@ class RemoveUserScramCredentialRecord(Struct, frozen=True, gc=False):
 
 
 class BeginTransactionRecord(Struct, frozen=True, gc=False):
-    """Records from here on count only when the matching end is reached."""
+    """Records from here on take effect only when the matching end is reached."""
     name: str | None = None
-    """Text for people, such as "Bootstrap records"; null when nameless."""
+    """Human-readable text, such as "Bootstrap records"; null if not set."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -358,17 +358,17 @@ class EndTransactionRecord(Struct, frozen=True, gc=False):
 
 
 class AbortTransactionRecord(Struct, frozen=True, gc=False):
-    """Everything since the matching begin is void."""
+    """Everything since the matching begin is discarded."""
     reason: str | None = None
-    """Text for people, such as "Controller failover"; null when none is given."""
+    """Human-readable text, such as "Controller failover"; null if none is given."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class RemoveDelegationTokenRecord(Struct, frozen=True, gc=False):
-    """A delegation token is void."""
+    """A delegation token is no longer valid."""
     token_id: str = ""
-    """Public half of what is revoked."""
+    """Public half of the revoked token."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -378,7 +378,7 @@ class RegisterControllerRecordControllerEndpoint(Struct, frozen=True, gc=False):
     name: str = ""
     """Listener name, such as CONTROLLER."""
     host: str = ""
-    """Address to dial, a DNS name or an IP literal."""
+    """Address to connect to, a DNS name or an IP literal."""
     port: int = 0
     """TCP port that goes with the host."""
     security_protocol: int = 0
@@ -390,7 +390,7 @@ class RegisterControllerRecordControllerEndpoint(Struct, frozen=True, gc=False):
 class RegisterControllerRecordControllerFeature(Struct, frozen=True, gc=False):
     """ControllerFeature of RegisterControllerRecord."""
     name: str = ""
-    """Such as metadata.version."""
+    """Feature name, such as metadata.version."""
     min_supported_version: int = 0
     """Lowest level of the feature at which this node's software can run."""
     max_supported_version: int = 0
@@ -406,20 +406,20 @@ class RegisterControllerRecord(Struct, frozen=True, gc=False):
     controller_id: int = 0
     """The node.id of the quorum member."""
     incarnation_id: bytes = bytes(16)
-    """Drawn at random at each start of the process."""
+    """Generated at random each time the process starts."""
     zk_migration_ready: bool = False
-    """Had a meaning while moving off ZooKeeper; false in 4.x."""
+    """Used only during migration from ZooKeeper; false in 4.x."""
     end_points: tuple[RegisterControllerRecordControllerEndpoint, ...] = ()
     """Addresses of its listeners in controller.listener.names."""
     features: tuple[RegisterControllerRecordControllerFeature, ...] = ()
-    """Ranges the software can run with, kraft.version included."""
+    """Version ranges the software supports, including kraft.version."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ClearElrRecord(Struct, frozen=True, gc=False):
-    """Eligible leader replicas are forgotten."""
+    """Eligible leader replicas are discarded."""
     topic_name: str = ""
-    """Whose partitions to clear; empty clears every one in the cluster."""
+    """Topic whose partitions are cleared; empty clears all partitions in the cluster."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

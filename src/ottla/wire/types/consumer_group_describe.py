@@ -9,11 +9,11 @@ from msgspec import Struct
 
 
 class ConsumerGroupDescribeRequest(Struct, frozen=True, gc=False):
-    """Asks for the state, members and assignments of consumer groups of the new protocol."""
+    """Asks for the state, members and assignments of consumer groups that use the new protocol."""
     group_ids: tuple[str, ...] = ()
-    """Names to look up, all with the same coordinator."""
+    """Groups to look up, all with the same coordinator."""
     include_authorized_operations: bool = False
-    """True also computes what the caller may do with each group."""
+    """If true, the broker also computes what the caller may do with each group."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -21,9 +21,9 @@ class ConsumerGroupDescribeRequest(Struct, frozen=True, gc=False):
 class ConsumerGroupDescribeResponseTopicPartitions(Struct, frozen=True, gc=False):
     """TopicPartitions of ConsumerGroupDescribeResponse."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     topic_name: str = ""
-    """Looked up by the broker for the reader's benefit; the group itself works with ids."""
+    """Looked up by the broker for readability; the group itself works with ids."""
     partitions: tuple[int, ...] = ()
     """Indexes in this topic."""
     unknown_tags: dict[int, bytes] | None = None
@@ -33,7 +33,7 @@ class ConsumerGroupDescribeResponseTopicPartitions(Struct, frozen=True, gc=False
 class ConsumerGroupDescribeResponseAssignment(Struct, frozen=True, gc=False):
     """Assignment of ConsumerGroupDescribeResponse."""
     topic_partitions: tuple[ConsumerGroupDescribeResponseTopicPartitions, ...] = ()
-    """One entry per topic; empty when nothing is held."""
+    """One entry per topic; empty when nothing is owned."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -41,27 +41,27 @@ class ConsumerGroupDescribeResponseAssignment(Struct, frozen=True, gc=False):
 class ConsumerGroupDescribeResponseMember(Struct, frozen=True, gc=False):
     """Member of ConsumerGroupDescribeResponse."""
     member_id: str = ""
-    """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
+    """Identity of one client within its group, generated at random by the client or, in older protocols, by the coordinator."""
     instance_id: str | None = None
-    """Static membership name (group.instance.id) that lets a restarted client take its old place; null for a dynamic one."""
+    """Static membership name (group.instance.id) that lets a restarted client resume its old membership; null for a dynamic member."""
     rack_id: str | None = None
-    """Failure zone of the consumer from client.rack; null where none is set."""
+    """Failure zone of the consumer from client.rack; null if not set."""
     member_epoch: int = 0
-    """Target the consumer has reached; lower than AssignmentEpoch while it still gives up partitions."""
+    """Epoch of the target the consumer has reached; lower than AssignmentEpoch while it is still revoking partitions."""
     client_id: str = ""
     """Free text from the client's configuration (client.id), used in logs, quotas and metrics."""
     client_host: str = ""
-    """Network address the coordinator saw the client come from, in Java's form with a leading slash."""
+    """Network address of the client as seen by the coordinator, in Java's form with a leading slash."""
     subscribed_topic_names: tuple[str, ...] = ()
-    """Topics asked for by name, existing or not."""
+    """Topics subscribed to by name, whether or not they exist."""
     subscribed_topic_regex: str | None = None
-    """Expression given by the consumer; empty text or null where it has none."""
+    """Expression sent by the consumer; empty string or null if it has none."""
     assignment: ConsumerGroupDescribeResponseAssignment = ConsumerGroupDescribeResponseAssignment()
-    """What the consumer holds now."""
+    """What the consumer owns now."""
     target_assignment: ConsumerGroupDescribeResponseAssignment = ConsumerGroupDescribeResponseAssignment()
-    """What the consumer will hold when the rebalance is over."""
+    """What the consumer will own when the rebalance is complete."""
     member_type: int = -1
-    """0 still speaks the classic protocol, 1 the new one, -1 unknown."""
+    """0 for a member still using the classic protocol, 1 for the new one, -1 unknown."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -69,23 +69,23 @@ class ConsumerGroupDescribeResponseMember(Struct, frozen=True, gc=False):
 class ConsumerGroupDescribeResponseDescribedGroup(Struct, frozen=True, gc=False):
     """DescribedGroup of ConsumerGroupDescribeResponse."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     error_message: str | None = None
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     group_state: str = ""
-    """Empty, Assigning, Reconciling, Stable or Dead; empty text on error."""
+    """Empty, Assigning, Reconciling, Stable or Dead; empty string on error."""
     group_epoch: int = 0
-    """Version of the inputs (members, subscriptions, topics); above AssignmentEpoch a new target is due."""
+    """Version of the inputs (members, subscriptions, topics); if it is above AssignmentEpoch, a new target is due."""
     assignment_epoch: int = 0
     """The group epoch for which the current target was computed."""
     assignor_name: str = ""
     """Strategy in use, such as uniform or range."""
     members: tuple[ConsumerGroupDescribeResponseMember, ...] = ()
-    """All who belong to the group now; empty on error."""
+    """All current members of the group; empty on error."""
     authorized_operations: int = -2147483648
-    """Bit set of the operations that the asking principal may do here; -2147483648 when it was not asked for."""
+    """Bit set of the operations that the requesting principal may perform here; -2147483648 when it was not requested."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -97,8 +97,8 @@ class ConsumerGroupDescribeResponse(Struct, frozen=True, gc=False):
     Member = ConsumerGroupDescribeResponseMember
     DescribedGroup = ConsumerGroupDescribeResponseDescribedGroup
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     groups: tuple[ConsumerGroupDescribeResponseDescribedGroup, ...] = ()
-    """One row per id; those without DESCRIBE right come first."""
+    """One row per id; groups on which the caller lacks DESCRIBE come first."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

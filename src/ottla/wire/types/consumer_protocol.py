@@ -11,38 +11,38 @@ from msgspec import Struct
 class ConsumerProtocolAssignmentTopicPartition(Struct, frozen=True, gc=False):
     """TopicPartition of ConsumerProtocolAssignment."""
     topic: str = ""
-    """Topics go by name here, as the classic protocol has no ids."""
+    """Topics are identified by name here, since the classic protocol has no topic ids."""
     partitions: tuple[int, ...] = ()
-    """Numbers inside the topic, counted from 0."""
+    """Indexes in the topic, counted from 0."""
 
 
 class ConsumerProtocolAssignment(Struct, frozen=True, gc=False):
-    """What one classic consumer is told to read, inside SyncGroup."""
+    """The partitions one classic consumer is to read, carried in SyncGroup."""
     TopicPartition = ConsumerProtocolAssignmentTopicPartition
     assigned_partitions: tuple[ConsumerProtocolAssignmentTopicPartition, ...] = ()
     """Everything the member may read now; empty when there are more members than partitions."""
     user_data: bytes | None = None
-    """Whatever the assignment strategy wants to tell the member; Streams puts its task assignment here. Null for none."""
+    """Data for the member from the assignment strategy; Streams puts its task assignment here. Null for none."""
 
 
 class ConsumerProtocolSubscriptionTopicPartition(Struct, frozen=True, gc=False):
     """TopicPartition of ConsumerProtocolSubscription."""
     topic: str = ""
-    """Topics go by name here, as the classic protocol has no ids."""
+    """Topics are identified by name here, since the classic protocol has no topic ids."""
     partitions: tuple[int, ...] = ()
-    """Numbers inside the topic, counted from 0."""
+    """Indexes in the topic, counted from 0."""
 
 
 class ConsumerProtocolSubscription(Struct, frozen=True, gc=False):
-    """What one classic consumer wants to read, inside JoinGroup."""
+    """The topics one classic consumer asks to read, carried in JoinGroup."""
     TopicPartition = ConsumerProtocolSubscriptionTopicPartition
     topics: tuple[str, ...] = ()
     """Names subscribed to; patterns have been resolved by the client."""
     user_data: bytes | None = None
     """Whatever the assignment strategy needs, such as sticky assignments or Streams' tasks; null for none."""
     owned_partitions: tuple[ConsumerProtocolSubscriptionTopicPartition, ...] = ()
-    """What it holds from the last generation; empty when it just joined or lost everything."""
+    """What it holds from the last generation; empty if it just joined or lost everything."""
     generation_id: int = -1
-    """Generation in which the claim above was valid; -1 when it was never a member."""
+    """Generation in which the claim above was valid; -1 if it was never a member."""
     rack_id: str | None = None
-    """Client.rack of the consumer, compared with the replicas' racks; null when it is not configured."""
+    """The consumer's client.rack, compared with the replicas' racks; null if not configured."""

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 
 class ControlRecordTypeSchema(Struct, frozen=True, gc=False):
-    """Key of a control record: which kind it is."""
+    """Key of a control record, which gives its type."""
     type: int = 0
     """0 abort, 1 commit, 2 leader change, 3 snapshot header, 4 snapshot footer, 5 KRaft version, 6 voters."""
 
@@ -17,7 +17,7 @@ class ControlRecordTypeSchema(Struct, frozen=True, gc=False):
 class EndTxnMarker(Struct, frozen=True, gc=False):
     """Value of a marker that ends a transaction in one partition."""
     coordinator_epoch: int = 0
-    """Leader epoch of the __transaction_state partition that decided; a marker with a smaller one is refused as a zombie's."""
+    """Leader epoch of the __transaction_state partition that decided the outcome; a marker with a smaller one is rejected as coming from a zombie."""
 
 
 class KRaftVersionRecord(Struct, frozen=True, gc=False):
@@ -35,7 +35,7 @@ class LeaderChangeMessageVoter(Struct, frozen=True, gc=False):
     voter_id: int = 0
     """The node.id of a controller that has a vote in the metadata quorum."""
     voter_directory_id: bytes = bytes(16)
-    """Identity of the log directory with the voter's metadata log; a replaced disk makes a new voter."""
+    """Identity of the log directory with the voter's metadata log; a replaced disk makes it a new voter."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -44,13 +44,13 @@ class LeaderChangeMessage(Struct, frozen=True, gc=False):
     """Control record: a new leader of the metadata quorum begins its epoch."""
     Voter = LeaderChangeMessageVoter
     version: int = 0
-    """Layout of this record itself, written as 0 by 4.3."""
+    """Layout of this record itself; 4.3 writes 0."""
     leader_id: int = 0
     """The node.id of the winner."""
     voters: tuple[LeaderChangeMessageVoter, ...] = ()
-    """Everyone entitled to take part in this election."""
+    """All nodes entitled to vote in this election."""
     granting_voters: tuple[LeaderChangeMessageVoter, ...] = ()
-    """Those whose yes made the majority, the winner among them."""
+    """Those whose votes formed the majority, including the winner."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -78,7 +78,7 @@ class VotersRecordEndpoint(Struct, frozen=True, gc=False):
     name: str = ""
     """Listener name, one of controller.listener.names."""
     host: str = ""
-    """Address to dial, a DNS name or an IP literal."""
+    """Address to connect to, a DNS name or an IP literal."""
     port: int = 0
     """TCP port that goes with the host."""
     unknown_tags: dict[int, bytes] | None = None
@@ -100,11 +100,11 @@ class VotersRecordVoter(Struct, frozen=True, gc=False):
     voter_id: int = 0
     """The node.id of a controller that has a vote in the metadata quorum."""
     voter_directory_id: bytes = bytes(16)
-    """Identity of the log directory with the voter's metadata log; a replaced disk makes a new voter."""
+    """Identity of the log directory with the voter's metadata log; a replaced disk makes it a new voter."""
     endpoints: tuple[VotersRecordEndpoint, ...] = ()
     """Where the other nodes reach this controller; never empty."""
     k_raft_version_feature: VotersRecordKRaftVersionFeature = VotersRecordKRaftVersionFeature()
-    """Range of kraft.version the voter's software knows; UpdateFeatures stays inside it."""
+    """Range of kraft.version the voter's software supports; UpdateFeatures stays within it."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 

@@ -11,9 +11,9 @@ from msgspec import Struct
 class ControllerRegistrationRequestListener(Struct, frozen=True, gc=False):
     """Listener of ControllerRegistrationRequest."""
     name: str = ""
-    """Label from controller.listener.names, often CONTROLLER; peers and clients choose an address by it."""
+    """Name from controller.listener.names, often CONTROLLER; peers and clients use it to choose an address."""
     host: str = ""
-    """Address to dial, a DNS name or an IP literal."""
+    """Address to connect to, a DNS name or an IP literal."""
     port: int = 0
     """TCP port that goes with the host."""
     security_protocol: int = 0
@@ -27,9 +27,9 @@ class ControllerRegistrationRequestFeature(Struct, frozen=True, gc=False):
     name: str = ""
     """For example metadata.version, kraft.version or transaction.version."""
     min_supported_version: int = 0
-    """Lowest level the software can work at, inclusive."""
+    """Lowest level the software can run at, inclusive."""
     max_supported_version: int = 0
-    """Highest level the software can work at, inclusive."""
+    """Highest level the software can run at, inclusive."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -39,15 +39,15 @@ class ControllerRegistrationRequest(Struct, frozen=True, gc=False):
     Listener = ControllerRegistrationRequestListener
     Feature = ControllerRegistrationRequestFeature
     controller_id: int = 0
-    """The node.id of the sender; an existing entry under it is replaced."""
+    """The node.id of the sender; an existing entry with this id is replaced."""
     incarnation_id: bytes = bytes(16)
     """Random for each process start; tells the sender whether the entry in the log is its own."""
     zk_migration_ready: bool = False
-    """Always false today; it once said that the node could take part in the move from ZooKeeper."""
+    """Always false today; it used to indicate that the node could take part in the migration from ZooKeeper."""
     listeners: tuple[ControllerRegistrationRequestListener, ...] = ()
     """Addresses on which this controller can be reached (advertised controller listeners)."""
     features: tuple[ControllerRegistrationRequestFeature, ...] = ()
-    """What the software can run; an upgrade beyond one of these ranges is refused."""
+    """Feature levels the software supports; an upgrade outside one of these ranges is rejected."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -55,10 +55,10 @@ class ControllerRegistrationRequest(Struct, frozen=True, gc=False):
 class ControllerRegistrationResponse(Struct, frozen=True, gc=False):
     """Whether the active controller has written the registration to the metadata log."""
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     error_message: str | None = ""
-    """A sentence for people about the failure; empty or null on success."""
+    """Human-readable description of the failure; empty or null on success."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

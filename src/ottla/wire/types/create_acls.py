@@ -13,15 +13,15 @@ class CreateAclsRequestAclCreation(Struct, frozen=True, gc=False):
     resource_type: int = 0
     """2 topic, 3 group, 4 cluster, 5 transactional id, 6 delegation token, 7 user (v3)."""
     resource_name: str = ""
-    """What the rule is attached to: a name, a prefix, or * with a literal pattern for all of that type."""
+    """What the ACL is attached to: a name, a prefix, or * with a literal pattern for all of that type."""
     resource_pattern_type: int = 3
-    """3 takes the name literally, 4 takes it as a prefix; filter-only values are refused."""
+    """3 for a literal name, 4 for a prefix; filter-only values are rejected."""
     principal: str = ""
-    """Whom the rule is about, Type:name with a colon; User:* stands for everyone."""
+    """Who the ACL applies to, Type:name with a colon; User:* means everyone."""
     host: str = ""
-    """Client IP address to limit the rule to; * for any."""
+    """Client IP address to limit the ACL to; * for any."""
     operation: int = 0
-    """2 all, 3 read, 4 write and so on to 15; an allowed read, write, delete or alter implies describe."""
+    """2 all, 3 read, 4 write and so on up to 15; allowing read, write, delete or alter implies describe."""
     permission_type: int = 0
     """2 deny, 3 allow."""
     unknown_tags: dict[int, bytes] | None = None
@@ -29,10 +29,10 @@ class CreateAclsRequestAclCreation(Struct, frozen=True, gc=False):
 
 
 class CreateAclsRequest(Struct, frozen=True, gc=False):
-    """Adds access rules, each judged on its own."""
+    """Adds ACLs, each checked independently."""
     AclCreation = CreateAclsRequestAclCreation
     creations: tuple[CreateAclsRequestAclCreation, ...] = ()
-    """Rules to add; answered in this order."""
+    """ACLs to add; the results are in the same order."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -40,19 +40,19 @@ class CreateAclsRequest(Struct, frozen=True, gc=False):
 class CreateAclsResponseAclCreationResult(Struct, frozen=True, gc=False):
     """AclCreationResult of CreateAclsResponse."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     error_message: str | None = ""
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class CreateAclsResponse(Struct, frozen=True, gc=False):
-    """Tells entry by entry whether the rules were stored."""
+    """Reports for each entry whether the ACL was stored."""
     AclCreationResult = CreateAclsResponseAclCreationResult
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     results: tuple[CreateAclsResponseAclCreationResult, ...] = ()
-    """Same length and order as the creations asked for; that is the only way to tell which is which."""
+    """Same length and order as the requested creations, which is the only way to match them up."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -22,40 +22,40 @@ class CreateDelegationTokenRequest(Struct, frozen=True, gc=False):
     """Asks the cluster to issue a delegation token."""
     CreatableRenewers = CreateDelegationTokenRequestCreatableRenewers
     owner_principal_type: str | None = ""
-    """Kind of the owner, normally User; null together with the name for the caller itself."""
+    """Type of the owner, normally User; null together with the name for the caller itself."""
     owner_principal_name: str | None = ""
-    """Whom the token shall stand for; null or empty for the caller."""
+    """User the token is for; null or empty for the caller."""
     renewers: tuple[CreateDelegationTokenRequestCreatableRenewers, ...] = ()
-    """Who besides the owner may renew or expire it; an empty list leaves that to the owner."""
+    """Who besides the owner may renew or expire it; with an empty list only the owner may."""
     max_lifetime_ms: int = 0
-    """Longest life wanted; the smaller of this and delegation.token.max.lifetime.ms counts, 0 or less takes the latter."""
+    """Requested maximum lifetime; capped by delegation.token.max.lifetime.ms, which also applies for 0 or less."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class CreateDelegationTokenResponse(Struct, frozen=True, gc=False):
-    """The new token with its secret and its end."""
+    """The new token with its secret and its expiry."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     principal_type: str = ""
-    """Kind of the owner, normally User."""
+    """Type of the owner, normally User."""
     principal_name: str = ""
-    """Whom a holder of the token is taken for."""
+    """User that a holder of the token is authenticated as."""
     token_requester_principal_type: str = ""
-    """Kind of the principal that asked, normally User."""
+    """Type of the principal that asked, normally User."""
     token_requester_principal_name: str = ""
-    """Who asked; differs from the owner when made on behalf of another."""
+    """Who asked; differs from the owner when created on behalf of another user."""
     issue_timestamp_ms: int = 0
     """When it was issued, in milliseconds since 1970."""
     expiry_timestamp_ms: int = 0
     """When it stops working unless renewed; never later than MaxTimestampMs."""
     max_timestamp_ms: int = 0
-    """End that no renewal can pass."""
+    """Latest expiry that any renewal can reach."""
     token_id: str = ""
-    """Random name that serves as the SCRAM user name; not secret."""
+    """Random name used as the SCRAM user name; not secret."""
     hmac: bytes = b''
     """The secret, whose base64 text is the SCRAM password; derived from the id with the cluster's secret key."""
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

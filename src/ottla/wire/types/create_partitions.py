@@ -19,25 +19,25 @@ class CreatePartitionsRequestCreatePartitionsAssignment(Struct, frozen=True, gc=
 class CreatePartitionsRequestCreatePartitionsTopic(Struct, frozen=True, gc=False):
     """CreatePartitionsTopic of CreatePartitionsRequest."""
     name: str = ""
-    """Topic to grow; internal topics are allowed as well."""
+    """Topic to grow; internal topics are allowed too."""
     count: int = 0
     """The new total, not the number to add."""
     assignments: tuple[CreatePartitionsRequestCreatePartitionsAssignment, ...] | None = ()
-    """Replicas of each added partition in order; null lets the controller place them."""
+    """Replicas of each added partition, in order; null lets the controller place them."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class CreatePartitionsRequest(Struct, frozen=True, gc=False):
-    """Raises the number of partitions of existing topics."""
+    """Increases the number of partitions of existing topics."""
     CreatePartitionsAssignment = CreatePartitionsRequestCreatePartitionsAssignment
     CreatePartitionsTopic = CreatePartitionsRequestCreatePartitionsTopic
     topics: tuple[CreatePartitionsRequestCreatePartitionsTopic, ...] = ()
-    """Each succeeds or fails on its own."""
+    """Each succeeds or fails independently."""
     timeout_ms: int = 0
     """How long the controller may take to start and record the change."""
     validate_only: bool = False
-    """True runs every check, adds nothing."""
+    """True runs every check but adds nothing."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -45,20 +45,20 @@ class CreatePartitionsRequest(Struct, frozen=True, gc=False):
 class CreatePartitionsResponseCreatePartitionsTopicResult(Struct, frozen=True, gc=False):
     """CreatePartitionsTopicResult of CreatePartitionsResponse."""
     name: str = ""
-    """Topic this verdict is about."""
+    """Topic this result is for."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     error_message: str | None = None
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class CreatePartitionsResponse(Struct, frozen=True, gc=False):
-    """Tells for each topic whether partitions were added."""
+    """Reports for each topic whether partitions were added."""
     CreatePartitionsTopicResult = CreatePartitionsResponseCreatePartitionsTopicResult
     throttle_time_ms: int = 0
-    """How long to pause; also the wait that goes with THROTTLING_QUOTA_EXCEEDED."""
+    """How long to pause; also how long to wait after THROTTLING_QUOTA_EXCEEDED."""
     results: tuple[CreatePartitionsResponseCreatePartitionsTopicResult, ...] = ()
     """One for every topic of the request."""
     unknown_tags: dict[int, bytes] | None = None

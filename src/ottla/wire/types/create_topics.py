@@ -11,9 +11,9 @@ from msgspec import Struct
 class CreateTopicsRequestCreatableReplicaAssignment(Struct, frozen=True, gc=False):
     """CreatableReplicaAssignment of CreateTopicsRequest."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     broker_ids: tuple[int, ...] = ()
-    """Where the copies go; the first becomes the preferred leader."""
+    """Where the replicas go; the first becomes the preferred leader."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -23,7 +23,7 @@ class CreateTopicsRequestCreatableTopicConfig(Struct, frozen=True, gc=False):
     name: str = ""
     """Topic-level key such as cleanup.policy or retention.ms."""
     value: str | None = ""
-    """Always as text, also numbers and lists; null is refused."""
+    """Always text, even for numbers and lists; null is rejected."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -33,11 +33,11 @@ class CreateTopicsRequestCreatableTopic(Struct, frozen=True, gc=False):
     name: str = ""
     """1 to 249 letters, digits, dots, underscores and dashes."""
     num_partitions: int = 0
-    """How many; -1 takes num.partitions (from v4) or leaves it to Assignments."""
+    """Partition count; -1 uses num.partitions (from v4) or defers to Assignments."""
     replication_factor: int = 0
-    """Copies of each partition; -1 takes default.replication.factor (from v4) or leaves it to Assignments."""
+    """Replicas per partition; -1 uses default.replication.factor (from v4) or defers to Assignments."""
     assignments: tuple[CreateTopicsRequestCreatableReplicaAssignment, ...] = ()
-    """Placement by hand for all partitions from 0 on; empty lets the controller place them."""
+    """Manual placement for all partitions, starting at 0; empty lets the controller place them."""
     configs: tuple[CreateTopicsRequestCreatableTopicConfig, ...] = ()
     """Settings that differ from the cluster's defaults; empty for none."""
     unknown_tags: dict[int, bytes] | None = None
@@ -50,11 +50,11 @@ class CreateTopicsRequest(Struct, frozen=True, gc=False):
     CreatableTopicConfig = CreateTopicsRequestCreatableTopicConfig
     CreatableTopic = CreateTopicsRequestCreatableTopic
     topics: tuple[CreateTopicsRequestCreatableTopic, ...] = ()
-    """Wanted topics; a name listed twice fails altogether."""
+    """Topics to create; if a name is listed twice, all its entries fail."""
     timeout_ms: int = 60000
-    """How long the controller may take before it gives up with REQUEST_TIMED_OUT."""
+    """How long the controller may take before it fails with REQUEST_TIMED_OUT."""
     validate_only: bool = False
-    """Run every check and build the answer, but create nothing."""
+    """Run all checks and build the response, but create nothing."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -64,7 +64,7 @@ class CreateTopicsResponseCreatableTopicConfigs(Struct, frozen=True, gc=False):
     name: str = ""
     """Topic-level key such as cleanup.policy or retention.ms."""
     value: str | None = ""
-    """In force for this topic; null when it is sensitive."""
+    """Value in effect for this topic; null when it is sensitive."""
     read_only: bool = False
     """True for settings that no request can change; topics have none."""
     config_source: int = -1
@@ -80,30 +80,30 @@ class CreateTopicsResponseCreatableTopicResult(Struct, frozen=True, gc=False):
     name: str = ""
     """Repeats the request's name."""
     topic_id: bytes = bytes(16)
-    """Identity of the new topic; zero on failure, random and without meaning with validateOnly."""
+    """Id of the new topic; zero on failure, random and meaningless with validateOnly."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     error_message: str | None = ""
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     topic_config_error_code: int = 0
-    """29 when the principal may create but not see the configuration; tagged, as it is mostly 0."""
+    """29 when the principal may create the topic but not see its configuration; tagged because it is usually 0."""
     num_partitions: int = -1
-    """How many it really has, after defaults; -1 on failure or when not permitted."""
+    """Actual count, after defaults; -1 on failure or when not permitted."""
     replication_factor: int = -1
-    """Copies it really has, after defaults; -1 on failure or when not permitted."""
+    """Actual replicas per partition, after defaults; -1 on failure or when not permitted."""
     configs: tuple[CreateTopicsResponseCreatableTopicConfigs, ...] | None = ()
-    """All effective settings, the cluster's defaults included; empty or null on failure and without DESCRIBE_CONFIGS."""
+    """All effective settings, including the cluster's defaults; empty or null on failure and without DESCRIBE_CONFIGS."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class CreateTopicsResponse(Struct, frozen=True, gc=False):
-    """Tells for each topic whether it exists now, and with which settings."""
+    """Says for each topic whether it was created, and with which settings."""
     CreatableTopicConfigs = CreateTopicsResponseCreatableTopicConfigs
     CreatableTopicResult = CreateTopicsResponseCreatableTopicResult
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     topics: tuple[CreateTopicsResponseCreatableTopicResult, ...] = ()
-    """One result for each different name."""
+    """One result for each distinct name."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

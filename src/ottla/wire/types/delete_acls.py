@@ -13,26 +13,26 @@ class DeleteAclsRequestDeleteAclsFilter(Struct, frozen=True, gc=False):
     resource_type_filter: int = 0
     """1 any, 2 topic, 3 group, 4 cluster, 5 transactional id, 6 delegation token, 7 user (v3)."""
     resource_name_filter: str | None = ""
-    """Name to look for, read as the pattern type says; null matches every name."""
+    """Name to look for, interpreted according to the pattern type; null matches every name."""
     pattern_type_filter: int = 3
-    """3 literal, 4 prefixed, 1 either; 2 deletes every rule that applies to the name, wildcards and prefixes included."""
+    """3 literal, 4 prefixed, 1 either; 2 deletes every ACL that applies to the name, including wildcards and prefixes."""
     principal_filter: str | None = ""
     """Type and name such as User:alice, compared exactly; null matches every principal."""
     host_filter: str | None = ""
-    """Client address as stored in the rule; null matches every one."""
+    """Client address as stored in the ACL; null matches every address."""
     operation: int = 0
-    """1 matches any code; others are compared exactly, so 2 finds only rules stored as "all"."""
+    """1 matches any code; others are compared exactly, so 2 finds only ACLs stored as "all"."""
     permission_type: int = 0
-    """1 either kind, 2 deny, 3 allow."""
+    """1 either, 2 deny, 3 allow."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DeleteAclsRequest(Struct, frozen=True, gc=False):
-    """Removes all access rules that match any of the given filters."""
+    """Removes all ACLs that match any of the given filters."""
     DeleteAclsFilter = DeleteAclsRequestDeleteAclsFilter
     filters: tuple[DeleteAclsRequestDeleteAclsFilter, ...] = ()
-    """Each is applied on its own; a rule that several match is deleted once."""
+    """Each is applied independently; an ACL that several match is deleted once."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -40,21 +40,21 @@ class DeleteAclsRequest(Struct, frozen=True, gc=False):
 class DeleteAclsResponseDeleteAclsMatchingAcl(Struct, frozen=True, gc=False):
     """DeleteAclsMatchingAcl of DeleteAclsResponse."""
     error_code: int = 0
-    """Verdict on deleting this one rule; brokers of 4.x delete all or none and leave 0."""
+    """Result of deleting this one ACL; 4.x brokers delete all or none and leave it 0."""
     error_message: str | None = ""
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     resource_type: int = 0
     """2 topic, 3 group, 4 cluster, 5 transactional id, 6 delegation token, 7 user."""
     resource_name: str = ""
-    """Literal name, prefix or * that the rule was attached to."""
+    """Literal name, prefix or * that the ACL was attached to."""
     pattern_type: int = 3
     """3 literal, 4 prefixed."""
     principal: str = ""
-    """Whom the deleted rule was about, as Type:name."""
+    """Who the deleted ACL applied to, as Type:name."""
     host: str = ""
-    """Client IP address the rule was limited to; * for no limit."""
+    """Client IP address the ACL was limited to; * for no limit."""
     operation: int = 0
-    """Code of what the rule allowed or denied, 2 for all."""
+    """Code of what the ACL allowed or denied, 2 for all."""
     permission_type: int = 0
     """2 deny, 3 allow."""
     unknown_tags: dict[int, bytes] | None = None
@@ -64,21 +64,21 @@ class DeleteAclsResponseDeleteAclsMatchingAcl(Struct, frozen=True, gc=False):
 class DeleteAclsResponseDeleteAclsFilterResult(Struct, frozen=True, gc=False):
     """DeleteAclsFilterResult of DeleteAclsResponse."""
     error_code: int = 0
-    """Verdict on this filter; when it is not 0 nothing was deleted for it."""
+    """Result for this filter; when it is not 0, nothing was deleted for it."""
     error_message: str | None = ""
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     matching_acls: tuple[DeleteAclsResponseDeleteAclsMatchingAcl, ...] = ()
-    """Rules this filter matched; empty when there were none."""
+    """ACLs this filter matched; empty when there were none."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DeleteAclsResponse(Struct, frozen=True, gc=False):
-    """Lists, filter by filter, the rules that were deleted."""
+    """Lists the deleted ACLs for each filter."""
     DeleteAclsMatchingAcl = DeleteAclsResponseDeleteAclsMatchingAcl
     DeleteAclsFilterResult = DeleteAclsResponseDeleteAclsFilterResult
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     filter_results: tuple[DeleteAclsResponseDeleteAclsFilterResult, ...] = ()
     """Same length and order as the filters of the request."""
     unknown_tags: dict[int, bytes] | None = None

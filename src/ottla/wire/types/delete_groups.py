@@ -11,7 +11,7 @@ from msgspec import Struct
 class DeleteGroupsRequest(Struct, frozen=True, gc=False):
     """Deletes groups with all their committed offsets."""
     groups_names: tuple[str, ...] = ()
-    """Groups to delete; all must belong to the coordinator that is asked. Repeated names count once."""
+    """Groups to delete; all must belong to the coordinator that gets the request. Repeated names count once."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -19,9 +19,9 @@ class DeleteGroupsRequest(Struct, frozen=True, gc=False):
 class DeleteGroupsResponseDeletableGroupResult(Struct, frozen=True, gc=False):
     """DeletableGroupResult of DeleteGroupsResponse."""
     group_id: str = ""
-    """Group this verdict is about."""
+    """Group this result is for."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     error_message: str | None = None
     """Cause in words, for example what a plugin reported; null when there is none."""
     unknown_tags: dict[int, bytes] | None = None
@@ -29,11 +29,11 @@ class DeleteGroupsResponseDeletableGroupResult(Struct, frozen=True, gc=False):
 
 
 class DeleteGroupsResponse(Struct, frozen=True, gc=False):
-    """Tells for each group whether it is gone."""
+    """Reports for each group whether it was deleted."""
     DeletableGroupResult = DeleteGroupsResponseDeletableGroupResult
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     results: tuple[DeleteGroupsResponseDeletableGroupResult, ...] = ()
-    """One for every group asked for."""
+    """One for every requested group."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -11,9 +11,9 @@ from msgspec import Struct
 class DeleteRecordsRequestDeleteRecordsPartition(Struct, frozen=True, gc=False):
     """DeleteRecordsPartition of DeleteRecordsRequest."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     offset: int = 0
-    """First one to keep, everything smaller goes; -1 means the high watermark, so all that is replicated."""
+    """First offset to keep, all smaller ones are deleted; -1 means the high watermark, so everything that is replicated."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -21,9 +21,9 @@ class DeleteRecordsRequestDeleteRecordsPartition(Struct, frozen=True, gc=False):
 class DeleteRecordsRequestDeleteRecordsTopic(Struct, frozen=True, gc=False):
     """DeleteRecordsTopic of DeleteRecordsRequest."""
     name: str = ""
-    """Topics go by name here, in all versions."""
+    """Topics are identified by name in all versions."""
     partitions: tuple[DeleteRecordsRequestDeleteRecordsPartition, ...] = ()
-    """Each with an offset of its own."""
+    """Each with its own offset."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -33,9 +33,9 @@ class DeleteRecordsRequest(Struct, frozen=True, gc=False):
     DeleteRecordsPartition = DeleteRecordsRequestDeleteRecordsPartition
     DeleteRecordsTopic = DeleteRecordsRequestDeleteRecordsTopic
     topics: tuple[DeleteRecordsRequestDeleteRecordsTopic, ...] = ()
-    """Where to delete, by topic."""
+    """Partitions to delete from, by topic."""
     timeout_ms: int = 0
-    """How long the leader waits for the other replicas to move their log start."""
+    """How long the leader waits for the other replicas to advance their log start."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -43,11 +43,11 @@ class DeleteRecordsRequest(Struct, frozen=True, gc=False):
 class DeleteRecordsResponseDeleteRecordsPartitionResult(Struct, frozen=True, gc=False):
     """DeleteRecordsPartitionResult of DeleteRecordsResponse."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     low_watermark: int = 0
-    """Smallest log start among the living replicas, the first offset still readable anywhere; -1 with an error."""
+    """Smallest log start among the live replicas, the first offset still readable anywhere; -1 with an error."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -57,17 +57,17 @@ class DeleteRecordsResponseDeleteRecordsTopicResult(Struct, frozen=True, gc=Fals
     name: str = ""
     """Repeats the request's name."""
     partitions: tuple[DeleteRecordsResponseDeleteRecordsPartitionResult, ...] = ()
-    """Results, each with an error of its own."""
+    """Results, each with its own error."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DeleteRecordsResponse(Struct, frozen=True, gc=False):
-    """Gives the new start of each partition."""
+    """Returns the new log start of each partition."""
     DeleteRecordsPartitionResult = DeleteRecordsResponseDeleteRecordsPartitionResult
     DeleteRecordsTopicResult = DeleteRecordsResponseDeleteRecordsTopicResult
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     topics: tuple[DeleteRecordsResponseDeleteRecordsTopicResult, ...] = ()
     """All topics of the request, in any order."""
     unknown_tags: dict[int, bytes] | None = None

@@ -11,18 +11,18 @@ from msgspec import Struct
 class DeleteShareGroupOffsetsRequestDeleteShareGroupOffsetsRequestTopic(Struct, frozen=True, gc=False):
     """DeleteShareGroupOffsetsRequestTopic of DeleteShareGroupOffsetsRequest."""
     topic_name: str = ""
-    """Topic whose state goes."""
+    """Topic whose delivery state is removed."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DeleteShareGroupOffsetsRequest(Struct, frozen=True, gc=False):
-    """Makes a share group without members forget its position in whole topics."""
+    """Removes the offsets of a share group without members, for whole topics."""
     DeleteShareGroupOffsetsRequestTopic = DeleteShareGroupOffsetsRequestDeleteShareGroupOffsetsRequestTopic
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     topics: tuple[DeleteShareGroupOffsetsRequestDeleteShareGroupOffsetsRequestTopic, ...] = ()
-    """To be forgotten with all their partitions; single partitions cannot be chosen."""
+    """Topics to clear in all their partitions; individual partitions cannot be selected."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -32,24 +32,24 @@ class DeleteShareGroupOffsetsResponseDeleteShareGroupOffsetsResponseTopic(Struct
     topic_name: str = ""
     """As sent."""
     topic_id: bytes = bytes(16)
-    """Identity of the topic; zero when it is unknown or may not be seen."""
+    """Identity of the topic; zero when it is unknown or the caller may not see it."""
     error_code: int = 0
     """0 when the state of all its partitions is gone."""
     error_message: str | None = None
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DeleteShareGroupOffsetsResponse(Struct, frozen=True, gc=False):
-    """Which topics the share group has forgotten."""
+    """Which topics the share group no longer has state for."""
     DeleteShareGroupOffsetsResponseTopic = DeleteShareGroupOffsetsResponseDeleteShareGroupOffsetsResponseTopic
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """Refusal of the whole call; then nothing was removed."""
+    """Rejection of the whole request, in which case nothing was removed."""
     error_message: str | None = None
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     responses: tuple[DeleteShareGroupOffsetsResponseDeleteShareGroupOffsetsResponseTopic, ...] = ()
     """One entry per topic of the request."""
     unknown_tags: dict[int, bytes] | None = None

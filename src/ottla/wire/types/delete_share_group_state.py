@@ -19,7 +19,7 @@ class DeleteShareGroupStateRequestPartitionData(Struct, frozen=True, gc=False):
 class DeleteShareGroupStateRequestDeleteStateData(Struct, frozen=True, gc=False):
     """DeleteStateData of DeleteShareGroupStateRequest."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[DeleteShareGroupStateRequestPartitionData, ...] = ()
     """Share-partitions to drop."""
     unknown_tags: dict[int, bytes] | None = None
@@ -31,9 +31,9 @@ class DeleteShareGroupStateRequest(Struct, frozen=True, gc=False):
     PartitionData = DeleteShareGroupStateRequestPartitionData
     DeleteStateData = DeleteShareGroupStateRequestDeleteStateData
     group_id: str = ""
-    """First part of the key that picks the state partition; an empty one gets an empty answer."""
+    """First part of the key that picks the state partition; an empty id gets an empty response."""
     topics: tuple[DeleteShareGroupStateRequestDeleteStateData, ...] = ()
-    """Those whose share-partitions shall go."""
+    """Topics whose share-partitions are to be dropped."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -45,7 +45,7 @@ class DeleteShareGroupStateResponsePartitionResult(Struct, frozen=True, gc=False
     error_code: int = 0
     """0 when the tombstone is committed, or there was nothing to drop."""
     error_message: str | None = None
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -53,9 +53,9 @@ class DeleteShareGroupStateResponsePartitionResult(Struct, frozen=True, gc=False
 class DeleteShareGroupStateResponseDeleteStateResult(Struct, frozen=True, gc=False):
     """DeleteStateResult of DeleteShareGroupStateResponse."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[DeleteShareGroupStateResponsePartitionResult, ...] = ()
-    """Outcomes, each on its own."""
+    """One result per share-partition, independent of the others."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 

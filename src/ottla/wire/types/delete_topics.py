@@ -22,11 +22,11 @@ class DeleteTopicsRequest(Struct, frozen=True, gc=False):
     """Deletes topics, by name or by id."""
     DeleteTopicState = DeleteTopicsRequestDeleteTopicState
     topics: tuple[DeleteTopicsRequestDeleteTopicState, ...] = ()
-    """What to delete, from v6; each by exactly one of name and id."""
+    """Topics to delete, from v6; each is given by exactly one of name and id."""
     topic_names: tuple[str, ...] = ()
-    """What to delete, up to v5."""
+    """Topics to delete, up to v5."""
     timeout_ms: int = 0
-    """How long the controller may take; files are removed later in any case."""
+    """How long the controller may take; files are deleted later in any case."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -34,23 +34,23 @@ class DeleteTopicsRequest(Struct, frozen=True, gc=False):
 class DeleteTopicsResponseDeletableTopicResult(Struct, frozen=True, gc=False):
     """DeletableTopicResult of DeleteTopicsResponse."""
     name: str | None = ""
-    """Null when only the id is known to the asker."""
+    """Null when the client knows only the id."""
     topic_id: bytes = bytes(16)
-    """Identity of what was deleted; zero when asked by name and not found or not permitted."""
+    """Id of the deleted topic; zero when the request gave a name and the topic was not found or not permitted."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     error_message: str | None = None
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DeleteTopicsResponse(Struct, frozen=True, gc=False):
-    """Tells for each topic whether it is gone."""
+    """Reports for each topic whether it was deleted."""
     DeletableTopicResult = DeleteTopicsResponseDeletableTopicResult
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     responses: tuple[DeleteTopicsResponseDeletableTopicResult, ...] = ()
-    """In random order on purpose, so that hidden and missing topics look alike."""
+    """Deliberately in random order, so that hidden and missing topics look the same."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -9,21 +9,21 @@ from msgspec import Struct
 
 
 class DescribeAclsRequest(Struct, frozen=True, gc=False):
-    """Asks for the access rules that match one filter."""
+    """Asks for the ACLs that match one filter."""
     resource_type_filter: int = 0
     """1 any, 2 topic, 3 group, 4 cluster, 5 transactional id, 6 delegation token, 7 user (v3)."""
     resource_name_filter: str | None = ""
-    """Name to look for, read as the pattern type says; null matches every name."""
+    """Name to look for, interpreted according to the pattern type; null matches every name."""
     pattern_type_filter: int = 3
-    """3 literal and 4 prefixed compare the stored pattern itself, 1 takes either, 2 finds all rules that would apply to the name."""
+    """3 (literal) and 4 (prefixed) compare the stored pattern itself, 1 matches either, 2 finds all ACLs that would apply to the name."""
     principal_filter: str | None = ""
     """Type and name such as User:alice, compared exactly; null matches every principal."""
     host_filter: str | None = ""
-    """Client address as stored in the rule, * being a stored value too; null matches every one."""
+    """Client address as stored in the ACL, where * is a stored value too; null matches every address."""
     operation: int = 0
-    """1 any, 2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, up to 15; compared with the stored code, nothing is implied."""
+    """1 any, 2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, up to 15; compared with the stored code, so implied operations do not match."""
     permission_type: int = 0
-    """1 either kind, 2 deny, 3 allow."""
+    """1 either, 2 deny, 3 allow."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -31,13 +31,13 @@ class DescribeAclsRequest(Struct, frozen=True, gc=False):
 class DescribeAclsResponseAclDescription(Struct, frozen=True, gc=False):
     """AclDescription of DescribeAclsResponse."""
     principal: str = ""
-    """Whom the rule is about, as Type:name; User:* means everyone."""
+    """Who the ACL applies to, as Type:name; User:* means everyone."""
     host: str = ""
-    """Client IP address the rule is limited to; * for no limit."""
+    """Client IP address the ACL is limited to; * for no limit."""
     operation: int = 0
     """2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, 9 cluster action, 10 and 11 configs, 12 idempotent write, 13 and 14 tokens, 15 two-phase commit."""
     permission_type: int = 0
-    """2 deny, 3 allow; a deny beats every allow."""
+    """2 deny, 3 allow; a deny overrides every allow."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -49,24 +49,24 @@ class DescribeAclsResponseDescribeAclsResource(Struct, frozen=True, gc=False):
     resource_name: str = ""
     """Literal name, prefix, or * for all; kafka-cluster for the cluster."""
     pattern_type: int = 3
-    """3 when the name is taken literally, 4 when it is a prefix."""
+    """3 when the name is literal, 4 when it is a prefix."""
     acls: tuple[DescribeAclsResponseAclDescription, ...] = ()
-    """The matching rules on this pattern, in no particular order."""
+    """The matching entries on this pattern, in no particular order."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DescribeAclsResponse(Struct, frozen=True, gc=False):
-    """Matching rules, grouped by the resource pattern they are attached to."""
+    """Matching ACLs, grouped by the resource pattern they are attached to."""
     AclDescription = DescribeAclsResponseAclDescription
     DescribeAclsResource = DescribeAclsResponseDescribeAclsResource
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """Verdict on the whole request; with an error there are no resources."""
+    """Result of the whole request; with an error there are no resources."""
     error_message: str | None = ""
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     resources: tuple[DescribeAclsResponseDescribeAclsResource, ...] = ()
-    """One entry per pattern that has matching rules; empty when nothing matches."""
+    """One entry per pattern that has matching ACLs; empty when nothing matches."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

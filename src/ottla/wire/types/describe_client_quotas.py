@@ -13,9 +13,9 @@ class DescribeClientQuotasRequestComponentData(Struct, frozen=True, gc=False):
     entity_type: str = ""
     """user, client-id or ip; each at most once."""
     match_type: int = 0
-    """0 the given name, 1 the default entity, 2 any entity that has this type."""
+    """0 matches the given name, 1 the default entity, 2 any entity that has this type."""
     match: str | None = ""
-    """Name for match type 0; null with the two others."""
+    """Name for match type 0; null for the other two."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -26,7 +26,7 @@ class DescribeClientQuotasRequest(Struct, frozen=True, gc=False):
     components: tuple[DescribeClientQuotasRequestComponentData, ...] = ()
     """Conditions that must all hold; an empty list matches every entity."""
     strict: bool = False
-    """True leaves out entities with further types, for example user and client-id pairs when only user was given."""
+    """True excludes entities with additional types, for example user and client-id pairs when only user was given."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -36,7 +36,7 @@ class DescribeClientQuotasResponseEntityData(Struct, frozen=True, gc=False):
     entity_type: str = ""
     """user, client-id or ip."""
     entity_name: str | None = ""
-    """Its name; null for the default that covers all without one of their own."""
+    """Its name; null for the default, which applies to all without a quota of their own."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -54,7 +54,7 @@ class DescribeClientQuotasResponseValueData(Struct, frozen=True, gc=False):
 class DescribeClientQuotasResponseEntryData(Struct, frozen=True, gc=False):
     """EntryData of DescribeClientQuotasResponse."""
     entity: tuple[DescribeClientQuotasResponseEntityData, ...] = ()
-    """Parts that together name it, such as user and client-id."""
+    """Parts that together identify it, such as user and client-id."""
     values: tuple[DescribeClientQuotasResponseValueData, ...] = ()
     """Limits set for exactly this entity; inherited ones are not shown."""
     unknown_tags: dict[int, bytes] | None = None
@@ -67,12 +67,12 @@ class DescribeClientQuotasResponse(Struct, frozen=True, gc=False):
     ValueData = DescribeClientQuotasResponseValueData
     EntryData = DescribeClientQuotasResponseEntryData
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     error_message: str | None = ""
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     entries: tuple[DescribeClientQuotasResponseEntryData, ...] | None = ()
-    """One per entity that has quotas; null when there was an error."""
+    """One per entity that has quotas; null on error."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -9,11 +9,11 @@ from msgspec import Struct
 
 
 class DescribeClusterRequest(Struct, frozen=True, gc=False):
-    """Asks who belongs to the cluster and what it is called."""
+    """Asks for the nodes of the cluster and its id."""
     include_cluster_authorized_operations: bool = False
-    """Whether to work out what the caller may do on the cluster, which costs ACL lookups."""
+    """Whether to compute what the caller may do on the cluster, which costs ACL lookups."""
     endpoint_type: int = 1
-    """1 brokers, 2 controllers; must fit the listener that is asked."""
+    """1 brokers, 2 controllers; must match the listener that receives the request."""
     include_fenced_brokers: bool = False
     """Whether brokers that are registered but not alive are listed too."""
     unknown_tags: dict[int, bytes] | None = None
@@ -25,11 +25,11 @@ class DescribeClusterResponseDescribeClusterBroker(Struct, frozen=True, gc=False
     broker_id: int = 0
     """The node.id of the broker or controller."""
     host: str = ""
-    """Address to dial, a DNS name or an IP literal."""
+    """Address to connect to, a DNS name or an IP literal."""
     port: int = 0
     """TCP port that goes with the host."""
     rack: str | None = None
-    """Failure zone from broker.rack; null where none is set and for controllers."""
+    """Failure zone from broker.rack; null if not set and for controllers."""
     is_fenced: bool = False
     """True for a broker without a valid heartbeat; it serves no clients."""
     unknown_tags: dict[int, bytes] | None = None
@@ -40,20 +40,20 @@ class DescribeClusterResponse(Struct, frozen=True, gc=False):
     """The nodes of one kind and the cluster's identity."""
     DescribeClusterBroker = DescribeClusterResponseDescribeClusterBroker
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     error_message: str | None = None
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     endpoint_type: int = 1
     """1 when brokers are listed, 2 when controllers are."""
     cluster_id: str = ""
-    """Identity written into every data directory at formatting; it keeps two clusters from being mixed up."""
+    """Identity written into every data directory at formatting; it prevents two clusters from being mixed up."""
     controller_id: int = -1
-    """From a controller the active one, from a broker any live broker, which forwards; -1 when none is known."""
+    """A controller returns the active controller, a broker any live broker, which forwards requests; -1 when none is known."""
     brokers: tuple[DescribeClusterResponseDescribeClusterBroker, ...] = ()
-    """Nodes with an address on the listener asked; with type 2 these are controllers."""
+    """Nodes with an address on the listener used; with type 2 these are controllers."""
     cluster_authorized_operations: int = -2147483648
-    """Bit set of operations the caller may do on the cluster; -2147483648 when not asked for, 0 when none may be shown."""
+    """Bit set of operations the caller may perform on the cluster; -2147483648 when not requested, 0 when none may be shown."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -21,14 +21,14 @@ class DescribeConfigsRequestDescribeConfigsResource(Struct, frozen=True, gc=Fals
 
 
 class DescribeConfigsRequest(Struct, frozen=True, gc=False):
-    """Asks for the settings of topics, brokers, loggers, groups or metric subscriptions."""
+    """Asks for the settings of topics, brokers, loggers, groups or metrics subscriptions."""
     DescribeConfigsResource = DescribeConfigsRequestDescribeConfigsResource
     resources: tuple[DescribeConfigsRequestDescribeConfigsResource, ...] = ()
-    """Each is answered once, with its own error."""
+    """Each gets one result, with its own error."""
     include_synonyms: bool = False
-    """Whether to show every level a value could come from, strongest first."""
+    """Whether to return every level a value could come from, highest precedence first."""
     include_documentation: bool = False
-    """Whether to add the help text of each key, which makes the answer far larger."""
+    """Whether to add the help text of each key, which makes the response much larger."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -38,9 +38,9 @@ class DescribeConfigsResponseDescribeConfigsSynonym(Struct, frozen=True, gc=Fals
     name: str = ""
     """Key at that level, for example log.retention.ms behind a topic's retention.ms."""
     value: str | None = ""
-    """What that level says; null when it is secret."""
+    """Value set at that level; null when it is secret."""
     source: int = 0
-    """Level, coded as in ConfigSource above."""
+    """Level, with the same codes as ConfigSource above."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -48,21 +48,21 @@ class DescribeConfigsResponseDescribeConfigsSynonym(Struct, frozen=True, gc=Fals
 class DescribeConfigsResponseDescribeConfigsResourceResult(Struct, frozen=True, gc=False):
     """DescribeConfigsResourceResult of DescribeConfigsResponse."""
     name: str = ""
-    """Key as it would be used to change the value."""
+    """Key to use when changing the value."""
     value: str | None = ""
     """Effective value as text; null for passwords, which are never sent, and for keys without a value."""
     read_only: bool = False
-    """True when only the properties file and a restart can change it."""
+    """True when it can only be changed in the properties file, with a restart."""
     config_source: int = -1
-    """1 topic, 2 this broker dynamically, 3 cluster-wide dynamic, 4 properties file, 5 built-in default, 6 logger, 7 client metrics, 8 group."""
+    """1 topic, 2 dynamic on this broker, 3 cluster-wide dynamic, 4 properties file, 5 built-in default, 6 logger, 7 client metrics, 8 group."""
     is_sensitive: bool = False
     """True for secrets, whose value is withheld."""
     synonyms: tuple[DescribeConfigsResponseDescribeConfigsSynonym, ...] = ()
-    """Candidates for the value, strongest first; empty unless asked for."""
+    """Candidates for the value, highest precedence first; empty unless requested."""
     config_type: int = 0
     """0 unknown, 1 boolean, 2 string, 3 int, 4 short, 5 long, 6 double, 7 list, 8 class, 9 password."""
     documentation: str | None = ""
-    """Help text, possibly with HTML; null unless asked for."""
+    """Help text, possibly with HTML; null unless requested."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -70,26 +70,26 @@ class DescribeConfigsResponseDescribeConfigsResourceResult(Struct, frozen=True, 
 class DescribeConfigsResponseDescribeConfigsResult(Struct, frozen=True, gc=False):
     """DescribeConfigsResult of DescribeConfigsResponse."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     error_message: str | None = ""
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     resource_type: int = 0
     """2 topic, 4 broker, 8 broker logger, 16 client metrics subscription, 32 group."""
     resource_name: str = ""
-    """Which one this is, as the request named it."""
+    """Repeats the name given in the request."""
     configs: tuple[DescribeConfigsResponseDescribeConfigsResourceResult, ...] = ()
-    """Known keys of the resource, defaults included; empty with an error."""
+    """Known keys of the resource, including defaults; empty with an error."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DescribeConfigsResponse(Struct, frozen=True, gc=False):
-    """Effective settings of each resource, with their origin."""
+    """Effective settings of each resource, with their sources."""
     DescribeConfigsSynonym = DescribeConfigsResponseDescribeConfigsSynonym
     DescribeConfigsResourceResult = DescribeConfigsResponseDescribeConfigsResourceResult
     DescribeConfigsResult = DescribeConfigsResponseDescribeConfigsResult
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     results: tuple[DescribeConfigsResponseDescribeConfigsResult, ...] = ()
     """One for every requested resource, in any order."""
     unknown_tags: dict[int, bytes] | None = None

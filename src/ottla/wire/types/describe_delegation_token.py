@@ -11,18 +11,18 @@ from msgspec import Struct
 class DescribeDelegationTokenRequestDescribeDelegationTokenOwner(Struct, frozen=True, gc=False):
     """DescribeDelegationTokenOwner of DescribeDelegationTokenRequest."""
     principal_type: str = ""
-    """Kind of principal, normally User."""
+    """Type of principal, normally User."""
     principal_name: str = ""
-    """User whose tokens are wanted."""
+    """User whose tokens are requested."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DescribeDelegationTokenRequest(Struct, frozen=True, gc=False):
-    """Asks for delegation tokens, of some owners or of all."""
+    """Asks for the delegation tokens of some or all owners."""
     DescribeDelegationTokenOwner = DescribeDelegationTokenRequestDescribeDelegationTokenOwner
     owners: tuple[DescribeDelegationTokenRequestDescribeDelegationTokenOwner, ...] | None = ()
-    """Whose tokens to list, as owner or renewer; null for everyone's, an empty list for none."""
+    """Owners or renewers whose tokens to list; null for everyone's, an empty list for none."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -30,7 +30,7 @@ class DescribeDelegationTokenRequest(Struct, frozen=True, gc=False):
 class DescribeDelegationTokenResponseDescribedDelegationTokenRenewer(Struct, frozen=True, gc=False):
     """DescribedDelegationTokenRenewer of DescribeDelegationTokenResponse."""
     principal_type: str = ""
-    """Kind of principal, always User."""
+    """Type of principal, always User."""
     principal_name: str = ""
     """User that may renew it."""
     unknown_tags: dict[int, bytes] | None = None
@@ -40,21 +40,21 @@ class DescribeDelegationTokenResponseDescribedDelegationTokenRenewer(Struct, fro
 class DescribeDelegationTokenResponseDescribedDelegationToken(Struct, frozen=True, gc=False):
     """DescribedDelegationToken of DescribeDelegationTokenResponse."""
     principal_type: str = ""
-    """Kind of the owner, normally User."""
+    """Type of the owner, normally User."""
     principal_name: str = ""
-    """Whom a holder of the token is taken for."""
+    """User that a holder of the token is authenticated as."""
     token_requester_principal_type: str = ""
-    """Kind of the principal that asked for it."""
+    """Type of the principal that asked for it."""
     token_requester_principal_name: str = ""
-    """Who asked for it; differs from the owner when made on behalf of another."""
+    """Who asked for it; differs from the owner when created on behalf of another user."""
     issue_timestamp: int = 0
     """When it was issued, in milliseconds since 1970."""
     expiry_timestamp: int = 0
     """When it stops working unless renewed, in milliseconds since 1970."""
     max_timestamp: int = 0
-    """End that no renewal can pass, in milliseconds since 1970."""
+    """Latest expiry that any renewal can reach, in milliseconds since 1970."""
     token_id: str = ""
-    """Serves as the SCRAM user name."""
+    """Used as the SCRAM user name."""
     hmac: bytes = b''
     """The secret itself; anyone who may describe the token can use it."""
     renewers: tuple[DescribeDelegationTokenResponseDescribedDelegationTokenRenewer, ...] = ()
@@ -68,10 +68,10 @@ class DescribeDelegationTokenResponse(Struct, frozen=True, gc=False):
     DescribedDelegationTokenRenewer = DescribeDelegationTokenResponseDescribedDelegationTokenRenewer
     DescribedDelegationToken = DescribeDelegationTokenResponseDescribedDelegationToken
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     tokens: tuple[DescribeDelegationTokenResponseDescribedDelegationToken, ...] = ()
-    """Those that match and are visible; empty is no error."""
+    """Those that match and are visible; an empty list is not an error."""
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -9,11 +9,11 @@ from msgspec import Struct
 
 
 class DescribeGroupsRequest(Struct, frozen=True, gc=False):
-    """Asks for state and members of classic groups."""
+    """Asks for the state and members of classic groups."""
     groups: tuple[str, ...] = ()
     """Ids to describe, all with this broker as coordinator; "" is allowed for very old clients."""
     include_authorized_operations: bool = False
-    """Makes the broker compute what the principal may do to each one; costs authorizer calls."""
+    """Makes the broker compute what the principal may do to each group; costs authorizer calls."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -21,17 +21,17 @@ class DescribeGroupsRequest(Struct, frozen=True, gc=False):
 class DescribeGroupsResponseDescribedGroupMember(Struct, frozen=True, gc=False):
     """DescribedGroupMember of DescribeGroupsResponse."""
     member_id: str = ""
-    """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
+    """Identity of one client within its group, generated at random by the client or, in older protocols, by the coordinator."""
     group_instance_id: str | None = None
-    """Static membership name (group.instance.id) that lets a restarted client take its old place; null for a dynamic one."""
+    """Static membership name (group.instance.id) that lets a restarted client resume its old membership; null for a dynamic member."""
     client_id: str = ""
     """Free text from the client's configuration (client.id), used in logs, quotas and metrics."""
     client_host: str = ""
-    """Network address the coordinator saw the client come from, in Java's form with a leading slash."""
+    """Network address of the client as seen by the coordinator, in Java's form with a leading slash."""
     member_metadata: bytes = b''
-    """What it subscribed to, as sent with JoinGroup for the chosen strategy; filled in state Stable only."""
+    """The member's subscription, as sent with JoinGroup for the chosen strategy; set only in state Stable."""
     member_assignment: bytes = b''
-    """What the leader gave it with SyncGroup; filled in state Stable only."""
+    """What the leader assigned to it with SyncGroup; set only in state Stable."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -39,21 +39,21 @@ class DescribeGroupsResponseDescribedGroupMember(Struct, frozen=True, gc=False):
 class DescribeGroupsResponseDescribedGroup(Struct, frozen=True, gc=False):
     """DescribedGroup of DescribeGroupsResponse."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     error_message: str | None = None
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     group_state: str = ""
-    """Empty, PreparingRebalance, CompletingRebalance, Stable or Dead; Dead also stands for "there is none"."""
+    """Empty, PreparingRebalance, CompletingRebalance, Stable or Dead; Dead can also mean that the group does not exist."""
     protocol_type: str = ""
     """Kind of client, such as "consumer" or "connect"; "" for a group that only stores offsets."""
     protocol_data: str = ""
-    """Name of the chosen assignment strategy, filled in state Stable only."""
+    """Name of the chosen assignment strategy, set only in state Stable."""
     members: tuple[DescribeGroupsResponseDescribedGroupMember, ...] = ()
-    """Everybody in the group at this moment; empty in state Empty or Dead."""
+    """Current members of the group; empty in state Empty or Dead."""
     authorized_operations: int = -2147483648
-    """Bit set of the operations that the asking principal may do here; -2147483648 when it was not asked for."""
+    """Bit set of the operations that the requesting principal may perform here; -2147483648 when it was not requested."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -63,8 +63,8 @@ class DescribeGroupsResponse(Struct, frozen=True, gc=False):
     DescribedGroupMember = DescribeGroupsResponseDescribedGroupMember
     DescribedGroup = DescribeGroupsResponseDescribedGroup
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     groups: tuple[DescribeGroupsResponseDescribedGroup, ...] = ()
-    """One description for each id asked for, in any order."""
+    """One description for each requested id, in any order."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -11,18 +11,18 @@ from msgspec import Struct
 class DescribeLogDirsRequestDescribableLogDirTopic(Struct, frozen=True, gc=False):
     """DescribableLogDirTopic of DescribeLogDirsRequest."""
     topic: str = ""
-    """Topic to list, by name; one the broker has no replica of is left out."""
+    """Topic to list, by name; left out if the broker has no replica of it."""
     partitions: tuple[int, ...] = ()
-    """Partition numbers to list; those the broker does not hold are left out silently."""
+    """Partition numbers to list; those not on the broker are left out silently."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DescribeLogDirsRequest(Struct, frozen=True, gc=False):
-    """Asks a broker what lies in its log directories and how full they are."""
+    """Asks a broker what its log directories contain and how full they are."""
     DescribableLogDirTopic = DescribeLogDirsRequestDescribableLogDirTopic
     topics: tuple[DescribeLogDirsRequestDescribableLogDirTopic, ...] | None = ()
-    """Restricts the listing; null for everything the broker holds, empty for directories without replicas."""
+    """Limits the listing; null for everything on the broker, empty for directories without replicas."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -30,13 +30,13 @@ class DescribeLogDirsRequest(Struct, frozen=True, gc=False):
 class DescribeLogDirsResponseDescribeLogDirsPartition(Struct, frozen=True, gc=False):
     """DescribeLogDirsPartition of DescribeLogDirsResponse."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     partition_size: int = 0
-    """Bytes of all local segments, indexes not counted."""
+    """Bytes in all local segments, excluding indexes."""
     offset_lag: int = 0
-    """Messages behind: the high watermark for a current replica, the current replica's end for a future one; -1 when unknown."""
+    """Messages behind the high watermark for a current replica, behind the current replica's end for a future one; -1 when unknown."""
     is_future_key: bool = False
-    """True for a copy that AlterReplicaLogDirs started and that will replace the current replica."""
+    """True for a future replica that AlterReplicaLogDirs started and that will replace the current one."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -60,11 +60,11 @@ class DescribeLogDirsResponseDescribeLogDirsResult(Struct, frozen=True, gc=False
     topics: tuple[DescribeLogDirsResponseDescribeLogDirsTopic, ...] = ()
     """Topics with a listed replica here; empty in an unused directory."""
     total_bytes: int = -1
-    """Capacity of the file system below the path; -1 when not reported. Tiered data is not counted."""
+    """Capacity of the file system that holds the path; -1 when not reported. Tiered data is not counted."""
     usable_bytes: int = -1
-    """Space on that file system still open to the broker; -1 when not reported."""
+    """Space on that file system still available to the broker; -1 when not reported."""
     is_cordoned: bool = False
-    """True when cordoned.log.dirs names it: old replicas stay, new ones are placed elsewhere."""
+    """True when listed in cordoned.log.dirs: existing replicas stay, new ones are placed elsewhere."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -75,9 +75,9 @@ class DescribeLogDirsResponse(Struct, frozen=True, gc=False):
     DescribeLogDirsTopic = DescribeLogDirsResponseDescribeLogDirsTopic
     DescribeLogDirsResult = DescribeLogDirsResponseDescribeLogDirsResult
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """Verdict on the whole request, mainly a missing permission."""
+    """Result of the whole request, mainly for a missing permission."""
     results: tuple[DescribeLogDirsResponseDescribeLogDirsResult, ...] = ()
     """One entry per configured log.dirs path."""
     unknown_tags: dict[int, bytes] | None = None

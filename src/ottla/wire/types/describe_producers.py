@@ -22,7 +22,7 @@ class DescribeProducersRequest(Struct, frozen=True, gc=False):
     """Asks a broker about the producers active on some partitions."""
     TopicRequest = DescribeProducersRequestTopicRequest
     topics: tuple[DescribeProducersRequestTopicRequest, ...] = ()
-    """Topics to look into."""
+    """Topics to inspect."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -30,17 +30,17 @@ class DescribeProducersRequest(Struct, frozen=True, gc=False):
 class DescribeProducersResponseProducerState(Struct, frozen=True, gc=False):
     """ProducerState of DescribeProducersResponse."""
     producer_id: int = 0
-    """Number the cluster gave to a producer so that its batches can be deduplicated and fenced; -1 for none."""
+    """Number that the cluster assigned to a producer so that its batches can be deduplicated and fenced; -1 for none."""
     producer_epoch: int = 0
     """Newest epoch seen from this producer; 32 bits wide here, though epochs have 16."""
     last_sequence: int = -1
-    """Sequence number of its last record; -1 when none is known, for example after a marker only."""
+    """Sequence number of its last record; -1 when none is known, for example when it only has a marker."""
     last_timestamp: int = -1
     """Time of its last batch in milliseconds since 1970; -1 when none is known."""
     coordinator_epoch: int = 0
     """Epoch of the transaction coordinator that wrote the last marker; -1 before the first one."""
     current_txn_start_offset: int = -1
-    """First offset of its open transaction, where read_committed readers stop; -1 without one."""
+    """First offset of its open transaction, where read_committed consumers stop; -1 without one."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -48,13 +48,13 @@ class DescribeProducersResponseProducerState(Struct, frozen=True, gc=False):
 class DescribeProducersResponsePartitionResponse(Struct, frozen=True, gc=False):
     """PartitionResponse of DescribeProducersResponse."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     error_message: str | None = None
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     active_producers: tuple[DescribeProducersResponseProducerState, ...] = ()
-    """Producers with state here; those idle beyond producer.id.expiration.ms are forgotten."""
+    """Producers with state here; those idle longer than producer.id.expiration.ms are removed."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -70,12 +70,12 @@ class DescribeProducersResponseTopicResponse(Struct, frozen=True, gc=False):
 
 
 class DescribeProducersResponse(Struct, frozen=True, gc=False):
-    """The producers each partition's log remembers."""
+    """The producer state in each partition's log."""
     ProducerState = DescribeProducersResponseProducerState
     PartitionResponse = DescribeProducersResponsePartitionResponse
     TopicResponse = DescribeProducersResponseTopicResponse
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     topics: tuple[DescribeProducersResponseTopicResponse, ...] = ()
     """Every topic of the request."""
     unknown_tags: dict[int, bytes] | None = None

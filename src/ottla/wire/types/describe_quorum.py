@@ -11,7 +11,7 @@ from msgspec import Struct
 class DescribeQuorumRequestPartitionData(Struct, frozen=True, gc=False):
     """PartitionData of DescribeQuorumRequest."""
     partition_index: int = 0
-    """Must be 0; any other number is answered as unknown."""
+    """Must be 0; any other number is reported as unknown."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -19,9 +19,9 @@ class DescribeQuorumRequestPartitionData(Struct, frozen=True, gc=False):
 class DescribeQuorumRequestTopicData(Struct, frozen=True, gc=False):
     """TopicData of DescribeQuorumRequest."""
     topic_name: str = ""
-    """Must be __cluster_metadata; every other name is refused."""
+    """Must be __cluster_metadata; every other name is rejected."""
     partitions: tuple[DescribeQuorumRequestPartitionData, ...] = ()
-    """One entry, since the metadata log is not split."""
+    """One entry, since the metadata log has one partition."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -31,7 +31,7 @@ class DescribeQuorumRequest(Struct, frozen=True, gc=False):
     PartitionData = DescribeQuorumRequestPartitionData
     TopicData = DescribeQuorumRequestTopicData
     topics: tuple[DescribeQuorumRequestTopicData, ...] = ()
-    """One entry, the metadata topic; no other partition is kept by a quorum."""
+    """One entry, the metadata topic; no other partition is replicated by a quorum."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -39,15 +39,15 @@ class DescribeQuorumRequest(Struct, frozen=True, gc=False):
 class DescribeQuorumResponseReplicaState(Struct, frozen=True, gc=False):
     """ReplicaState of DescribeQuorumResponse."""
     replica_id: int = 0
-    """Node that keeps this copy of the log."""
+    """Node that holds this replica of the log."""
     replica_directory_id: bytes = bytes(16)
-    """Log directory of the copy; zero while kraft.version is 0."""
+    """Log directory of the replica; zero while kraft.version is 0."""
     log_end_offset: int = 0
     """Offset after its last record as of its latest fetch; -1 when it has not fetched from this leader."""
     last_fetch_timestamp: int = -1
-    """When it last fetched, by the leader's clock in milliseconds since 1970; -1 when never, for the leader itself the present."""
+    """When it last fetched, by the leader's clock in milliseconds since 1970; -1 if never, the current time for the leader itself."""
     last_caught_up_timestamp: int = -1
-    """Last moment at which it had all of the leader's log; -1 when never, for the leader itself the present."""
+    """When it last had all of the leader's log; -1 if never, the current time for the leader itself."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -57,19 +57,19 @@ class DescribeQuorumResponsePartitionData(Struct, frozen=True, gc=False):
     partition_index: int = 0
     """As in the request."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     error_message: str | None = ""
-    """Explains this partition's code; the empty text on success."""
+    """Explains this partition's code; an empty string on success."""
     leader_id: int = 0
-    """Voter that answers, being the leader."""
+    """The responding voter, which is the leader."""
     leader_epoch: int = 0
     """Counts the elections of the quorum; grows with each leader."""
     high_watermark: int = 0
-    """Offset up to which a majority has the log; -1 until the first commit of this epoch."""
+    """Offset up to which a majority has replicated the log; -1 until the first commit of this epoch."""
     current_voters: tuple[DescribeQuorumResponseReplicaState, ...] = ()
     """Replicas with a vote, the leader included."""
     observers: tuple[DescribeQuorumResponseReplicaState, ...] = ()
-    """Replicas without one, such as brokers; those silent for five minutes are dropped."""
+    """Replicas without a vote, such as brokers; those that have not fetched for five minutes are dropped."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -89,7 +89,7 @@ class DescribeQuorumResponseListener(Struct, frozen=True, gc=False):
     name: str = ""
     """Listener name, for example CONTROLLER."""
     host: str = ""
-    """DNS name or IP literal that the other nodes dial."""
+    """DNS name or IP literal that the other nodes connect to."""
     port: int = 0
     """TCP port that goes with the host."""
     unknown_tags: dict[int, bytes] | None = None
@@ -114,11 +114,11 @@ class DescribeQuorumResponse(Struct, frozen=True, gc=False):
     Listener = DescribeQuorumResponseListener
     Node = DescribeQuorumResponseNode
     error_code: int = 0
-    """Verdict on the whole request; the partition has its own."""
+    """Applies to the whole request; the partition has its own code."""
     error_message: str | None = ""
-    """Explains the code above; the empty text on success."""
+    """Explains the code above; an empty string on success."""
     topics: tuple[DescribeQuorumResponseTopicData, ...] = ()
-    """The metadata topic, or what was asked for by mistake."""
+    """The metadata topic, or whatever was requested by mistake."""
     nodes: tuple[DescribeQuorumResponseNode, ...] = ()
     """Addresses of the voters; observers have none here."""
     unknown_tags: dict[int, bytes] | None = None

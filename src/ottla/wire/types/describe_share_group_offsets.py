@@ -11,7 +11,7 @@ from msgspec import Struct
 class DescribeShareGroupOffsetsRequestDescribeShareGroupOffsetsRequestTopic(Struct, frozen=True, gc=False):
     """DescribeShareGroupOffsetsRequestTopic of DescribeShareGroupOffsetsRequest."""
     topic_name: str = ""
-    """Must be given with its partitions; an unknown name is answered with start -1."""
+    """Must be given with its partitions; an unknown name gets start offset -1."""
     partitions: tuple[int, ...] = ()
     """Indexes to look up."""
     unknown_tags: dict[int, bytes] | None = None
@@ -23,13 +23,13 @@ class DescribeShareGroupOffsetsRequestDescribeShareGroupOffsetsRequestGroup(Stru
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     topics: tuple[DescribeShareGroupOffsetsRequestDescribeShareGroupOffsetsRequestTopic, ...] | None = ()
-    """Which to look at; null takes every initialized partition of the group, an empty list none."""
+    """Topics to look up; null means every initialized partition of the group, an empty list none."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DescribeShareGroupOffsetsRequest(Struct, frozen=True, gc=False):
-    """Asks how far share groups have come in their partitions."""
+    """Asks how far share groups have progressed in their partitions."""
     DescribeShareGroupOffsetsRequestTopic = DescribeShareGroupOffsetsRequestDescribeShareGroupOffsetsRequestTopic
     DescribeShareGroupOffsetsRequestGroup = DescribeShareGroupOffsetsRequestDescribeShareGroupOffsetsRequestGroup
     groups: tuple[DescribeShareGroupOffsetsRequestDescribeShareGroupOffsetsRequestGroup, ...] = ()
@@ -41,17 +41,17 @@ class DescribeShareGroupOffsetsRequest(Struct, frozen=True, gc=False):
 class DescribeShareGroupOffsetsResponseDescribeShareGroupOffsetsResponsePartition(Struct, frozen=True, gc=False):
     """DescribeShareGroupOffsetsResponsePartition of DescribeShareGroupOffsetsResponse."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     start_offset: int = 0
     """First offset not known to be finished, as last stored; -1 when none is set."""
     leader_epoch: int = 0
-    """Last partition leader that has loaded the state; 0 when there was none."""
+    """Epoch of the last partition leader that loaded the state; 0 if none has."""
     lag: int = -1
-    """Records neither finished nor below the start, up to the high watermark; -1 where it cannot be told."""
+    """Unfinished records from the start offset up to the high watermark; -1 when it cannot be computed."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     error_message: str | None = None
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -59,11 +59,11 @@ class DescribeShareGroupOffsetsResponseDescribeShareGroupOffsetsResponsePartitio
 class DescribeShareGroupOffsetsResponseDescribeShareGroupOffsetsResponseTopic(Struct, frozen=True, gc=False):
     """DescribeShareGroupOffsetsResponseTopic of DescribeShareGroupOffsetsResponse."""
     topic_name: str = ""
-    """Name as asked for, or looked up from the group's state."""
+    """Name as requested, or looked up from the group's state."""
     topic_id: bytes = bytes(16)
     """Identity of the topic; zero when it does not exist."""
     partitions: tuple[DescribeShareGroupOffsetsResponseDescribeShareGroupOffsetsResponsePartition, ...] = ()
-    """Progress of each share-partition, with an outcome of its own."""
+    """Progress of each share-partition, with its own error code."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -73,11 +73,11 @@ class DescribeShareGroupOffsetsResponseDescribeShareGroupOffsetsResponseGroup(St
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     topics: tuple[DescribeShareGroupOffsetsResponseDescribeShareGroupOffsetsResponseTopic, ...] = ()
-    """Empty for an unknown group, or one that has started nothing."""
+    """Empty for an unknown group, or one that has not started on any topic."""
     error_code: int = 0
-    """Failure of the whole group; then Topics is empty."""
+    """Failure of the whole group; Topics is then empty."""
     error_message: str | None = None
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -88,8 +88,8 @@ class DescribeShareGroupOffsetsResponse(Struct, frozen=True, gc=False):
     DescribeShareGroupOffsetsResponseTopic = DescribeShareGroupOffsetsResponseDescribeShareGroupOffsetsResponseTopic
     DescribeShareGroupOffsetsResponseGroup = DescribeShareGroupOffsetsResponseDescribeShareGroupOffsetsResponseGroup
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     groups: tuple[DescribeShareGroupOffsetsResponseDescribeShareGroupOffsetsResponseGroup, ...] = ()
-    """One row per group asked for."""
+    """One entry per requested group."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -11,7 +11,7 @@ from msgspec import Struct
 class DescribeTopicPartitionsRequestTopicRequest(Struct, frozen=True, gc=False):
     """TopicRequest of DescribeTopicPartitionsRequest."""
     name: str = ""
-    """The topic wanted; those sorting before the cursor are skipped."""
+    """The topic to describe; those that sort before the cursor are skipped."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -19,7 +19,7 @@ class DescribeTopicPartitionsRequestTopicRequest(Struct, frozen=True, gc=False):
 class DescribeTopicPartitionsRequestCursor(Struct, frozen=True, gc=False):
     """Cursor of DescribeTopicPartitionsRequest."""
     topic_name: str = ""
-    """First topic of this page; it must be among Topics where these are given."""
+    """First topic of this page; if Topics is not empty, it must be among them."""
     partition_index: int = 0
     """First partition of that topic to return, inclusive."""
     unknown_tags: dict[int, bytes] | None = None
@@ -27,15 +27,15 @@ class DescribeTopicPartitionsRequestCursor(Struct, frozen=True, gc=False):
 
 
 class DescribeTopicPartitionsRequest(Struct, frozen=True, gc=False):
-    """Asks for partitions of topics page by page."""
+    """Asks for the partitions of topics page by page."""
     TopicRequest = DescribeTopicPartitionsRequestTopicRequest
     Cursor = DescribeTopicPartitionsRequestCursor
     topics: tuple[DescribeTopicPartitionsRequestTopicRequest, ...] = ()
-    """Names wanted; empty asks for all topics from the cursor on."""
+    """Topics to describe; empty means all topics from the cursor on."""
     response_partition_limit: int = 2000
-    """Most partitions in one answer, also bound by max.request.partition.size.limit (2000); at least 1 is returned."""
+    """Maximum number of partitions in one response, also capped by max.request.partition.size.limit (2000); at least 1 is returned."""
     cursor: DescribeTopicPartitionsRequestCursor | None = None
-    """Where to go on, copied from NextCursor; null starts at the beginning."""
+    """Where to continue, copied from NextCursor; null starts at the beginning."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -45,21 +45,21 @@ class DescribeTopicPartitionsResponseDescribeTopicPartitionsResponsePartition(St
     error_code: int = 0
     """Always 0: a missing leader shows in LeaderId instead."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     leader_id: int = 0
     """Node that serves reads and writes; -1 when there is none or it has no address on this listener."""
     leader_epoch: int = -1
-    """Counts the elections of this partition; -1 where unknown."""
+    """Counts the elections of this partition; -1 when unknown."""
     replica_nodes: tuple[int, ...] = ()
-    """All brokers that store a copy; the first is the preferred leader."""
+    """All brokers that host a replica; the first is the preferred leader."""
     isr_nodes: tuple[int, ...] = ()
-    """Replicas that are in sync, so one of them can lead without loss."""
+    """Replicas that are in sync, so any of them can become leader without data loss."""
     eligible_leader_replicas: tuple[int, ...] | None = None
-    """Left the in-sync set but hold all committed data, so may lead safely; null or empty for none."""
+    """Replicas that left the in-sync set but hold all committed data, so they can safely become leader; null or empty for none."""
     last_known_elr: tuple[int, ...] | None = None
-    """Last leader remembered when nobody eligible is left, the best guess for recovery; null or empty for none."""
+    """Last known leader, kept when no eligible replica is left, as the best guess for recovery; null or empty for none."""
     offline_replicas: tuple[int, ...] = ()
-    """Copies on brokers that are down or on failed disks."""
+    """Replicas on brokers that are down or on failed disks."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -67,17 +67,17 @@ class DescribeTopicPartitionsResponseDescribeTopicPartitionsResponsePartition(St
 class DescribeTopicPartitionsResponseDescribeTopicPartitionsResponseTopic(Struct, frozen=True, gc=False):
     """DescribeTopicPartitionsResponseTopic of DescribeTopicPartitionsResponse."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     name: str | None = ""
-    """The topic described; the field is nullable, yet a name is always sent."""
+    """The topic described; the field is nullable, but a name is always sent."""
     topic_id: bytes = bytes(16)
-    """Identity of the topic; zero when it is unknown or may not be seen."""
+    """Id of the topic; zero when the topic is unknown or the caller may not see it."""
     is_internal: bool = False
     """True for __consumer_offsets, __transaction_state and __share_group_state."""
     partitions: tuple[DescribeTopicPartitionsResponseDescribeTopicPartitionsResponsePartition, ...] = ()
-    """Those of this page only, ascending; empty on error."""
+    """Partitions on this page only, ascending; empty on error."""
     topic_authorized_operations: int = -2147483648
-    """Bit set of the operations the caller may do, always filled; bit n stands for operation n."""
+    """Bit set of the operations the caller may perform, always filled; bit n stands for operation n."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -85,7 +85,7 @@ class DescribeTopicPartitionsResponseDescribeTopicPartitionsResponseTopic(Struct
 class DescribeTopicPartitionsResponseCursor(Struct, frozen=True, gc=False):
     """Cursor of DescribeTopicPartitionsResponse."""
     topic_name: str = ""
-    """Topic to go on with, possibly the last one above or one that no longer exists."""
+    """Topic to continue with, possibly the last one above or one that no longer exists."""
     partition_index: int = 0
     """First partition not yet returned."""
     unknown_tags: dict[int, bytes] | None = None
@@ -98,10 +98,10 @@ class DescribeTopicPartitionsResponse(Struct, frozen=True, gc=False):
     DescribeTopicPartitionsResponseTopic = DescribeTopicPartitionsResponseDescribeTopicPartitionsResponseTopic
     Cursor = DescribeTopicPartitionsResponseCursor
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     topics: tuple[DescribeTopicPartitionsResponseDescribeTopicPartitionsResponseTopic, ...] = ()
-    """Sorted by name; a large topic may be spread over several answers."""
+    """Sorted by name; a large topic may be spread over several responses."""
     next_cursor: DescribeTopicPartitionsResponseCursor | None = None
-    """Start of the next page; null when this one is the last."""
+    """Start of the next page; null when this page is the last."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -11,7 +11,7 @@ from msgspec import Struct
 class DescribeTransactionsRequest(Struct, frozen=True, gc=False):
     """Asks the transaction coordinator for the details of named transactional ids."""
     transactional_ids: tuple[str, ...] = ()
-    """Names to look up; an empty list gets an empty answer."""
+    """Ids to look up; an empty list gets an empty response."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -29,32 +29,32 @@ class DescribeTransactionsResponseTopicData(Struct, frozen=True, gc=False):
 class DescribeTransactionsResponseTransactionState(Struct, frozen=True, gc=False):
     """TransactionState of DescribeTransactionsResponse."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     transactional_id: str = ""
-    """The name this row is about."""
+    """The id this entry describes."""
     transaction_state: str = ""
-    """Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort or PrepareEpochFence; empty text on error."""
+    """Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort or PrepareEpochFence; an empty string on error."""
     transaction_timeout_ms: int = 0
-    """Limit given at InitProducerId after which the coordinator aborts by itself."""
+    """Limit set with InitProducerId after which the coordinator aborts the transaction itself."""
     transaction_start_time_ms: int = 0
-    """When the first partition was added, in milliseconds since 1970; -1 when nothing is open."""
+    """When the first partition was added, in milliseconds since 1970; -1 when no transaction is open."""
     producer_id: int = 0
-    """Number currently tied to the name, needed to look the producer up in a partition."""
+    """Currently assigned to the transactional id; needed to look up the producer in a partition."""
     producer_epoch: int = 0
-    """Generation of the producer id; a zombie is fenced because it still uses a smaller one."""
+    """Generation of the producer id; a zombie is fenced because it still uses a lower one."""
     topics: tuple[DescribeTransactionsResponseTopicData, ...] = ()
-    """What takes part in the open work; topics that the caller may not DESCRIBE are left out silently."""
+    """Topics in the open transaction; those that the caller may not DESCRIBE are silently omitted."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DescribeTransactionsResponse(Struct, frozen=True, gc=False):
-    """State, age, producer and partitions of each transactional id asked for."""
+    """State, start time, producer and partitions of each transactional id requested."""
     TopicData = DescribeTransactionsResponseTopicData
     TransactionState = DescribeTransactionsResponseTransactionState
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     transaction_states: tuple[DescribeTransactionsResponseTransactionState, ...] = ()
-    """One row per name, in the order asked."""
+    """One entry per transactional id, in the order of the request."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -20,7 +20,7 @@ class DescribeUserScramCredentialsRequest(Struct, frozen=True, gc=False):
     """Asks which SCRAM credentials users have."""
     UserName = DescribeUserScramCredentialsRequestUserName
     users: tuple[DescribeUserScramCredentialsRequestUserName, ...] | None = ()
-    """Whom to look up; null or empty for everyone with credentials."""
+    """Users to look up; null or empty for everyone with credentials."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -28,9 +28,9 @@ class DescribeUserScramCredentialsRequest(Struct, frozen=True, gc=False):
 class DescribeUserScramCredentialsResponseCredentialInfo(Struct, frozen=True, gc=False):
     """CredentialInfo of DescribeUserScramCredentialsResponse."""
     mechanism: int = 0
-    """Which hash the login uses: 1 for SCRAM-SHA-256, 2 for SCRAM-SHA-512."""
+    """Hash used for the login: 1 for SCRAM-SHA-256, 2 for SCRAM-SHA-512."""
     iterations: int = 0
-    """How often the password was hashed; more makes guessing slower."""
+    """How often the password was hashed; more iterations make guessing slower."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -40,11 +40,11 @@ class DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult(Str
     user: str = ""
     """Name as in the SCRAM exchange."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     error_message: str | None = ""
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     credential_infos: tuple[DescribeUserScramCredentialsResponseCredentialInfo, ...] = ()
-    """One per mechanism the user has; empty with an error."""
+    """One per mechanism the user has; empty on error."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -54,11 +54,11 @@ class DescribeUserScramCredentialsResponse(Struct, frozen=True, gc=False):
     CredentialInfo = DescribeUserScramCredentialsResponseCredentialInfo
     DescribeUserScramCredentialsResult = DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """Verdict on the whole request; users have their own."""
+    """Applies to the whole request; each user has its own code."""
     error_message: str | None = ""
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     results: tuple[DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult, ...] = ()
     """One per user, in any order."""
     unknown_tags: dict[int, bytes] | None = None

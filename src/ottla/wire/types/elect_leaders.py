@@ -13,7 +13,7 @@ class ElectLeadersRequestTopicPartitions(Struct, frozen=True, gc=False):
     topic: str = ""
     """Topic of the partitions below."""
     partitions: tuple[int, ...] = ()
-    """Partition numbers, counted from 0; each gets a result of its own."""
+    """Partition numbers, starting at 0; each gets its own result."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -22,11 +22,11 @@ class ElectLeadersRequest(Struct, frozen=True, gc=False):
     """Asks the controller to elect leaders for partitions now."""
     TopicPartitions = ElectLeadersRequestTopicPartitions
     election_type: int = 0
-    """0 preferred replica, 1 unclean, which may lose acknowledged records; v0 is always 0."""
+    """0 preferred replica, 1 unclean, which may lose acknowledged records; always 0 in v0."""
     topic_partitions: tuple[ElectLeadersRequestTopicPartitions, ...] | None = ()
-    """What to elect for; null for every partition of the cluster."""
+    """Partitions to elect leaders for; null for every partition of the cluster."""
     timeout_ms: int = 60000
-    """How long the controller may take before it gives up."""
+    """How long the controller may take before the request times out."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -34,11 +34,11 @@ class ElectLeadersRequest(Struct, frozen=True, gc=False):
 class ElectLeadersResponsePartitionResult(Struct, frozen=True, gc=False):
     """PartitionResult of ElectLeadersResponse."""
     partition_id: int = 0
-    """Partition number inside the topic."""
+    """Partition number within the topic."""
     error_code: int = 0
     """0 when the election has been recorded."""
     error_message: str | None = ""
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -48,20 +48,20 @@ class ElectLeadersResponseReplicaElectionResult(Struct, frozen=True, gc=False):
     topic: str = ""
     """Topic the results below belong to."""
     partition_result: tuple[ElectLeadersResponsePartitionResult, ...] = ()
-    """One for each partition asked for."""
+    """One for each requested partition."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ElectLeadersResponse(Struct, frozen=True, gc=False):
-    """Tells for each partition whether a new leader was elected."""
+    """Reports for each partition whether a new leader was elected."""
     PartitionResult = ElectLeadersResponsePartitionResult
     ReplicaElectionResult = ElectLeadersResponseReplicaElectionResult
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """Verdict on the whole request; partitions are listed only when it is 0."""
+    """Result of the whole request; partitions are listed only when it is 0."""
     replica_election_results: tuple[ElectLeadersResponseReplicaElectionResult, ...] = ()
-    """Grouped by topic; after a request for all, only partitions where something was tried."""
+    """Grouped by topic; after a request for all, only partitions where an election was tried."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

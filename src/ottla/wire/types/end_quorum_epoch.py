@@ -11,7 +11,7 @@ from msgspec import Struct
 class EndQuorumEpochRequestReplicaInfo(Struct, frozen=True, gc=False):
     """ReplicaInfo of EndQuorumEpochRequest."""
     candidate_id: int = 0
-    """Node that should stand for election."""
+    """Voter that should run for election."""
     candidate_directory_id: bytes = bytes(16)
     """Log directory of that voter; zero when the voter set has none."""
     unknown_tags: dict[int, bytes] | None = None
@@ -21,15 +21,15 @@ class EndQuorumEpochRequestReplicaInfo(Struct, frozen=True, gc=False):
 class EndQuorumEpochRequestPartitionData(Struct, frozen=True, gc=False):
     """PartitionData of EndQuorumEpochRequest."""
     partition_index: int = 0
-    """Always 0, since the metadata log is not split."""
+    """Always 0, since the metadata log has one partition."""
     leader_id: int = 0
-    """The sender, which gives up leadership."""
+    """The sender, which is resigning as leader."""
     leader_epoch: int = 0
-    """Epoch that ends; receivers in a later one refuse."""
+    """Epoch that ends; receivers in a later one reject the request."""
     preferred_successors: tuple[int, ...] = ()
-    """Voter ids with the most complete log first; v0 only."""
+    """Voter ids, most complete log first; v0 only."""
     preferred_candidates: tuple[EndQuorumEpochRequestReplicaInfo, ...] = ()
-    """Voters with the most complete log first; the position decides how long each waits, those missing wait longest."""
+    """Voters, most complete log first; the place in the list decides how long each waits, and voters not listed wait longest."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -37,7 +37,7 @@ class EndQuorumEpochRequestPartitionData(Struct, frozen=True, gc=False):
 class EndQuorumEpochRequestTopicData(Struct, frozen=True, gc=False):
     """TopicData of EndQuorumEpochRequest."""
     topic_name: str = ""
-    """Always __cluster_metadata, the only log that a quorum keeps."""
+    """Always __cluster_metadata, the only log replicated by a quorum."""
     partitions: tuple[EndQuorumEpochRequestPartitionData, ...] = ()
     """Exactly one: the only partition of that topic."""
     unknown_tags: dict[int, bytes] | None = None
@@ -49,7 +49,7 @@ class EndQuorumEpochRequestLeaderEndpoint(Struct, frozen=True, gc=False):
     name: str = ""
     """Listener name, for example CONTROLLER."""
     host: str = ""
-    """DNS name or IP literal that the other nodes dial."""
+    """DNS name or IP literal that the other nodes connect to."""
     port: int = 0
     """TCP port that goes with the host."""
     unknown_tags: dict[int, bytes] | None = None
@@ -57,7 +57,7 @@ class EndQuorumEpochRequestLeaderEndpoint(Struct, frozen=True, gc=False):
 
 
 class EndQuorumEpochRequest(Struct, frozen=True, gc=False):
-    """A leader of the metadata quorum says that it steps down."""
+    """A leader of the metadata quorum announces that it is stepping down."""
     ReplicaInfo = EndQuorumEpochRequestReplicaInfo
     PartitionData = EndQuorumEpochRequestPartitionData
     TopicData = EndQuorumEpochRequestTopicData
@@ -75,13 +75,13 @@ class EndQuorumEpochRequest(Struct, frozen=True, gc=False):
 class EndQuorumEpochResponsePartitionData(Struct, frozen=True, gc=False):
     """PartitionData of EndQuorumEpochResponse."""
     partition_index: int = 0
-    """Always 0, since the metadata log is not split."""
+    """Always 0, since the metadata log has one partition."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     leader_id: int = 0
     """Leader that the receiver knows; -1 when it knows none."""
     leader_epoch: int = 0
-    """The receiver's epoch, possibly a newer one already."""
+    """The receiver's epoch, which may already be a newer one."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -89,7 +89,7 @@ class EndQuorumEpochResponsePartitionData(Struct, frozen=True, gc=False):
 class EndQuorumEpochResponseTopicData(Struct, frozen=True, gc=False):
     """TopicData of EndQuorumEpochResponse."""
     topic_name: str = ""
-    """Always __cluster_metadata, the only log that a quorum keeps."""
+    """Always __cluster_metadata, the only log replicated by a quorum."""
     partitions: tuple[EndQuorumEpochResponsePartitionData, ...] = ()
     """The one partition concerned."""
     unknown_tags: dict[int, bytes] | None = None
@@ -109,12 +109,12 @@ class EndQuorumEpochResponseNodeEndpoint(Struct, frozen=True, gc=False):
 
 
 class EndQuorumEpochResponse(Struct, frozen=True, gc=False):
-    """Confirms that the end of the epoch was heard."""
+    """Confirms that the end of the epoch was noted."""
     PartitionData = EndQuorumEpochResponsePartitionData
     TopicData = EndQuorumEpochResponseTopicData
     NodeEndpoint = EndQuorumEpochResponseNodeEndpoint
     error_code: int = 0
-    """Verdict on the whole request; the partition has its own."""
+    """Applies to the whole request; the partition has its own code."""
     topics: tuple[EndQuorumEpochResponseTopicData, ...] = ()
     """The metadata topic; empty with a top-level error."""
     node_endpoints: tuple[EndQuorumEpochResponseNodeEndpoint, ...] = ()

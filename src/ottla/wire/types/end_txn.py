@@ -13,9 +13,9 @@ class EndTxnRequest(Struct, frozen=True, gc=False):
     transactional_id: str = ""
     """Name chosen by the application that survives restarts and ties a producer to its unfinished transaction."""
     producer_id: int = 0
-    """Number the cluster gave to a producer so that its batches can be deduplicated and fenced; -1 for none."""
+    """Number that the cluster assigned to a producer so that its batches can be deduplicated and fenced; -1 for none."""
     producer_epoch: int = 0
-    """Epoch the transaction was written with; in v5 the one before the current counts as a repeated request."""
+    """Epoch the transaction was written with; in v5 the one before the current epoch counts as a repeated request."""
     committed: bool = False
     """True keeps the records, false makes read_committed consumers skip them."""
     unknown_tags: dict[int, bytes] | None = None
@@ -23,14 +23,14 @@ class EndTxnRequest(Struct, frozen=True, gc=False):
 
 
 class EndTxnResponse(Struct, frozen=True, gc=False):
-    """Confirms that the outcome is decided, not yet that all markers are written."""
+    """Confirms that the outcome is final, but not yet that all markers are written."""
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     producer_id: int = -1
-    """To use from now on: mostly the same, a new number when the epochs were used up; -1 with an error."""
+    """Id to use from now on: usually the same, a new one when the epochs were exhausted; -1 with an error."""
     producer_epoch: int = -1
-    """To use from now on: one more than before, 0 with a new number; -1 with an error."""
+    """Epoch to use from now on: one more than before, 0 with a new id; -1 with an error."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

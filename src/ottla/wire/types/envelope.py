@@ -11,20 +11,20 @@ from msgspec import Struct
 class EnvelopeRequest(Struct, frozen=True, gc=False):
     """Forwards a client's request to the controller, with the client's identity."""
     request_data: bytes = b''
-    """The client's request as received: header and body, without the size in front."""
+    """The client's request as received: header and body, without the size prefix."""
     request_principal: bytes | None = b''
-    """Authenticated client, as the principal builder serialises it; the built-in one writes DefaultPrincipalData. Null cannot be read."""
+    """Authenticated client, as the principal builder serializes it; the built-in one writes DefaultPrincipalData. Null cannot be read."""
     client_host_address: bytes = b''
-    """Raw IP address, 4 or 16 bytes, for rules that name hosts."""
+    """Raw IP address, 4 or 16 bytes, for ACLs that name hosts."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class EnvelopeResponse(Struct, frozen=True, gc=False):
-    """The controller's answer to the packed request."""
+    """The controller's response to the wrapped request."""
     response_data: bytes | None = None
     """Response header and body as the client would get them; null when the forwarding itself failed."""
     error_code: int = 0
-    """Verdict on the forwarding only; errors of the packed request are inside its own answer."""
+    """Applies to the forwarding only; errors of the wrapped request are inside its own response."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -9,22 +9,22 @@ from msgspec import Struct
 
 
 class ExpireDelegationTokenRequest(Struct, frozen=True, gc=False):
-    """Moves the expiry of a delegation token, or ends it at once."""
+    """Changes the expiry of a delegation token, or ends it at once."""
     hmac: bytes = b''
     """The secret that CreateDelegationToken returned, raw and not in base64; it identifies the token."""
     expiry_time_period_ms: int = 0
-    """Time from now until it shall end; a negative value removes it immediately."""
+    """Time from now until it expires; a negative value removes it immediately."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ExpireDelegationTokenResponse(Struct, frozen=True, gc=False):
-    """When the token ends now."""
+    """When the token now expires."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     expiry_timestamp_ms: int = 0
-    """The end that now holds, in milliseconds since 1970; the present time after an immediate removal. With an error -1 or 0."""
+    """The expiry that now applies, in milliseconds since 1970; the current time after an immediate removal. With an error, -1 or 0."""
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

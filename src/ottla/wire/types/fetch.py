@@ -11,9 +11,9 @@ from msgspec import Struct
 class FetchRequestReplicaState(Struct, frozen=True, gc=False):
     """ReplicaState of FetchRequest."""
     replica_id: int = -1
-    """Node.id of the follower; -1 for a consumer, who may read only up to the high watermark."""
+    """The follower's node.id; -1 for a consumer, which may read only up to the high watermark."""
     replica_epoch: int = -1
-    """Broker epoch of the follower, so that a fetch from before its restart cannot bring it into the ISR; -1 unknown."""
+    """The follower's broker epoch, so that a fetch from before its restart cannot bring it into the ISR; -1 when unknown."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -21,21 +21,21 @@ class FetchRequestReplicaState(Struct, frozen=True, gc=False):
 class FetchRequestFetchPartition(Struct, frozen=True, gc=False):
     """FetchPartition of FetchRequest."""
     partition: int = 0
-    """Number inside the topic, counted from 0."""
+    """Number within the topic, counted from 0."""
     current_leader_epoch: int = -1
-    """Epoch of the leader as the sender knows it, so that a stale view is detected; -1 skips the check."""
+    """Epoch of the leader as the sender knows it, so that stale metadata is detected; -1 skips the check."""
     fetch_offset: int = 0
-    """First offset wanted; the broker sends the whole batch that contains it, so earlier records may come along."""
+    """First offset to read; the broker sends the whole batch that contains it, so earlier records may be included."""
     last_fetched_epoch: int = -1
-    """Leader epoch of the record before FetchOffset, for finding divergence; -1 when there is none or the reader is a consumer."""
+    """Leader epoch of the record before FetchOffset, for detecting divergence; -1 when there is none or the reader is a consumer."""
     log_start_offset: int = -1
     """Start of the follower's own log, from which the leader computes the low watermark; -1 from consumers."""
     partition_max_bytes: int = 0
-    """Upper size for this partition (max.partition.fetch.bytes); the first batch of the answer may exceed it."""
+    """Maximum size for this partition (max.partition.fetch.bytes); the first batch of the response may exceed it."""
     replica_directory_id: bytes = bytes(16)
-    """Identity of the log directory that holds the replica, which tells a reformatted disk from the old one."""
+    """Identity of the log directory that holds the replica, which distinguishes a reformatted disk from the old one."""
     high_watermark: int = 9223372036854775807
-    """What the replica last heard: -1 not known, the largest int64 when it does not want early answers; tagged, quorum only."""
+    """Last value known to the replica: -1 when unknown, the largest int64 to disable early responses; tagged, quorum only."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -43,9 +43,9 @@ class FetchRequestFetchPartition(Struct, frozen=True, gc=False):
 class FetchRequestFetchTopic(Struct, frozen=True, gc=False):
     """FetchTopic of FetchRequest."""
     topic: str = ""
-    """Up to v12 the way to say which topic is read."""
+    """Identifies the topic to read up to v12."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[FetchRequestFetchPartition, ...] = ()
     """Served in this order until MaxBytes is used up, so order is priority."""
     unknown_tags: dict[int, bytes] | None = None
@@ -55,45 +55,45 @@ class FetchRequestFetchTopic(Struct, frozen=True, gc=False):
 class FetchRequestForgottenTopic(Struct, frozen=True, gc=False):
     """ForgottenTopic of FetchRequest."""
     topic: str = ""
-    """Up to v12 the way to name what is dropped."""
+    """Identifies the topic to remove up to v12."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[int, ...] = ()
-    """Numbers to take out of the session; the others of the topic stay."""
+    """Partition numbers to remove from the session; the topic's other partitions stay."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class FetchRequest(Struct, frozen=True, gc=False):
-    """Reads batches from the given offsets on, waiting for new ones if asked to."""
+    """Reads batches starting at the given offsets, optionally waiting for new ones."""
     ReplicaState = FetchRequestReplicaState
     FetchPartition = FetchRequestFetchPartition
     FetchTopic = FetchRequestFetchTopic
     ForgottenTopic = FetchRequestForgottenTopic
     cluster_id: str | None = None
-    """Sent by quorum replicas only and checked there, hence tagged; null skips the check."""
+    """Sent only by quorum replicas and checked by the quorum, hence tagged; null skips the check."""
     replica_id: int = -1
-    """Who reads, up to v14: -1 a consumer, -2 a debugging tool, else the node.id of the follower."""
+    """Who is reading, up to v14: -1 for a consumer, -2 for a debugging tool, otherwise the follower's node.id."""
     replica_state: FetchRequestReplicaState = FetchRequestReplicaState()
-    """Identity of a fetching replica; left out by consumers, hence tagged."""
+    """Identity of a fetching replica; omitted by consumers, hence tagged."""
     max_wait_ms: int = 0
-    """Longest time the broker may hold the request while there are fewer than MinBytes (fetch.max.wait.ms)."""
+    """Longest time the broker may hold the request while fewer than MinBytes are available (fetch.max.wait.ms)."""
     min_bytes: int = 0
-    """Answer at once when this much can be read (fetch.min.bytes); 0 never waits."""
+    """Respond immediately once this much can be read (fetch.min.bytes); 0 never waits."""
     max_bytes: int = 2147483647
-    """Upper size of all records in the answer (fetch.max.bytes); the first batch is sent whole even if larger."""
+    """Maximum size of all records in the response (fetch.max.bytes); the first batch is sent whole even if larger."""
     isolation_level: int = 0
-    """0 reads all up to the high watermark, 1 stops at the last stable offset and is told of aborted transactions."""
+    """0 reads everything up to the high watermark; 1 stops at the last stable offset and returns the aborted transactions."""
     session_id: int = 0
-    """0 when there is no session yet; otherwise the number the broker gave out earlier."""
+    """0 when there is no session yet; otherwise the id the broker assigned earlier."""
     session_epoch: int = -1
-    """0 opens a session, -1 reads without one and closes the old, else one more than last time (after 2147483647 comes 1)."""
+    """0 opens a session, -1 reads without one and closes the old one, otherwise the previous epoch plus one (2147483647 is followed by 1)."""
     topics: tuple[FetchRequestFetchTopic, ...] = ()
-    """Positions to read from; inside a session only the partitions that are new or whose position changed."""
+    """Where to start reading; within a session, only the partitions that are new or whose offset changed."""
     forgotten_topics_data: tuple[FetchRequestForgottenTopic, ...] = ()
-    """What the session must drop, because it was paused, revoked or deleted; empty outside sessions."""
+    """What to remove from the session because it was paused, revoked or deleted; empty outside sessions."""
     rack_id: str = ""
-    """Client.rack of the consumer, which the broker's replica.selector.class compares with its replicas; "" for none."""
+    """The consumer's client.rack, which the broker's replica.selector.class matches against its replicas; "" for none."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -101,9 +101,9 @@ class FetchRequest(Struct, frozen=True, gc=False):
 class FetchResponseEpochEndOffset(Struct, frozen=True, gc=False):
     """EpochEndOffset of FetchResponse."""
     epoch: int = -1
-    """Largest epoch the leader has that is not above the reader's LastFetchedEpoch."""
+    """The leader's largest epoch that is not above the reader's LastFetchedEpoch."""
     end_offset: int = -1
-    """Offset just behind the last record of that epoch in the leader's log."""
+    """Offset just after the last record of that epoch in the leader's log."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -111,9 +111,9 @@ class FetchResponseEpochEndOffset(Struct, frozen=True, gc=False):
 class FetchResponseLeaderIdAndEpoch(Struct, frozen=True, gc=False):
     """LeaderIdAndEpoch of FetchResponse."""
     leader_id: int = -1
-    """Node that serves reads and writes of this partition now; -1 when there is none or it is unknown."""
+    """Node that currently serves reads and writes of this partition; -1 when there is none or it is unknown."""
     leader_epoch: int = -1
-    """Counts the elections of this partition; the larger value belongs to the newer leader."""
+    """Counts the leader elections of this partition; a higher value means a newer leader."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -121,7 +121,7 @@ class FetchResponseLeaderIdAndEpoch(Struct, frozen=True, gc=False):
 class FetchResponseSnapshotId(Struct, frozen=True, gc=False):
     """SnapshotId of FetchResponse."""
     end_offset: int = -1
-    """Offset just behind the last record the snapshot covers."""
+    """Offset just after the last record the snapshot covers."""
     epoch: int = -1
     """Quorum epoch of that last record."""
     unknown_tags: dict[int, bytes] | None = None
@@ -131,9 +131,9 @@ class FetchResponseSnapshotId(Struct, frozen=True, gc=False):
 class FetchResponseAbortedTransaction(Struct, frozen=True, gc=False):
     """AbortedTransaction of FetchResponse."""
     producer_id: int = 0
-    """Producer whose transactional batches are dropped until its abort marker comes."""
+    """Producer whose transactional batches are skipped until its abort marker."""
     first_offset: int = 0
-    """Where the aborted transaction begins; sorted reading starts skipping here."""
+    """Where the aborted transaction begins; a reader going through the entries in offset order starts skipping here."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -141,27 +141,27 @@ class FetchResponseAbortedTransaction(Struct, frozen=True, gc=False):
 class FetchResponsePartitionData(Struct, frozen=True, gc=False):
     """PartitionData of FetchResponse."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     high_watermark: int = 0
-    """First offset that is not yet on all in-sync replicas; records below it are safe. -1 with an error."""
+    """First offset that is not yet on all in-sync replicas; records below it are safe. -1 on error."""
     last_stable_offset: int = -1
     """First offset of the oldest open transaction, or the high watermark if there is none; read_committed ends here."""
     log_start_offset: int = -1
-    """Oldest offset still readable, after retention and DeleteRecords; -1 with an error."""
+    """Oldest offset still readable, after retention and DeleteRecords; -1 on error."""
     diverging_epoch: FetchResponseEpochEndOffset = FetchResponseEpochEndOffset()
-    """Present only when the reader's log does not match: it must cut back to this point and fetch again; tagged because rare."""
+    """Present only when the reader's log has diverged: it must truncate to this point and fetch again; tagged because rare."""
     current_leader: FetchResponseLeaderIdAndEpoch = FetchResponseLeaderIdAndEpoch()
-    """Filled when the leader moved, hence tagged; the reader may go there without asking for metadata."""
+    """Set when the leader moved, hence tagged; the reader can switch to it without a Metadata request."""
     snapshot_id: FetchResponseSnapshotId = FetchResponseSnapshotId()
-    """Metadata log only: the offset is gone, load this snapshot with FetchSnapshot first; tagged because rare."""
+    """Metadata log only: the offset is gone, so load this snapshot with FetchSnapshot first; tagged because rare."""
     aborted_transactions: tuple[FetchResponseAbortedTransaction, ...] | None = ()
     """Which producers' records to skip under read_committed, by offset; null under read_uncommitted."""
     preferred_read_replica: int = -1
-    """Broker in the reader's rack that it should fetch from for a while; -1 to stay here."""
+    """Broker in the reader's rack that it should fetch from for a while; -1 to stay with this broker."""
     records: bytes | memoryview | None = None
-    """Whole batches as they lie in the log; zero bytes when there is nothing new, null is read the same way."""
+    """Whole batches as stored in the log; zero bytes when there is nothing new, and null means the same."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -171,7 +171,7 @@ class FetchResponseFetchableTopicResponse(Struct, frozen=True, gc=False):
     topic: str = ""
     """Repeats the topic up to v12."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[FetchResponsePartitionData, ...] = ()
     """Results in the order in which they were read."""
     unknown_tags: dict[int, bytes] | None = None
@@ -181,19 +181,19 @@ class FetchResponseFetchableTopicResponse(Struct, frozen=True, gc=False):
 class FetchResponseNodeEndpoint(Struct, frozen=True, gc=False):
     """NodeEndpoint of FetchResponse."""
     node_id: int = 0
-    """Key under which CurrentLeader refers to this entry."""
+    """Matches the LeaderId in CurrentLeader."""
     host: str = ""
-    """Address to dial, a DNS name or an IP literal."""
+    """Address to connect to, a DNS name or an IP literal."""
     port: int = 0
     """TCP port that goes with the host."""
     rack: str | None = None
-    """Failure zone the broker was configured with; null where none is."""
+    """Failure zone configured for the broker; null if not set."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class FetchResponse(Struct, frozen=True, gc=False):
-    """Carries the batches found and the marks of each log: high watermark, last stable offset, log start."""
+    """Returns the batches found and each log's high watermark, last stable offset and start offset."""
     EpochEndOffset = FetchResponseEpochEndOffset
     LeaderIdAndEpoch = FetchResponseLeaderIdAndEpoch
     SnapshotId = FetchResponseSnapshotId
@@ -202,13 +202,13 @@ class FetchResponse(Struct, frozen=True, gc=False):
     FetchableTopicResponse = FetchResponseFetchableTopicResponse
     NodeEndpoint = FetchResponseNodeEndpoint
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """A failure of the session or, in the quorum, of the whole request; partitions have codes of their own."""
+    """Failure of the session or, in the quorum, of the whole request; partitions have their own error codes."""
     session_id: int = 0
-    """Number to use in the next incremental request; 0 when the broker keeps no session for this reader."""
+    """Id to use in the next incremental request; 0 when the broker keeps no session for this reader."""
     responses: tuple[FetchResponseFetchableTopicResponse, ...] = ()
-    """Topics with something to tell; in a session those without news are missing."""
+    """Topics with something to report; within a session, unchanged topics are omitted."""
     node_endpoints: tuple[FetchResponseNodeEndpoint, ...] = ()
     """Addresses for the CurrentLeader entries, on the listener of this connection; absent when there are none."""
     unknown_tags: dict[int, bytes] | None = None

@@ -11,7 +11,7 @@ from msgspec import Struct
 class FetchSnapshotRequestSnapshotId(Struct, frozen=True, gc=False):
     """SnapshotId of FetchSnapshotRequest."""
     end_offset: int = 0
-    """First offset that is not in it any more."""
+    """First offset that the snapshot does not cover."""
     epoch: int = 0
     """Leader epoch of the last record it contains."""
     unknown_tags: dict[int, bytes] | None = None
@@ -21,13 +21,13 @@ class FetchSnapshotRequestSnapshotId(Struct, frozen=True, gc=False):
 class FetchSnapshotRequestPartitionSnapshot(Struct, frozen=True, gc=False):
     """PartitionSnapshot of FetchSnapshotRequest."""
     partition: int = 0
-    """Always 0, since the metadata log is not split."""
+    """Always 0, since the metadata log has one partition."""
     current_leader_epoch: int = 0
-    """Epoch of the leader as the sender knows it, so that a stale view is detected; -1 skips the check."""
+    """Epoch of the leader as the sender knows it, so that stale metadata is detected; -1 skips the check."""
     snapshot_id: FetchSnapshotRequestSnapshotId = FetchSnapshotRequestSnapshotId()
-    """Which one is copied, as the leader's Fetch answer named it."""
+    """Snapshot to download, as named in the leader's Fetch response."""
     position: int = 0
-    """Byte at which to go on: as many as the follower has so far."""
+    """Byte position to continue at: the number of bytes the follower has so far."""
     replica_directory_id: bytes = bytes(16)
     """Log directory of the follower, so that its fetching counts as that voter's; tagged to keep old leaders working."""
     unknown_tags: dict[int, bytes] | None = None
@@ -45,16 +45,16 @@ class FetchSnapshotRequestTopicSnapshot(Struct, frozen=True, gc=False):
 
 
 class FetchSnapshotRequest(Struct, frozen=True, gc=False):
-    """Fetches a piece of a metadata snapshot from the quorum leader."""
+    """Fetches a chunk of a metadata snapshot from the quorum leader."""
     SnapshotId = FetchSnapshotRequestSnapshotId
     PartitionSnapshot = FetchSnapshotRequestPartitionSnapshot
     TopicSnapshot = FetchSnapshotRequestTopicSnapshot
     cluster_id: str | None = None
-    """Sender's cluster, checked when present; tagged because a node that just starts may not know it, null by default."""
+    """Sender's cluster, checked when present; tagged because a starting node may not know it yet, null by default."""
     replica_id: int = -1
     """The follower; -1 for a reader that takes no part in replication."""
     max_bytes: int = 2147483647
-    """Most bytes wanted in the answer; Kafka's followers ask for 1 MiB."""
+    """Maximum number of bytes in the response; Kafka's followers ask for 1 MiB."""
     topics: tuple[FetchSnapshotRequestTopicSnapshot, ...] = ()
     """Exactly one: the metadata topic."""
     unknown_tags: dict[int, bytes] | None = None
@@ -64,7 +64,7 @@ class FetchSnapshotRequest(Struct, frozen=True, gc=False):
 class FetchSnapshotResponseSnapshotId(Struct, frozen=True, gc=False):
     """SnapshotId of FetchSnapshotResponse."""
     end_offset: int = 0
-    """First offset that is not in it any more."""
+    """First offset that the snapshot does not cover."""
     epoch: int = 0
     """Leader epoch of the last record it contains."""
     unknown_tags: dict[int, bytes] | None = None
@@ -84,17 +84,17 @@ class FetchSnapshotResponseLeaderIdAndEpoch(Struct, frozen=True, gc=False):
 class FetchSnapshotResponsePartitionSnapshot(Struct, frozen=True, gc=False):
     """PartitionSnapshot of FetchSnapshotResponse."""
     index: int = 0
-    """Always 0, since the metadata log is not split."""
+    """Always 0, since the metadata log has one partition."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     snapshot_id: FetchSnapshotResponseSnapshotId = FetchSnapshotResponseSnapshotId()
-    """Which one the bytes are from."""
+    """Snapshot that the bytes come from."""
     current_leader: FetchSnapshotResponseLeaderIdAndEpoch = FetchSnapshotResponseLeaderIdAndEpoch()
-    """Whom to ask instead when the receiver is not the leader; tagged, left out when default."""
+    """Node to ask instead when the receiver is not the leader; tagged, omitted when default."""
     size: int = 0
-    """Bytes of the whole snapshot; the copy is complete when it has this length."""
+    """Bytes of the whole snapshot; the download is complete when it has this length."""
     position: int = 0
-    """Byte at which this piece begins, as asked for."""
+    """Byte position at which this chunk begins, as requested."""
     unaligned_records: bytes | memoryview | None = None
     """Raw bytes of the file, which may begin and end in the middle of a batch."""
     unknown_tags: dict[int, bytes] | None = None
@@ -106,7 +106,7 @@ class FetchSnapshotResponseTopicSnapshot(Struct, frozen=True, gc=False):
     name: str = ""
     """Always __cluster_metadata, the only log with such snapshots."""
     partitions: tuple[FetchSnapshotResponsePartitionSnapshot, ...] = ()
-    """The one partition asked about."""
+    """The one partition of the request."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -124,7 +124,7 @@ class FetchSnapshotResponseNodeEndpoint(Struct, frozen=True, gc=False):
 
 
 class FetchSnapshotResponse(Struct, frozen=True, gc=False):
-    """A piece of the snapshot's bytes."""
+    """A chunk of the snapshot's bytes."""
     SnapshotId = FetchSnapshotResponseSnapshotId
     LeaderIdAndEpoch = FetchSnapshotResponseLeaderIdAndEpoch
     PartitionSnapshot = FetchSnapshotResponsePartitionSnapshot
@@ -133,7 +133,7 @@ class FetchSnapshotResponse(Struct, frozen=True, gc=False):
     throttle_time_ms: int = 0
     """Always 0: requests between nodes are exempt from quotas."""
     error_code: int = 0
-    """Verdict on the whole request; the partition has its own."""
+    """Applies to the whole request; the partition has its own code."""
     topics: tuple[FetchSnapshotResponseTopicSnapshot, ...] = ()
     """The metadata topic; empty with a top-level error."""
     node_endpoints: tuple[FetchSnapshotResponseNodeEndpoint, ...] = ()

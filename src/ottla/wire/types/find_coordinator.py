@@ -11,7 +11,7 @@ from msgspec import Struct
 class FindCoordinatorRequest(Struct, frozen=True, gc=False):
     """Asks which broker coordinates a group, a transactional id or a share partition's state."""
     key: str = ""
-    """Group id or transactional id, up to v3 one per request."""
+    """Group id or transactional id; up to v3, one per request."""
     key_type: int = 0
     """0 group, 1 transactional id, 2 share partition (from v6); applies to all keys of the request."""
     coordinator_keys: tuple[str, ...] = ()
@@ -23,15 +23,15 @@ class FindCoordinatorRequest(Struct, frozen=True, gc=False):
 class FindCoordinatorResponseCoordinator(Struct, frozen=True, gc=False):
     """Coordinator of FindCoordinatorResponse."""
     key: str = ""
-    """Repeats the request's string, which links result and question."""
+    """Repeats the key from the request, to match results to keys."""
     node_id: int = 0
-    """Broker to talk to; -1 with an error."""
+    """Broker to connect to; -1 on error."""
     host: str = ""
-    """Address on the listener of this connection; "" with an error."""
+    """Address on the listener of this connection; "" on error."""
     port: int = 0
-    """TCP port of that listener; -1 with an error."""
+    """TCP port of that listener; -1 on error."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     error_message: str | None = ""
     """Text about a failed lookup; empty or null on success."""
     unknown_tags: dict[int, bytes] | None = None
@@ -39,21 +39,21 @@ class FindCoordinatorResponseCoordinator(Struct, frozen=True, gc=False):
 
 
 class FindCoordinatorResponse(Struct, frozen=True, gc=False):
-    """Names the coordinator of each key, with the address to dial."""
+    """Names the coordinator of each key, with the address to connect to."""
     Coordinator = FindCoordinatorResponseCoordinator
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """Result of the one lookup up to v3; 0 when a broker was found."""
+    """Result of the single lookup up to v3; 0 when a broker was found."""
     error_message: str | None = ""
     """Text about the failure, v1 to v3; on success brokers write "NONE" or null."""
     node_id: int = 0
-    """Broker to talk to; -1 with an error."""
+    """Broker to connect to; -1 on error."""
     host: str = ""
-    """Address on the listener of this connection; "" with an error."""
+    """Address on the listener of this connection; "" on error."""
     port: int = 0
-    """TCP port of that listener; -1 with an error."""
+    """TCP port of that listener; -1 on error."""
     coordinators: tuple[FindCoordinatorResponseCoordinator, ...] = ()
-    """One result for each key, so that one failing lookup does not spoil the others."""
+    """One result for each key, so that one failed lookup does not affect the others."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -9,32 +9,32 @@ from msgspec import Struct
 
 
 class GetTelemetrySubscriptionsRequest(Struct, frozen=True, gc=False):
-    """A client asks which of its metrics the cluster's operator wants, and how often."""
+    """A client asks which of its metrics the cluster's operator has subscribed to, and how often to push them."""
     client_instance_id: bytes = bytes(16)
-    """Zero in the first request; afterwards the id that the broker assigned, kept for the client's life."""
+    """Zero in the first request; afterwards the id that the broker assigned, kept for the client's lifetime."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class GetTelemetrySubscriptionsResponse(Struct, frozen=True, gc=False):
-    """The subscription that applies to this client: names, pace, size limit and encodings."""
+    """The subscription that applies to this client: metric names, push interval, size limit and encodings."""
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     client_instance_id: bytes = bytes(16)
-    """Fresh random id where zero was sent, otherwise the one received; also usable to match subscriptions."""
+    """New random id if zero was sent, otherwise the one received; subscriptions can also match on it."""
     subscription_id: int = 0
-    """Checksum over metrics, interval and client; must come back with every push, so a changed subscription is noticed."""
+    """Checksum over metrics, interval and client; must be returned with every push, so that a changed subscription is detected."""
     accepted_compression_types: tuple[int, ...] = ()
-    """Codecs in the broker's order of preference: 4 zstd, 3 lz4, 1 gzip, 2 snappy; 0, none, is always allowed."""
+    """Codecs in the broker's order of preference: 4 zstd, 3 lz4, 1 gzip, 2 snappy; 0 (none) is always allowed."""
     push_interval_ms: int = 0
     """Pause between pushes: the smallest interval.ms of all matching subscriptions, 300000 by default."""
     telemetry_max_bytes: int = 0
-    """Upper size of a compressed payload (telemetry.max.bytes)."""
+    """Maximum size of a compressed payload (telemetry.max.bytes)."""
     delta_temporality: bool = False
-    """True wants counters as change since the last push, false as totals since start; Kafka always says true."""
+    """True requests counters as the change since the last push, false as totals since startup; Kafka always sends true."""
     requested_metrics: tuple[str, ...] = ()
-    """Name prefixes of wanted metrics; a single "*" wants all, an empty list wants nothing."""
+    """Name prefixes of the metrics to push; a single "*" requests all, an empty list none."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 
 class ConsumerGroupMetadataKey(Struct, frozen=True, gc=False):
-    """Names a consumer group of the new protocol."""
+    """Identifies a consumer group of the new protocol."""
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
 
@@ -17,15 +17,15 @@ class ConsumerGroupMetadataKey(Struct, frozen=True, gc=False):
 class ConsumerGroupMetadataValue(Struct, frozen=True, gc=False):
     """Epoch of a consumer group."""
     epoch: int = 0
-    """Grows with each change of the inputs; a new group starts at 1."""
+    """Increases with each change of the inputs; a new group starts at 1."""
     metadata_hash: int = 0
-    """XXH3 over id, name, partition count and racks of all subscribed topics, by which changes are noticed; 0 for none (KIP-1101)."""
+    """XXH3 over id, name, partition count and racks of all subscribed topics, used to detect changes; 0 for none (KIP-1101)."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ConsumerGroupPartitionMetadataKey(Struct, frozen=True, gc=False):
-    """Names a group's old copy of topic metadata."""
+    """Identifies a group's old copy of topic metadata."""
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
 
@@ -33,9 +33,9 @@ class ConsumerGroupPartitionMetadataKey(Struct, frozen=True, gc=False):
 class ConsumerGroupPartitionMetadataValuePartitionMetadata(Struct, frozen=True, gc=False):
     """PartitionMetadata of ConsumerGroupPartitionMetadataValue."""
     partition: int = 0
-    """Number inside the topic, counted from 0."""
+    """Number within the topic, starting at 0."""
     racks: tuple[str, ...] = ()
-    """Failure zones of the brokers with a replica, each once."""
+    """Failure zones of the brokers with a replica, without duplicates."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -43,19 +43,19 @@ class ConsumerGroupPartitionMetadataValuePartitionMetadata(Struct, frozen=True, 
 class ConsumerGroupPartitionMetadataValueTopicMetadata(Struct, frozen=True, gc=False):
     """TopicMetadata of ConsumerGroupPartitionMetadataValue."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     topic_name: str = ""
-    """What the topic is called: 1 to 249 letters, digits, dots, underscores or hyphens."""
+    """Name of the topic: 1 to 249 letters, digits, dots, underscores or hyphens."""
     num_partitions: int = 0
-    """How many there were at that moment."""
+    """How many there were at that time."""
     partition_metadata: tuple[ConsumerGroupPartitionMetadataValuePartitionMetadata, ...] = ()
-    """Racks by partition; empty where no broker had one, and always since 4.0."""
+    """Racks by partition; empty if no broker had one, and always empty since 4.0."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ConsumerGroupPartitionMetadataValue(Struct, frozen=True, gc=False):
-    """Old: the topics a group saw when it last computed a target."""
+    """Obsolete: the topics a group saw when it last computed a target."""
     PartitionMetadata = ConsumerGroupPartitionMetadataValuePartitionMetadata
     TopicMetadata = ConsumerGroupPartitionMetadataValueTopicMetadata
     topics: tuple[ConsumerGroupPartitionMetadataValueTopicMetadata, ...] = ()
@@ -65,11 +65,11 @@ class ConsumerGroupPartitionMetadataValue(Struct, frozen=True, gc=False):
 
 
 class ConsumerGroupMemberMetadataKey(Struct, frozen=True, gc=False):
-    """Names a member of a consumer group."""
+    """Identifies a member of a consumer group."""
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     member_id: str = ""
-    """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
+    """Identity of one client within its group, generated at random by the client or, in older protocols, by the coordinator."""
 
 
 class ConsumerGroupMemberMetadataValueClassicProtocol(Struct, frozen=True, gc=False):
@@ -85,7 +85,7 @@ class ConsumerGroupMemberMetadataValueClassicProtocol(Struct, frozen=True, gc=Fa
 class ConsumerGroupMemberMetadataValueClassicMemberMetadata(Struct, frozen=True, gc=False):
     """ClassicMemberMetadata of ConsumerGroupMemberMetadataValue."""
     session_timeout_ms: int = 0
-    """Own limit without heartbeats; new-protocol members follow the group's setting."""
+    """The member's own limit without heartbeats; new-protocol members use the group's setting."""
     supported_protocols: tuple[ConsumerGroupMemberMetadataValueClassicProtocol, ...] = ()
     """As listed in its JoinGroup, in order of preference."""
     unknown_tags: dict[int, bytes] | None = None
@@ -93,33 +93,33 @@ class ConsumerGroupMemberMetadataValueClassicMemberMetadata(Struct, frozen=True,
 
 
 class ConsumerGroupMemberMetadataValue(Struct, frozen=True, gc=False):
-    """What a member is and what it subscribes to."""
+    """Properties and subscriptions of a member."""
     ClassicProtocol = ConsumerGroupMemberMetadataValueClassicProtocol
     ClassicMemberMetadata = ConsumerGroupMemberMetadataValueClassicMemberMetadata
     instance_id: str | None = ""
-    """Static membership name (group.instance.id) that lets a restarted client take its old place; null for a dynamic one."""
+    """Static membership name (group.instance.id) that lets a restarted client resume its old membership; null for a dynamic member."""
     rack_id: str | None = ""
-    """Failure zone of the client (client.rack), compared with the replicas' racks; null or empty where none is set."""
+    """Failure zone of the client (client.rack), compared with the replicas' racks; null or empty if not set."""
     client_id: str = ""
     """Free text from the client's configuration (client.id), used in logs, quotas and metrics."""
     client_host: str = ""
-    """Network address the coordinator saw the client come from, in Java's form with a leading slash."""
+    """Network address of the client as seen by the coordinator, in Java's form with a leading slash."""
     subscribed_topic_names: tuple[str, ...] = ()
-    """Wanted by name, sorted; they need not exist yet."""
+    """Topics it subscribes to by name, sorted; they need not exist yet."""
     subscribed_topic_regex: str | None = ""
-    """RE2 pattern matched against whole names; null or empty when it asked by name only."""
+    """RE2 pattern matched against whole names; null or empty if it subscribes by name only."""
     rebalance_timeout_ms: int = -1
-    """Milliseconds it has for giving up partitions (max.poll.interval.ms) before it is fenced; -1 not given."""
+    """Milliseconds it has to give up partitions (max.poll.interval.ms) before it is fenced; -1 if not set."""
     server_assignor: str | None = ""
-    """Wished-for strategy, uniform or range; null leaves the choice to the broker."""
+    """Preferred strategy, uniform or range; null leaves the choice to the broker."""
     classic_member_metadata: ConsumerGroupMemberMetadataValueClassicMemberMetadata | None = ConsumerGroupMemberMetadataValueClassicMemberMetadata()
-    """Present for a member that still speaks JoinGroup and SyncGroup; null for the new protocol. Tagged since it is temporary."""
+    """Present for a member that still uses JoinGroup and SyncGroup; null for the new protocol. Tagged because it is temporary."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ConsumerGroupTargetAssignmentMetadataKey(Struct, frozen=True, gc=False):
-    """Names the target assignment of a group as a whole."""
+    """Identifies the target assignment of a group as a whole."""
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
 
@@ -127,33 +127,33 @@ class ConsumerGroupTargetAssignmentMetadataKey(Struct, frozen=True, gc=False):
 class ConsumerGroupTargetAssignmentMetadataValue(Struct, frozen=True, gc=False):
     """Which epoch the stored target belongs to."""
     assignment_epoch: int = 0
-    """Group epoch the target was computed for; smaller than the group's means that a new one is due."""
+    """Group epoch the target was computed for; if lower than the group's, a new target is due."""
     assignment_timestamp: int = 0
-    """When the computation ended, in milliseconds; the next waits for consumer.assignment.interval.ms; 0 unknown (KIP-1263)."""
+    """When the computation ended, in milliseconds; the next one waits for consumer.assignment.interval.ms. 0 if unknown (KIP-1263)."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ConsumerGroupTargetAssignmentMemberKey(Struct, frozen=True, gc=False):
-    """Names one member's part of the target."""
+    """Identifies one member's part of the target."""
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     member_id: str = ""
-    """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
+    """Identity of one client within its group, generated at random by the client or, in older protocols, by the coordinator."""
 
 
 class ConsumerGroupTargetAssignmentMemberValueTopicPartition(Struct, frozen=True, gc=False):
     """TopicPartition of ConsumerGroupTargetAssignmentMemberValue."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[int, ...] = ()
-    """Numbers inside the topic, ascending."""
+    """Indexes in the topic, ascending."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ConsumerGroupTargetAssignmentMemberValue(Struct, frozen=True, gc=False):
-    """What one member shall own in the end."""
+    """Partitions that one member should eventually own."""
     TopicPartition = ConsumerGroupTargetAssignmentMemberValueTopicPartition
     topic_partitions: tuple[ConsumerGroupTargetAssignmentMemberValueTopicPartition, ...] = ()
     """Everything intended for it; empty when there is nothing."""
@@ -162,44 +162,44 @@ class ConsumerGroupTargetAssignmentMemberValue(Struct, frozen=True, gc=False):
 
 
 class ConsumerGroupCurrentMemberAssignmentKey(Struct, frozen=True, gc=False):
-    """Names what one member owns now."""
+    """Identifies what one member owns now."""
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     member_id: str = ""
-    """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
+    """Identity of one client within its group, generated at random by the client or, in older protocols, by the coordinator."""
 
 
 class ConsumerGroupCurrentMemberAssignmentValueTopicPartitions(Struct, frozen=True, gc=False):
     """TopicPartitions of ConsumerGroupCurrentMemberAssignmentValue."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[int, ...] = ()
-    """Numbers inside the topic."""
+    """Indexes in the topic."""
     assignment_epochs: tuple[int, ...] | None = ()
-    """Member epoch at which each was received, in the same order; an older commit is judged by it (KIP-1251). Absent in logs before 4.3."""
+    """Member epoch at which each was received, in the same order; used to check commits with an older epoch (KIP-1251). Absent in logs before 4.3."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ConsumerGroupCurrentMemberAssignmentValue(Struct, frozen=True, gc=False):
-    """What one member may own now and how far it has come."""
+    """What one member may own now and how far it has progressed."""
     TopicPartitions = ConsumerGroupCurrentMemberAssignmentValueTopicPartitions
     member_epoch: int = 0
-    """Target epoch it has reached; -2 for a static one that stepped away. Requests with a wrong value are fenced."""
+    """Target epoch it has reached; -2 for a static member that left temporarily. Requests with a wrong value are fenced."""
     previous_member_epoch: int = 0
-    """Value before the last change, accepted once more because the answer may have been lost."""
+    """Value before the last change, accepted once more because the response may have been lost."""
     state: int = 0
-    """0 stable, 1 must revoke before its epoch advances, 2 waits for partitions that others still hold."""
+    """0 stable, 1 must revoke before its epoch advances, 2 waiting for partitions that others still hold."""
     assigned_partitions: tuple[ConsumerGroupCurrentMemberAssignmentValueTopicPartitions, ...] = ()
     """What it may consume and commit now."""
     partitions_pending_revocation: tuple[ConsumerGroupCurrentMemberAssignmentValueTopicPartitions, ...] = ()
-    """Taken from it but still held until its heartbeat no longer lists them; nobody else gets them before."""
+    """Revoked but still held until its heartbeat no longer lists them; no other member gets them before that."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ConsumerGroupRegularExpressionKey(Struct, frozen=True, gc=False):
-    """Names a pattern that members of a group subscribe to."""
+    """Identifies a pattern that members of a group subscribe to."""
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     regular_expression: str = ""
@@ -209,7 +209,7 @@ class ConsumerGroupRegularExpressionKey(Struct, frozen=True, gc=False):
 class ConsumerGroupRegularExpressionValue(Struct, frozen=True, gc=False):
     """Topics that a subscribed pattern matched."""
     topics: tuple[str, ...] = ()
-    """Names that match and that the asking member may describe, sorted."""
+    """Names that match and that the requesting member may describe, sorted."""
     version: int = 0
     """Metadata log offset the names were taken from."""
     timestamp: int = 0

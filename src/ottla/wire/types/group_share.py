@@ -9,29 +9,29 @@ from msgspec import Struct
 
 
 class ShareGroupMemberMetadataKey(Struct, frozen=True, gc=False):
-    """Names a member of a share group."""
+    """Identifies a member of a share group."""
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     member_id: str = ""
-    """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
+    """Identity of one client within its group, generated at random by the client or, in older protocols, by the coordinator."""
 
 
 class ShareGroupMemberMetadataValue(Struct, frozen=True, gc=False):
-    """What a share group member is and subscribes to."""
+    """Properties and subscriptions of a share group member."""
     rack_id: str | None = ""
-    """Failure zone from client.rack, shown by tools only; null where none is set."""
+    """Failure zone from client.rack, only shown by tools; null if not set."""
     client_id: str = ""
     """Free text from the client's configuration (client.id), used in logs, quotas and metrics."""
     client_host: str = ""
-    """Network address the coordinator saw the client come from, in Java's form with a leading slash."""
+    """Network address of the client as seen by the coordinator, in Java's form with a leading slash."""
     subscribed_topic_names: tuple[str, ...] = ()
-    """Wanted by name, sorted; share groups know no patterns, and names need not exist yet."""
+    """Topics it subscribes to by name, sorted; they need not exist yet. Share groups do not support patterns."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ShareGroupMetadataKey(Struct, frozen=True, gc=False):
-    """Names a share group."""
+    """Identifies a share group."""
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
 
@@ -39,15 +39,15 @@ class ShareGroupMetadataKey(Struct, frozen=True, gc=False):
 class ShareGroupMetadataValue(Struct, frozen=True, gc=False):
     """Epoch of a share group."""
     epoch: int = 0
-    """Grows with each change of the inputs; the first one written is 2."""
+    """Increases with each change of the inputs; the first one written is 2."""
     metadata_hash: int = 0
-    """XXH3 over id, name, partition count and racks of the subscribed topics, by which changes are noticed; 0 for none."""
+    """XXH3 over id, name, partition count and racks of the subscribed topics, used to detect changes; 0 for none."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ShareGroupTargetAssignmentMetadataKey(Struct, frozen=True, gc=False):
-    """Names the target assignment of a share group as a whole."""
+    """Identifies the target assignment of a share group as a whole."""
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
 
@@ -55,27 +55,27 @@ class ShareGroupTargetAssignmentMetadataKey(Struct, frozen=True, gc=False):
 class ShareGroupTargetAssignmentMetadataValue(Struct, frozen=True, gc=False):
     """Which epoch the stored target belongs to."""
     assignment_epoch: int = 0
-    """Group epoch the target was computed for; smaller than the group's means that a new one is due."""
+    """Group epoch the target was computed for; if lower than the group's, a new target is due."""
     assignment_timestamp: int = 0
-    """When the computation ended, in milliseconds; the next waits for share.assignment.interval.ms; 0 unknown (KIP-1263)."""
+    """When the computation ended, in milliseconds; the next one waits for share.assignment.interval.ms. 0 if unknown (KIP-1263)."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ShareGroupTargetAssignmentMemberKey(Struct, frozen=True, gc=False):
-    """Names one member's part of the target."""
+    """Identifies one member's part of the target."""
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     member_id: str = ""
-    """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
+    """Identity of one client within its group, generated at random by the client or, in older protocols, by the coordinator."""
 
 
 class ShareGroupTargetAssignmentMemberValueTopicPartition(Struct, frozen=True, gc=False):
     """TopicPartition of ShareGroupTargetAssignmentMemberValue."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[int, ...] = ()
-    """Numbers inside the topic."""
+    """Indexes in the topic."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -90,19 +90,19 @@ class ShareGroupTargetAssignmentMemberValue(Struct, frozen=True, gc=False):
 
 
 class ShareGroupCurrentMemberAssignmentKey(Struct, frozen=True, gc=False):
-    """Names what one share group member has now."""
+    """Identifies what one share group member has now."""
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     member_id: str = ""
-    """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
+    """Identity of one client within its group, generated at random by the client or, in older protocols, by the coordinator."""
 
 
 class ShareGroupCurrentMemberAssignmentValueTopicPartitions(Struct, frozen=True, gc=False):
     """TopicPartitions of ShareGroupCurrentMemberAssignmentValue."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[int, ...] = ()
-    """Numbers inside the topic."""
+    """Indexes in the topic."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -113,9 +113,9 @@ class ShareGroupCurrentMemberAssignmentValue(Struct, frozen=True, gc=False):
     member_epoch: int = 0
     """Target epoch it has reached; heartbeats with another value are fenced."""
     previous_member_epoch: int = 0
-    """Value before the last change, accepted once more because the answer may have been lost."""
+    """Value before the last change, accepted once more because the response may have been lost."""
     state: int = 0
-    """Always 0 (stable); kept for likeness with consumer groups."""
+    """Always 0 (stable); kept for consistency with consumer groups."""
     assigned_partitions: tuple[ShareGroupCurrentMemberAssignmentValueTopicPartitions, ...] = ()
     """What it may fetch from, without topics it no longer subscribes to."""
     unknown_tags: dict[int, bytes] | None = None
@@ -123,7 +123,7 @@ class ShareGroupCurrentMemberAssignmentValue(Struct, frozen=True, gc=False):
 
 
 class ShareGroupStatePartitionMetadataKey(Struct, frozen=True, gc=False):
-    """Names a share group's list of partitions with delivery state."""
+    """Identifies a share group's list of partitions with delivery state."""
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
 
@@ -131,11 +131,11 @@ class ShareGroupStatePartitionMetadataKey(Struct, frozen=True, gc=False):
 class ShareGroupStatePartitionMetadataValueTopicPartitionsInfo(Struct, frozen=True, gc=False):
     """TopicPartitionsInfo of ShareGroupStatePartitionMetadataValue."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     topic_name: str = ""
-    """What the topic is called: 1 to 249 letters, digits, dots, underscores or hyphens."""
+    """Name of the topic: 1 to 249 letters, digits, dots, underscores or hyphens."""
     partitions: tuple[int, ...] = ()
-    """Numbers inside the topic."""
+    """Indexes in the topic."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -143,22 +143,22 @@ class ShareGroupStatePartitionMetadataValueTopicPartitionsInfo(Struct, frozen=Tr
 class ShareGroupStatePartitionMetadataValueTopicInfo(Struct, frozen=True, gc=False):
     """TopicInfo of ShareGroupStatePartitionMetadataValue."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     topic_name: str = ""
-    """What the topic is called: 1 to 249 letters, digits, dots, underscores or hyphens."""
+    """Name of the topic: 1 to 249 letters, digits, dots, underscores or hyphens."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ShareGroupStatePartitionMetadataValue(Struct, frozen=True, gc=False):
-    """For which partitions a share group has delivery state."""
+    """Partitions for which a share group has delivery state."""
     TopicPartitionsInfo = ShareGroupStatePartitionMetadataValueTopicPartitionsInfo
     TopicInfo = ShareGroupStatePartitionMetadataValueTopicInfo
     initializing_topics: tuple[ShareGroupStatePartitionMetadataValueTopicPartitionsInfo, ...] = ()
-    """State was asked for and no answer came yet; retried after a while, not assigned."""
+    """State was requested but no response has arrived yet; retried after a while, not assigned."""
     initialized_topics: tuple[ShareGroupStatePartitionMetadataValueTopicPartitionsInfo, ...] = ()
     """State exists; these may be assigned."""
     deleting_topics: tuple[ShareGroupStatePartitionMetadataValueTopicInfo, ...] = ()
-    """State is being removed; entries go when the share coordinator has confirmed."""
+    """State is being removed; entries are dropped once the share coordinator has confirmed."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -9,9 +9,9 @@ from msgspec import Struct
 
 
 class StreamsGroupMetadataKey(Struct, frozen=True, gc=False):
-    """Names a streams group."""
+    """Identifies a streams group."""
     group_id: str = ""
-    """The application.id, by which the coordinator is found."""
+    """The application.id, used to find the coordinator."""
 
 
 class StreamsGroupMetadataValueLastAssignmentConfig(Struct, frozen=True, gc=False):
@@ -30,31 +30,31 @@ class StreamsGroupMetadataValue(Struct, frozen=True, gc=False):
     epoch: int = 0
     """Version of the assignor's inputs; the first one written is 2."""
     metadata_hash: int = 0
-    """XXH3 over id, name, partition count and racks of the source, repartition and changelog topics that exist; 0 for none."""
+    """XXH3 over id, name, partition count and racks of the existing source, repartition and changelog topics; 0 for none."""
     validated_topology_epoch: int = -1
-    """Topology epoch whose topics were all found right; -1 keeps the group in NotReady."""
+    """Topology epoch whose topics were all found to be correct; -1 keeps the group in NotReady."""
     last_assignment_configs: tuple[StreamsGroupMetadataValueLastAssignmentConfig, ...] | None = ()
-    """Group settings in force at the last epoch bump, sorted by key; a difference bumps again. Not written when empty, absent reads as empty."""
+    """Group settings in effect at the last epoch bump, sorted by key; a difference causes another bump. Not written when empty; absent means empty."""
     stored_description_topology_epoch: int = -1
-    """Epoch whose description the plugin holds; -1 nothing, -2 perhaps something, written before each call of it (KIP-1331, Kafka 4.4)."""
+    """Epoch whose description the plugin holds; -1 nothing, -2 possibly something, written before each plugin call (KIP-1331, Kafka 4.4)."""
     failed_description_topology_epoch: int = -1
-    """Last epoch whose description the plugin refused for good, so that members are not asked again; -1 none (KIP-1331, Kafka 4.4)."""
+    """Last epoch whose description the plugin permanently rejected, so that members are not asked again; -1 for none (KIP-1331, Kafka 4.4)."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class StreamsGroupMemberMetadataKey(Struct, frozen=True, gc=False):
-    """Names a member of a streams group."""
+    """Identifies a member of a streams group."""
     group_id: str = ""
-    """The application.id, by which the coordinator is found."""
+    """The application.id, used to find the coordinator."""
     member_id: str = ""
-    """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
+    """Identity of one client within its group, generated at random by the client or, in older protocols, by the coordinator."""
 
 
 class StreamsGroupMemberMetadataValueEndpoint(Struct, frozen=True, gc=False):
     """Endpoint of StreamsGroupMemberMetadataValue."""
     host: str = ""
-    """Address that other application instances dial; brokers never do."""
+    """Address that other application instances connect to; brokers never do."""
     port: int = 0
     """TCP port that goes with the host."""
     unknown_tags: dict[int, bytes] | None = None
@@ -72,59 +72,59 @@ class StreamsGroupMemberMetadataValueKeyValue(Struct, frozen=True, gc=False):
 
 
 class StreamsGroupMemberMetadataValue(Struct, frozen=True, gc=False):
-    """What a stream thread is and where it runs."""
+    """Properties of a stream thread and where it runs."""
     Endpoint = StreamsGroupMemberMetadataValueEndpoint
     KeyValue = StreamsGroupMemberMetadataValueKeyValue
     instance_id: str | None = ""
-    """Static membership name (group.instance.id) that lets a restarted client take its old place; null for a dynamic one."""
+    """Static membership name (group.instance.id) that lets a restarted client resume its old membership; null for a dynamic member."""
     rack_id: str | None = ""
-    """Failure zone of the client (client.rack), compared with the replicas' racks; null or empty where none is set."""
+    """Failure zone of the client (client.rack), compared with the replicas' racks; null or empty if not set."""
     client_id: str = ""
     """Free text from the client's configuration (client.id), used in logs, quotas and metrics."""
     client_host: str = ""
-    """Network address the coordinator saw the client come from, in Java's form with a leading slash."""
+    """Network address of the client as seen by the coordinator, in Java's form with a leading slash."""
     rebalance_timeout_ms: int = -1
-    """Milliseconds it has for giving up tasks (max.poll.interval.ms) before it is fenced; -1 not given."""
+    """Milliseconds it has to give up tasks (max.poll.interval.ms) before it is fenced; -1 if not set."""
     topology_epoch: int = 0
-    """Version of the topology it runs; another than the group's gets the status STALE_TOPOLOGY."""
+    """Version of the topology it runs; if it differs from the group's, the member gets the status STALE_TOPOLOGY."""
     process_id: str = ""
-    """UUID of the application instance; members with the same one share a state directory, so tasks move between them freely."""
+    """UUID of the application instance; members with the same one share a state directory, so tasks move freely between them."""
     user_endpoint: StreamsGroupMemberMetadataValueEndpoint | None = None
-    """Where other instances ask this one for its stores (application.server); null when it offers none."""
+    """Where other instances query this one's stores (application.server); null if it offers none."""
     client_tags: tuple[StreamsGroupMemberMetadataValueKeyValue, ...] = ()
-    """Labels (client.tag.*) by which standbys are spread, sorted by key."""
+    """Labels (client.tag.*) used to spread standbys, sorted by key."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class StreamsGroupTargetAssignmentMetadataKey(Struct, frozen=True, gc=False):
-    """Names the target assignment of a streams group as a whole."""
+    """Identifies the target assignment of a streams group as a whole."""
     group_id: str = ""
-    """The application.id, by which the coordinator is found."""
+    """The application.id, used to find the coordinator."""
 
 
 class StreamsGroupTargetAssignmentMetadataValue(Struct, frozen=True, gc=False):
     """Which epoch the stored target belongs to."""
     assignment_epoch: int = 0
-    """Group epoch the target was computed for; smaller than the group's means that a new one is due."""
+    """Group epoch the target was computed for; if lower than the group's, a new target is due."""
     assignment_timestamp: int = 0
-    """When the computation ended, in milliseconds; the next waits for the assignment interval. 0 when unknown or after the last member left."""
+    """When the computation ended, in milliseconds; the next one waits for the assignment interval. 0 when unknown or after the last member left."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class StreamsGroupTargetAssignmentMemberKey(Struct, frozen=True, gc=False):
-    """Names one member's part of the target."""
+    """Identifies one member's part of the target."""
     group_id: str = ""
-    """The application.id, by which the coordinator is found."""
+    """The application.id, used to find the coordinator."""
     member_id: str = ""
-    """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
+    """Identity of one client within its group, generated at random by the client or, in older protocols, by the coordinator."""
 
 
 class StreamsGroupTargetAssignmentMemberValueTaskIds(Struct, frozen=True, gc=False):
     """TaskIds of StreamsGroupTargetAssignmentMemberValue."""
     subtopology_id: str = ""
-    """Names an independent part of a Streams topology, unique inside that topology."""
+    """Identifies an independent part of a Streams topology, unique within that topology."""
     partitions: tuple[int, ...] = ()
     """One task for each number, ascending."""
     unknown_tags: dict[int, bytes] | None = None
@@ -132,67 +132,67 @@ class StreamsGroupTargetAssignmentMemberValueTaskIds(Struct, frozen=True, gc=Fal
 
 
 class StreamsGroupTargetAssignmentMemberValue(Struct, frozen=True, gc=False):
-    """Tasks one member shall have in the end."""
+    """Tasks that one member should eventually have."""
     TaskIds = StreamsGroupTargetAssignmentMemberValueTaskIds
     active_tasks: tuple[StreamsGroupTargetAssignmentMemberValueTaskIds, ...] = ()
-    """To process; each task has exactly one owner in the group."""
+    """Tasks to process; each has exactly one owner in the group."""
     standby_tasks: tuple[StreamsGroupTargetAssignmentMemberValueTaskIds, ...] = ()
-    """To keep as copies of the state (num.standby.replicas), ready to take over."""
+    """Tasks to keep as replicas of the state (num.standby.replicas), ready to take over."""
     warmup_tasks: tuple[StreamsGroupTargetAssignmentMemberValueTaskIds, ...] = ()
-    """To restore beforehand, so that the active one can move here without a gap."""
+    """Tasks to restore in advance, so that the active task can move here without a gap."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class StreamsGroupCurrentMemberAssignmentKey(Struct, frozen=True, gc=False):
-    """Names the tasks one member has now."""
+    """Identifies the tasks one member has now."""
     group_id: str = ""
-    """The application.id, by which the coordinator is found."""
+    """The application.id, used to find the coordinator."""
     member_id: str = ""
-    """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
+    """Identity of one client within its group, generated at random by the client or, in older protocols, by the coordinator."""
 
 
 class StreamsGroupCurrentMemberAssignmentValueTaskIds(Struct, frozen=True, gc=False):
     """TaskIds of StreamsGroupCurrentMemberAssignmentValue."""
     subtopology_id: str = ""
-    """Names an independent part of a Streams topology, unique inside that topology."""
+    """Identifies an independent part of a Streams topology, unique within that topology."""
     partitions: tuple[int, ...] = ()
     """One task for each number, ascending."""
     assignment_epochs: tuple[int, ...] | None = ()
-    """Member epoch at which each was received, in the same order; written for active ones only, an older commit is judged by it."""
+    """Member epoch at which each was received, in the same order; written for active tasks only and used to check commits with an older epoch."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class StreamsGroupCurrentMemberAssignmentValue(Struct, frozen=True, gc=False):
-    """Tasks one member may run now and how far it has come."""
+    """Tasks one member may run now and how far it has progressed."""
     TaskIds = StreamsGroupCurrentMemberAssignmentValueTaskIds
     member_epoch: int = 0
-    """Target epoch it has reached; -2 for a static one that stepped away (4.4). Requests with a wrong value are fenced."""
+    """Target epoch it has reached; -2 for a static member that left temporarily (4.4). Requests with a wrong value are fenced."""
     previous_member_epoch: int = 0
-    """Value before the last change, accepted once more because the answer may have been lost."""
+    """Value before the last change, accepted once more because the response may have been lost."""
     state: int = 0
-    """1 stable, 2 must revoke tasks before its epoch advances, 3 waits for tasks that others still hold."""
+    """1 stable, 2 must revoke tasks before its epoch advances, 3 waiting for tasks that others still hold."""
     active_tasks: tuple[StreamsGroupCurrentMemberAssignmentValueTaskIds, ...] = ()
-    """Those it may process now and commit offsets for."""
+    """Tasks it may process and commit offsets for now."""
     standby_tasks: tuple[StreamsGroupCurrentMemberAssignmentValueTaskIds, ...] = ()
-    """Those it keeps as copies now."""
+    """Tasks whose state it currently replicates."""
     warmup_tasks: tuple[StreamsGroupCurrentMemberAssignmentValueTaskIds, ...] = ()
-    """Those it is restoring before a move."""
+    """Tasks it is restoring before a move."""
     active_tasks_pending_revocation: tuple[StreamsGroupCurrentMemberAssignmentValueTaskIds, ...] = ()
-    """Taken from it, but still held until its heartbeat no longer reports them."""
+    """Revoked, but still held until its heartbeat no longer reports them."""
     standby_tasks_pending_revocation: tuple[StreamsGroupCurrentMemberAssignmentValueTaskIds, ...] = ()
-    """Copies taken from it that it has not yet closed."""
+    """Revoked replicas that it has not yet closed."""
     warmup_tasks_pending_revocation: tuple[StreamsGroupCurrentMemberAssignmentValueTaskIds, ...] = ()
-    """Restorations called off that it has not yet stopped."""
+    """Cancelled restorations that it has not yet stopped."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class StreamsGroupTopologyKey(Struct, frozen=True, gc=False):
-    """Names the topology of a streams group."""
+    """Identifies the topology of a streams group."""
     group_id: str = ""
-    """The application.id, by which the coordinator is found."""
+    """The application.id, used to find the coordinator."""
 
 
 class StreamsGroupTopologyValueTopicConfig(Struct, frozen=True, gc=False):
@@ -212,7 +212,7 @@ class StreamsGroupTopologyValueTopicInfo(Struct, frozen=True, gc=False):
     partitions: int = 0
     """How many to create; 0 lets the coordinator derive it from the inputs."""
     replication_factor: int = 0
-    """Copies to create; 0 takes default.replication.factor of the broker."""
+    """Replicas to create; 0 means the broker's default.replication.factor."""
     topic_configs: tuple[StreamsGroupTopologyValueTopicConfig, ...] = ()
     """Overrides of the broker's defaults, sorted by key."""
     unknown_tags: dict[int, bytes] | None = None
@@ -234,19 +234,19 @@ class StreamsGroupTopologyValueCopartitionGroup(Struct, frozen=True, gc=False):
 class StreamsGroupTopologyValueSubtopology(Struct, frozen=True, gc=False):
     """Subtopology of StreamsGroupTopologyValue."""
     subtopology_id: str = ""
-    """Names an independent part of a Streams topology, unique inside that topology."""
+    """Identifies an independent part of a Streams topology, unique within that topology."""
     source_topics: tuple[str, ...] = ()
-    """External input, by name; the application must create it."""
+    """External input topics, by name; they must exist, since the broker does not create them."""
     source_topic_regex: tuple[str, ...] = ()
-    """Patterns for external input; not supported by the coordinator yet, so empty."""
+    """Patterns for external input; not yet supported by the coordinator, so empty."""
     state_changelog_topics: tuple[StreamsGroupTopologyValueTopicInfo, ...] = ()
     """Compacted backups of the state stores; the broker creates them."""
     repartition_sink_topics: tuple[str, ...] = ()
-    """Internal ones it writes, which another part reads."""
+    """Internal topics it writes and another part reads."""
     repartition_source_topics: tuple[StreamsGroupTopologyValueTopicInfo, ...] = ()
-    """Internal ones it reads after a change of key; the broker creates them."""
+    """Internal topics it reads after a change of key; the broker creates them."""
     copartition_groups: tuple[StreamsGroupTopologyValueCopartitionGroup, ...] = ()
-    """Inputs that are joined and so need equal partition counts."""
+    """Inputs that are joined and therefore need equal partition counts."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -260,6 +260,6 @@ class StreamsGroupTopologyValue(Struct, frozen=True, gc=False):
     epoch: int = 0
     """Version of the topology; clients up to 4.4 always send 0."""
     subtopologies: tuple[StreamsGroupTopologyValueSubtopology, ...] = ()
-    """Independent parts, each of which makes one task per input partition."""
+    """Independent parts, each of which yields one task per input partition."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -9,13 +9,13 @@ from msgspec import Struct
 
 
 class RequestHeader(Struct, frozen=True, gc=False):
-    """Stands before every request and says what it is."""
+    """Precedes every request and identifies it."""
     request_api_key: int = 0
-    """Number of the API, from ApiVersions; an unknown one makes the broker close the connection."""
+    """Number of the API, from ApiVersions; if it is unknown, the broker closes the connection."""
     request_api_version: int = 0
-    """Version in which the body is written and the answer is expected; ApiVersions tells what is offered."""
+    """Version of the body and of the expected response; ApiVersions lists the supported ones."""
     correlation_id: int = 0
-    """Chosen by the client, mostly counted up; comes back with the answer and links the two."""
+    """Chosen by the client, usually a counter; the response returns it, which links the two."""
     client_id: str | None = ""
     """Free text from client.id, used in logs, quotas and metrics; null counts as empty. Never compact, even in v2."""
     unknown_tags: dict[int, bytes] | None = None
@@ -23,7 +23,7 @@ class RequestHeader(Struct, frozen=True, gc=False):
 
 
 class ResponseHeader(Struct, frozen=True, gc=False):
-    """Stands before every response and says which request it answers."""
+    """Precedes every response and identifies the request it belongs to."""
     correlation_id: int = 0
     """Copied from the request; clients close the connection when it is not the one they expect next."""
     unknown_tags: dict[int, bytes] | None = None

@@ -9,24 +9,24 @@ from msgspec import Struct
 
 
 class HeartbeatRequest(Struct, frozen=True, gc=False):
-    """A classic member says that it is alive and asks whether a rebalance is due."""
+    """A classic member reports that it is alive and learns whether a rebalance is due."""
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     generation_id: int = 0
-    """As received from the last rebalance; an older number shows that the sender missed one."""
+    """Received in the last rebalance; an older number shows that the sender missed one."""
     member_id: str = ""
-    """As the coordinator gave it out in the last rebalance."""
+    """As assigned by the coordinator in the last rebalance."""
     group_instance_id: str | None = None
-    """Static membership name (group.instance.id) that lets a restarted client take its old place; null for a dynamic one."""
+    """Static membership name (group.instance.id) that lets a restarted client resume its old membership; null for a dynamic member."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class HeartbeatResponse(Struct, frozen=True, gc=False):
-    """Confirms the membership or calls to a rebalance."""
+    """Confirms the membership or calls for a rebalance."""
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """0 all well; 27 (REBALANCE_IN_PROGRESS) is the ordinary call to join again."""
+    """0 when the membership is confirmed; 27 (REBALANCE_IN_PROGRESS) is the normal signal to join again."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -13,9 +13,9 @@ class IncrementalAlterConfigsRequestAlterableConfig(Struct, frozen=True, gc=Fals
     name: str = ""
     """Key, or logger name with type 8; at most once per resource."""
     config_operation: int = 0
-    """0 set, 1 delete so that the default holds again, 2 append to a list, 3 subtract from it."""
+    """0 set, 1 delete to restore the default, 2 append to a list, 3 subtract from it."""
     value: str | None = ""
-    """New value, or the list items to add or take out, separated by commas; null only with delete."""
+    """New value, or the list items to add or remove, separated by commas; null only with delete."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -27,19 +27,19 @@ class IncrementalAlterConfigsRequestAlterConfigsResource(Struct, frozen=True, gc
     resource_name: str = ""
     """Topic, group or subscription name, or a node id as text; empty with type 4 means the cluster-wide defaults."""
     configs: tuple[IncrementalAlterConfigsRequestAlterableConfig, ...] = ()
-    """Single changes; keys not listed stay as they are."""
+    """Individual changes; keys not listed stay as they are."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class IncrementalAlterConfigsRequest(Struct, frozen=True, gc=False):
-    """Changes single settings and leaves all others alone."""
+    """Changes individual settings and leaves all others alone."""
     AlterableConfig = IncrementalAlterConfigsRequestAlterableConfig
     AlterConfigsResource = IncrementalAlterConfigsRequestAlterConfigsResource
     resources: tuple[IncrementalAlterConfigsRequestAlterConfigsResource, ...] = ()
     """Each is changed completely or not at all."""
     validate_only: bool = False
-    """True runs every check, changes nothing."""
+    """True runs every check but changes nothing."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -47,22 +47,22 @@ class IncrementalAlterConfigsRequest(Struct, frozen=True, gc=False):
 class IncrementalAlterConfigsResponseAlterConfigsResourceResponse(Struct, frozen=True, gc=False):
     """AlterConfigsResourceResponse of IncrementalAlterConfigsResponse."""
     error_code: int = 0
-    """Verdict on the resource as a whole; one bad key fails all of them."""
+    """Result for the resource as a whole; one bad key fails all of them."""
     error_message: str | None = ""
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     resource_type: int = 0
     """2 topic, 4 broker, 8 broker logger, 16 client metrics subscription, 32 group."""
     resource_name: str = ""
-    """Which one this is, as the request named it."""
+    """Repeats the name given in the request."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class IncrementalAlterConfigsResponse(Struct, frozen=True, gc=False):
-    """Tells for each resource whether its settings were changed."""
+    """Reports for each resource whether its settings were changed."""
     AlterConfigsResourceResponse = IncrementalAlterConfigsResponseAlterConfigsResourceResponse
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     responses: tuple[IncrementalAlterConfigsResponseAlterConfigsResourceResponse, ...] = ()
     """One for every resource of the request."""
     unknown_tags: dict[int, bytes] | None = None

@@ -11,17 +11,17 @@ from msgspec import Struct
 class InitProducerIdRequest(Struct, frozen=True, gc=False):
     """Gets a producer id and epoch, and fences older producers with the same transactional id."""
     transactional_id: str | None = ""
-    """Null for a merely idempotent producer, which always gets a fresh number; "" is refused."""
+    """Null for a producer that is only idempotent, which always gets a new producer id; "" is rejected."""
     transaction_timeout_ms: int = 0
-    """After this long an open transaction is aborted by the coordinator; ignored without transactional id."""
+    """The coordinator aborts a transaction that stays open longer than this; ignored without a transactional id."""
     producer_id: int = -1
-    """Number the producer has now and wants to keep; -1 at start."""
+    """Current id, which the producer asks to keep; -1 at startup."""
     producer_epoch: int = -1
-    """Epoch that goes with it, must be the newest; -1 at start."""
+    """Current epoch of that id, must be the latest; -1 at startup."""
     enable2_pc: bool = False
-    """The application is a participant of an outside transaction manager; its transactions never time out."""
+    """True when the application takes part in an external transaction manager's transactions; its own never time out."""
     keep_prepared_txn: bool = False
-    """Leave a prepared transaction open so that the outside manager can still decide; refused as yet."""
+    """Leaves a prepared transaction open so that the external manager can still decide; rejected so far."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -29,15 +29,15 @@ class InitProducerIdRequest(Struct, frozen=True, gc=False):
 class InitProducerIdResponse(Struct, frozen=True, gc=False):
     """The producer id and the epoch to write with."""
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     producer_id: int = -1
-    """Number to put into every batch; new when none existed or the epochs were used up. -1 with an error."""
+    """Id to put into every batch; new when none existed or the epochs were exhausted. -1 with an error."""
     producer_epoch: int = 0
-    """To put into every batch: 0 with a new number, else one more than before."""
+    """Epoch to put into every batch: 0 with a new id, otherwise one more than before."""
     ongoing_txn_producer_id: int = -1
-    """Identity under which the transaction left open was written; -1 when there is none."""
+    """Id with which the transaction left open was written; -1 when there is none."""
     ongoing_txn_producer_epoch: int = -1
     """Epoch of the transaction left open; -1 when there is none."""
     unknown_tags: dict[int, bytes] | None = None

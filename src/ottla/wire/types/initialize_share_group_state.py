@@ -13,7 +13,7 @@ class InitializeShareGroupStateRequestPartitionData(Struct, frozen=True, gc=Fals
     partition: int = 0
     """Index in the topic; last part of the key."""
     state_epoch: int = 0
-    """The group epoch of this moment; writes with a smaller one are refused afterwards."""
+    """The current group epoch; later writes with a lower epoch are rejected."""
     start_offset: int = 0
     """First offset to deliver; -1 leaves it to share.auto.offset.reset when the leader first loads the state."""
     unknown_tags: dict[int, bytes] | None = None
@@ -23,7 +23,7 @@ class InitializeShareGroupStateRequestPartitionData(Struct, frozen=True, gc=Fals
 class InitializeShareGroupStateRequestInitializeStateData(Struct, frozen=True, gc=False):
     """InitializeStateData of InitializeShareGroupStateRequest."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[InitializeShareGroupStateRequestPartitionData, ...] = ()
     """New or reset share-partitions of the topic."""
     unknown_tags: dict[int, bytes] | None = None
@@ -35,9 +35,9 @@ class InitializeShareGroupStateRequest(Struct, frozen=True, gc=False):
     PartitionData = InitializeShareGroupStateRequestPartitionData
     InitializeStateData = InitializeShareGroupStateRequestInitializeStateData
     group_id: str = ""
-    """First part of the key that picks the state partition; an empty one gets an empty answer."""
+    """First part of the key that picks the state partition; an empty id gets an empty response."""
     topics: tuple[InitializeShareGroupStateRequestInitializeStateData, ...] = ()
-    """Those with partitions to set up; all belong to the one group."""
+    """Topics with partitions to set up; all belong to the same group."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -49,7 +49,7 @@ class InitializeShareGroupStateResponsePartitionResult(Struct, frozen=True, gc=F
     error_code: int = 0
     """0 when the snapshot record is committed."""
     error_message: str | None = None
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -57,15 +57,15 @@ class InitializeShareGroupStateResponsePartitionResult(Struct, frozen=True, gc=F
 class InitializeShareGroupStateResponseInitializeStateResult(Struct, frozen=True, gc=False):
     """InitializeStateResult of InitializeShareGroupStateResponse."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[InitializeShareGroupStateResponsePartitionResult, ...] = ()
-    """Outcomes, each on its own."""
+    """One result per share-partition, independent of the others."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class InitializeShareGroupStateResponse(Struct, frozen=True, gc=False):
-    """Whether each share-partition now has a stored state."""
+    """Whether each share-partition now has stored state."""
     PartitionResult = InitializeShareGroupStateResponsePartitionResult
     InitializeStateResult = InitializeShareGroupStateResponseInitializeStateResult
     results: tuple[InitializeShareGroupStateResponseInitializeStateResult, ...] = ()

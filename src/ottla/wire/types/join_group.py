@@ -13,30 +13,30 @@ class JoinGroupRequestJoinGroupRequestProtocol(Struct, frozen=True, gc=False):
     name: str = ""
     """Strategy such as range or cooperative-sticky, or stream for Kafka Streams."""
     metadata: bytes = b''
-    """What the leader needs to know, opaque to the broker; for consumers a ConsumerProtocolSubscription with its version in front."""
+    """What the leader needs to know, opaque to the broker; for consumers a ConsumerProtocolSubscription prefixed with its version."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class JoinGroupRequest(Struct, frozen=True, gc=False):
-    """A classic member enters the group or takes part in its next rebalance."""
+    """A classic member joins the group or takes part in its next rebalance."""
     JoinGroupRequestProtocol = JoinGroupRequestJoinGroupRequestProtocol
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     session_timeout_ms: int = 0
-    """How long the coordinator waits for a sign of life before it removes the member (session.timeout.ms)."""
+    """How long the coordinator waits without a heartbeat before it removes the member (session.timeout.ms)."""
     rebalance_timeout_ms: int = -1
-    """How long others wait for this one to rejoin (max.poll.interval.ms); in v0 the session timeout is used."""
+    """How long the group waits for this member to rejoin (max.poll.interval.ms); v0 uses the session timeout."""
     member_id: str = ""
-    """"" on first joining, then as the coordinator gave it out."""
+    """"" when joining for the first time, then the id assigned by the coordinator."""
     group_instance_id: str | None = None
-    """Static membership name (group.instance.id) that lets a restarted client take its old place; null for a dynamic one."""
+    """Static membership name (group.instance.id) that lets a restarted client resume its old membership; null for a dynamic member."""
     protocol_type: str = ""
-    """Kind of client, equal for the whole group: "consumer" for consumers and Streams, "connect" for Connect."""
+    """Kind of client, the same for the whole group: "consumer" for consumers and Streams, "connect" for Connect."""
     protocols: tuple[JoinGroupRequestJoinGroupRequestProtocol, ...] = ()
-    """Assignment strategies this member can work with, best first; one that all support is chosen by vote."""
+    """Assignment strategies this member supports, best first; one that all support is chosen by vote."""
     reason: str | None = None
-    """Why the client joins again, written to the broker's log; null when it says nothing."""
+    """Why the client joins again, written to the broker's log; null when not given."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -46,7 +46,7 @@ class JoinGroupResponseJoinGroupResponseMember(Struct, frozen=True, gc=False):
     member_id: str = ""
     """Key for the assignment the leader sends back."""
     group_instance_id: str | None = None
-    """Static membership name (group.instance.id) that lets a restarted client take its old place; null for a dynamic one."""
+    """Static membership name (group.instance.id) that lets a restarted client resume its old membership; null for a dynamic member."""
     metadata: bytes = b''
     """Bytes this member sent for the chosen strategy."""
     unknown_tags: dict[int, bytes] | None = None
@@ -54,25 +54,25 @@ class JoinGroupResponseJoinGroupResponseMember(Struct, frozen=True, gc=False):
 
 
 class JoinGroupResponse(Struct, frozen=True, gc=False):
-    """Starts a generation: tells each member its id and the leader everything it needs for assigning."""
+    """Starts a generation: tells each member its id, and gives the leader everything it needs to assign partitions."""
     JoinGroupResponseMember = JoinGroupResponseJoinGroupResponseMember
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     generation_id: int = -1
-    """Counts the rebalances; to be shown in SyncGroup, Heartbeat and OffsetCommit. -1 with an error."""
+    """Counts the rebalances; sent in SyncGroup, Heartbeat and OffsetCommit. -1 on error."""
     protocol_type: str | None = None
-    """Kind the coordinator has on record; clients of another kind refuse the answer. Null with an error."""
+    """Type recorded by the coordinator; clients of another type reject the response. Null on error."""
     protocol_name: str | None = ""
-    """Strategy that won the vote; null with an error, which is sent as "" below v7."""
+    """Strategy that won the vote; null on error, which is sent as "" below v7."""
     leader: str = ""
-    """Member id that has to compute the assignment; "" when the broker assigns, in a consumer-protocol group."""
+    """Id of the member that must compute the assignment; "" in a consumer-protocol group, where the broker assigns."""
     skip_assignment: bool = False
-    """The leader must not assign anew: a static member came back and the stored assignment stays."""
+    """Tells the leader not to compute a new assignment: a static member came back and the stored assignment stays."""
     member_id: str = ""
-    """Id to use from now on; also filled with MEMBER_ID_REQUIRED."""
+    """Id to use from now on; also set with MEMBER_ID_REQUIRED."""
     members: tuple[JoinGroupResponseJoinGroupResponseMember, ...] = ()
-    """Everybody's metadata, for the leader only; empty for all others."""
+    """Metadata of all members, for the leader only; empty for all others."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -11,24 +11,24 @@ from msgspec import Struct
 class LeaveGroupRequestMemberIdentity(Struct, frozen=True, gc=False):
     """MemberIdentity of LeaveGroupRequest."""
     member_id: str = ""
-    """"" lets the static name below decide, as administrators do who do not know the id."""
+    """"" identifies the member by the instance id below only, for administrators who do not know the member id."""
     group_instance_id: str | None = None
-    """Static name of who goes; null for a dynamic member."""
+    """Identifies the static member to remove; null for a dynamic member."""
     reason: str | None = None
-    """Why, for the broker's log; null when nothing was said."""
+    """Why the member leaves, for the broker's log; null when not given."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class LeaveGroupRequest(Struct, frozen=True, gc=False):
-    """Takes one or, from v3, several members out of a classic group."""
+    """Removes one or, from v3, several members from a classic group."""
     MemberIdentity = LeaveGroupRequestMemberIdentity
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     member_id: str = ""
-    """The one that goes, up to v2."""
+    """The one to remove, up to v2."""
     members: tuple[LeaveGroupRequestMemberIdentity, ...] = ()
-    """Everybody who goes; each gets a result of its own."""
+    """All members to remove; each gets its own result."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -36,23 +36,23 @@ class LeaveGroupRequest(Struct, frozen=True, gc=False):
 class LeaveGroupResponseMemberResponse(Struct, frozen=True, gc=False):
     """MemberResponse of LeaveGroupResponse."""
     member_id: str = ""
-    """Repeats the request, also when it was ""."""
+    """Repeats the request, even if it was ""."""
     group_instance_id: str | None = ""
-    """Repeats the request's static name; null when none was given."""
+    """Repeats the request's value; null when none was given."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class LeaveGroupResponse(Struct, frozen=True, gc=False):
-    """Tells whether the members are out."""
+    """Says whether the members were removed."""
     MemberResponse = LeaveGroupResponseMemberResponse
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """Failure of the whole request; up to v2 that of the one member."""
+    """Failure of the whole request; up to v2, of the single member."""
     members: tuple[LeaveGroupResponseMemberResponse, ...] = ()
-    """One result for each of the request's entries; empty with a top-level error."""
+    """One result for each entry in the request; empty with a top-level error."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

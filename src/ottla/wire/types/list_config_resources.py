@@ -9,9 +9,9 @@ from msgspec import Struct
 
 
 class ListConfigResourcesRequest(Struct, frozen=True, gc=False):
-    """Asks for the names of everything that has, or can have, configuration."""
+    """Asks for the names of all resources that have, or can have, configuration."""
     resource_types: tuple[int, ...] = ()
-    """Kinds wanted: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group; empty asks for all five."""
+    """Types to list: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group; empty means all five."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -19,20 +19,20 @@ class ListConfigResourcesRequest(Struct, frozen=True, gc=False):
 class ListConfigResourcesResponseConfigResource(Struct, frozen=True, gc=False):
     """ConfigResource of ListConfigResourcesResponse."""
     resource_name: str = ""
-    """Topic, group or subscription name; for brokers and their loggers the node id as text."""
+    """Topic, group or subscription name; for brokers and their loggers the node id as a string."""
     resource_type: int = 16
-    """Same numbers as in ResourceTypes; 16 (client metrics) is what a v0 row means."""
+    """Same numbers as in ResourceTypes; every v0 row is of type 16 (client metrics)."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ListConfigResourcesResponse(Struct, frozen=True, gc=False):
-    """Name and kind of each config resource found."""
+    """Name and type of each config resource found."""
     ConfigResource = ListConfigResourcesResponseConfigResource
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     config_resources: tuple[ListConfigResourcesResponseConfigResource, ...] = ()
     """One row per resource, in no fixed order."""
     unknown_tags: dict[int, bytes] | None = None

@@ -9,11 +9,11 @@ from msgspec import Struct
 
 
 class ListGroupsRequest(Struct, frozen=True, gc=False):
-    """Asks one broker for all groups of any kind that it coordinates."""
+    """Asks one broker for all groups of any type that it coordinates."""
     states_filter: tuple[str, ...] = ()
-    """Only groups in one of these, such as Stable or Empty, in any case; empty for all."""
+    """Only groups in one of these states, such as Stable or Empty, ignoring case; empty for all."""
     types_filter: tuple[str, ...] = ()
-    """Only these kinds: classic, consumer, share, streams; empty for all, an unknown word matches nothing."""
+    """Only groups of these types: classic, consumer, share, streams; empty for all, an unknown type matches nothing."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -25,7 +25,7 @@ class ListGroupsResponseListedGroup(Struct, frozen=True, gc=False):
     protocol_type: str = ""
     """Kind of client, such as "consumer", "share" or "streams"; "" when the group only stores offsets."""
     group_state: str = ""
-    """Names depend on the kind: classic groups rebalance (PreparingRebalance), newer ones reconcile (Reconciling)."""
+    """Names depend on the group type: classic groups rebalance (PreparingRebalance), newer ones reconcile (Reconciling)."""
     group_type: str = ""
     """Rebalance protocol in lower case: classic, consumer, share or streams."""
     unknown_tags: dict[int, bytes] | None = None
@@ -33,12 +33,12 @@ class ListGroupsResponseListedGroup(Struct, frozen=True, gc=False):
 
 
 class ListGroupsResponse(Struct, frozen=True, gc=False):
-    """Ids and kinds of the groups on this broker."""
+    """Ids and types of the groups on this broker."""
     ListedGroup = ListGroupsResponseListedGroup
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     groups: tuple[ListGroupsResponseListedGroup, ...] = ()
     """Those the principal may DESCRIBE; all of them with DESCRIBE on the cluster."""
     unknown_tags: dict[int, bytes] | None = None

@@ -11,11 +11,11 @@ from msgspec import Struct
 class ListOffsetsRequestListOffsetsPartition(Struct, frozen=True, gc=False):
     """ListOffsetsPartition of ListOffsetsRequest."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     current_leader_epoch: int = -1
-    """Epoch of the leader as the sender knows it, so that a stale view is detected; -1 skips the check."""
+    """Epoch of the leader as the sender knows it, so that stale metadata is detected; -1 skips the check."""
     timestamp: int = 0
-    """Milliseconds, first record at or after it; -1 end, -2 start, -3 largest timestamp, -4 local start, -5 last tiered, -6 first not uploaded."""
+    """Milliseconds, for the first record at or after that time; -1 end, -2 start, -3 largest timestamp, -4 local start, -5 last tiered, -6 first not uploaded."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -23,25 +23,25 @@ class ListOffsetsRequestListOffsetsPartition(Struct, frozen=True, gc=False):
 class ListOffsetsRequestListOffsetsTopic(Struct, frozen=True, gc=False):
     """ListOffsetsTopic of ListOffsetsRequest."""
     name: str = ""
-    """Topics go by name here, also in the newest version."""
+    """Topics are identified by name here, even in the newest version."""
     partitions: tuple[ListOffsetsRequestListOffsetsPartition, ...] = ()
-    """Lookups to do on this broker, which has to lead them."""
+    """Partitions to look up; this broker must lead them."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ListOffsetsRequest(Struct, frozen=True, gc=False):
-    """Asks for one offset per partition: the first, the last, or the one that belongs to a point in time."""
+    """Asks for one offset per partition: the first, the last, or the one for a given timestamp."""
     ListOffsetsPartition = ListOffsetsRequestListOffsetsPartition
     ListOffsetsTopic = ListOffsetsRequestListOffsetsTopic
     replica_id: int = 0
-    """-1 for clients, -2 for debugging, else the follower's node.id; followers see the log end instead of the high watermark."""
+    """-1 for clients, -2 for debugging, otherwise the follower's node.id; followers see the log end instead of the high watermark."""
     isolation_level: int = 0
     """With 1 the end is the last stable offset instead of the high watermark; ignored for followers."""
     topics: tuple[ListOffsetsRequestListOffsetsTopic, ...] = ()
     """What to look up, by topic; each partition at most once."""
     timeout_ms: int = 0
-    """How long the broker may wait for remote storage; without tiering it has no effect."""
+    """How long the broker may wait for remote storage; has no effect without tiered storage."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -49,15 +49,15 @@ class ListOffsetsRequest(Struct, frozen=True, gc=False):
 class ListOffsetsResponseListOffsetsPartitionResponse(Struct, frozen=True, gc=False):
     """ListOffsetsPartitionResponse of ListOffsetsResponse."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     timestamp: int = -1
-    """Time of the record found, in milliseconds; -1 for start, end and "nothing found"."""
+    """Timestamp of the record found, in milliseconds; -1 for start, end and "nothing found"."""
     offset: int = -1
-    """Where to start reading; -1 without an error means that no record is that young."""
+    """Where to start reading; -1 without an error means that no record is that recent."""
     leader_epoch: int = -1
-    """Epoch in which the record at this offset was written, for the first fetch's fencing; -1 when unknown."""
+    """Epoch in which the record at this offset was written, used for fencing in the first fetch; -1 when unknown."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -67,18 +67,18 @@ class ListOffsetsResponseListOffsetsTopicResponse(Struct, frozen=True, gc=False)
     name: str = ""
     """Repeats the request's name."""
     partitions: tuple[ListOffsetsResponseListOffsetsPartitionResponse, ...] = ()
-    """Results, each with an error of its own."""
+    """Results, each with its own error code."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ListOffsetsResponse(Struct, frozen=True, gc=False):
-    """Gives the offset found for each partition, with its timestamp and leader epoch."""
+    """Returns the offset found for each partition, with its timestamp and leader epoch."""
     ListOffsetsPartitionResponse = ListOffsetsResponseListOffsetsPartitionResponse
     ListOffsetsTopicResponse = ListOffsetsResponseListOffsetsTopicResponse
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     topics: tuple[ListOffsetsResponseListOffsetsTopicResponse, ...] = ()
-    """All topics asked for, in any order."""
+    """All topics of the request, in any order."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

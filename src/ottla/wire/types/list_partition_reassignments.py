@@ -11,20 +11,20 @@ from msgspec import Struct
 class ListPartitionReassignmentsRequestListPartitionReassignmentsTopics(Struct, frozen=True, gc=False):
     """ListPartitionReassignmentsTopics of ListPartitionReassignmentsRequest."""
     name: str = ""
-    """Topic to look at; an unknown one is left out silently."""
+    """Topic to check; an unknown one is silently omitted."""
     partition_indexes: tuple[int, ...] = ()
-    """Partitions to look at; those that do not move are left out."""
+    """Partitions to check; those that are not moving are omitted."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ListPartitionReassignmentsRequest(Struct, frozen=True, gc=False):
-    """Asks which partitions are being moved at the moment."""
+    """Asks which partitions are currently being moved."""
     ListPartitionReassignmentsTopics = ListPartitionReassignmentsRequestListPartitionReassignmentsTopics
     timeout_ms: int = 60000
-    """Sent by clients but not used by controllers of 4.x, which answer from memory."""
+    """Sent by clients but unused by 4.x controllers, which respond from memory."""
     topics: tuple[ListPartitionReassignmentsRequestListPartitionReassignmentsTopics, ...] | None = None
-    """Restricts the listing; null for everything that moves, empty for nothing."""
+    """Restricts the listing; null lists every move, an empty list lists none."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -32,11 +32,11 @@ class ListPartitionReassignmentsRequest(Struct, frozen=True, gc=False):
 class ListPartitionReassignmentsResponseOngoingPartitionReassignment(Struct, frozen=True, gc=False):
     """OngoingPartitionReassignment of ListPartitionReassignmentsResponse."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     replicas: tuple[int, ...] = ()
-    """All present replicas, those on their way in and out included."""
+    """All current replicas, including those being added and removed."""
     adding_replicas: tuple[int, ...] = ()
-    """Brokers that still copy the data and are not yet full replicas."""
+    """Brokers that are still copying the data and are not yet full replicas."""
     removing_replicas: tuple[int, ...] = ()
     """Brokers that will be dropped once the new ones are in sync."""
     unknown_tags: dict[int, bytes] | None = None
@@ -46,24 +46,24 @@ class ListPartitionReassignmentsResponseOngoingPartitionReassignment(Struct, fro
 class ListPartitionReassignmentsResponseOngoingTopicReassignment(Struct, frozen=True, gc=False):
     """OngoingTopicReassignment of ListPartitionReassignmentsResponse."""
     name: str = ""
-    """Topic that is moving."""
+    """Topic with moving partitions."""
     partitions: tuple[ListPartitionReassignmentsResponseOngoingPartitionReassignment, ...] = ()
-    """Only those with replicas coming or going."""
+    """Only those with replicas being added or removed."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ListPartitionReassignmentsResponse(Struct, frozen=True, gc=False):
-    """The moves under way."""
+    """The moves in progress."""
     OngoingPartitionReassignment = ListPartitionReassignmentsResponseOngoingPartitionReassignment
     OngoingTopicReassignment = ListPartitionReassignmentsResponseOngoingTopicReassignment
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     error_message: str | None = ""
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     topics: tuple[ListPartitionReassignmentsResponseOngoingTopicReassignment, ...] = ()
-    """Only topics with a moving partition; empty when all is quiet."""
+    """Only topics with a moving partition; empty when nothing is moving."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

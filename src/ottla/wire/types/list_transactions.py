@@ -11,13 +11,13 @@ from msgspec import Struct
 class ListTransactionsRequest(Struct, frozen=True, gc=False):
     """Asks one broker for the transactions that it coordinates, filtered."""
     state_filters: tuple[str, ...] = ()
-    """Names such as Ongoing or PrepareCommit of which one must match; empty lets all through."""
+    """State names such as Ongoing or PrepareCommit, one of which must match; empty matches all."""
     producer_id_filters: tuple[int, ...] = ()
-    """Numbers of which one must match; empty lets all through."""
+    """Producer ids, one of which must match; empty matches all."""
     duration_filter: int = -1
-    """Only those running longer than this many milliseconds; negative switches the test off."""
+    """Only transactions running longer than this many milliseconds; a negative value disables the filter."""
     transactional_id_pattern: str | None = None
-    """RE2 expression that must cover the whole name; null or empty lets all through."""
+    """RE2 expression that must match the whole id; null or empty matches all."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -27,9 +27,9 @@ class ListTransactionsResponseTransactionState(Struct, frozen=True, gc=False):
     transactional_id: str = ""
     """Name chosen by the application that survives restarts and ties a producer to its unfinished transaction."""
     producer_id: int = 0
-    """Number the cluster gave to a producer so that its batches can be deduplicated and fenced; -1 for none."""
+    """Number that the cluster assigned to a producer so that its batches can be deduplicated and fenced; -1 for none."""
     transaction_state: str = ""
-    """Current name, such as Empty, Ongoing or CompleteCommit."""
+    """Current state name, such as Empty, Ongoing or CompleteCommit."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -38,12 +38,12 @@ class ListTransactionsResponse(Struct, frozen=True, gc=False):
     """The transactions of this broker that passed the filters and that the caller may see."""
     TransactionState = ListTransactionsResponseTransactionState
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
     """Applies to the whole list; 0 even if nothing matched."""
     unknown_state_filters: tuple[str, ...] = ()
-    """Names from StateFilters that this broker does not know, so that a typing error is noticed."""
+    """Names from StateFilters that this broker does not know, so that a typo is noticed."""
     transaction_states: tuple[ListTransactionsResponseTransactionState, ...] = ()
-    """Matches only; ids without DESCRIBE right and dead ones are left out silently."""
+    """Matches only; dead ids and those without DESCRIBE permission are silently omitted."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -11,18 +11,18 @@ from msgspec import Struct
 class MetadataRequestMetadataRequestTopic(Struct, frozen=True, gc=False):
     """MetadataRequestTopic of MetadataRequest."""
     topic_id: bytes = bytes(16)
-    """Asks by identity from v12 on; zero to ask by name. If any entry has an id, names are ignored."""
+    """Looks the topic up by id from v12 on; zero to look it up by name. If any entry has an id, names are ignored."""
     name: str | None = ""
-    """The topic wanted; null when the entry is an id."""
+    """The topic to describe; null when the entry has an id."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class MetadataRequest(Struct, frozen=True, gc=False):
-    """Asks who is in the cluster and who leads the partitions of some or all topics."""
+    """Asks which brokers are in the cluster and which of them lead the partitions of some or all topics."""
     MetadataRequestTopic = MetadataRequestMetadataRequestTopic
     topics: tuple[MetadataRequestMetadataRequestTopic, ...] | None = ()
-    """Which topics to describe: null for all one may see, empty for the brokers only (in v0 empty means all)."""
+    """Which topics to describe: null for all visible topics, empty for the brokers only (in v0 empty means all)."""
     allow_auto_topic_creation: bool = True
     """Missing topics are created if auto.create.topics.enable allows it; consumers set it from allow.auto.create.topics."""
     include_cluster_authorized_operations: bool = False
@@ -38,11 +38,11 @@ class MetadataResponseMetadataResponseBroker(Struct, frozen=True, gc=False):
     node_id: int = 0
     """The node.id of a broker or controller."""
     host: str = ""
-    """Address to dial, a DNS name or an IP literal."""
+    """Address to connect to, a DNS name or an IP literal."""
     port: int = 0
     """TCP port that goes with the host."""
     rack: str | None = None
-    """Failure zone the broker was configured with; null where none is."""
+    """Failure zone configured for the broker; null if not set."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -50,17 +50,17 @@ class MetadataResponseMetadataResponseBroker(Struct, frozen=True, gc=False):
 class MetadataResponseMetadataResponsePartition(Struct, frozen=True, gc=False):
     """MetadataResponsePartition of MetadataResponse."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     leader_id: int = 0
-    """Node that serves reads and writes of this partition now; -1 when there is none or it is unknown."""
+    """Node that currently serves reads and writes of this partition; -1 when there is none or it is unknown."""
     leader_epoch: int = -1
-    """Counts the elections of this partition; the larger value belongs to the newer leader."""
+    """Counts the leader elections of this partition; a higher value means a newer leader."""
     replica_nodes: tuple[int, ...] = ()
-    """Brokers that hold a copy, in order of preference: the first is the preferred leader."""
+    """Brokers that hold a replica, in order of preference: the first is the preferred leader."""
     isr_nodes: tuple[int, ...] = ()
-    """Subset of the replicas that is caught up with the leader and may be elected."""
+    """Replicas that are caught up with the leader and may be elected."""
     offline_replicas: tuple[int, ...] = ()
     """Replicas whose broker is down or whose log directory failed."""
     unknown_tags: dict[int, bytes] | None = None
@@ -70,39 +70,39 @@ class MetadataResponseMetadataResponsePartition(Struct, frozen=True, gc=False):
 class MetadataResponseMetadataResponseTopic(Struct, frozen=True, gc=False):
     """MetadataResponseTopic of MetadataResponse."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     name: str | None = ""
-    """Null when an unknown or hidden id was asked for, which only v12 and later allow."""
+    """Null when an unknown or hidden id was requested, which only v12 and later allow."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     is_internal: bool = False
     """True for Kafka's own topics such as __consumer_offsets, which subscriptions by pattern skip."""
     partitions: tuple[MetadataResponseMetadataResponsePartition, ...] = ()
-    """All partitions, unordered; empty with a topic error."""
+    """All partitions, unordered; empty if the topic has an error."""
     topic_authorized_operations: int = -2147483648
-    """Bit set, one bit per ACL operation code, of what the principal may do; -2147483648 when not asked for."""
+    """Bit set, one bit per ACL operation code, of what the principal may do; -2147483648 when not requested."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class MetadataResponse(Struct, frozen=True, gc=False):
-    """The map of the cluster: brokers, controller, topics, partitions, leaders."""
+    """Describes the cluster: brokers, controller, topics, partitions, leaders."""
     MetadataResponseBroker = MetadataResponseMetadataResponseBroker
     MetadataResponsePartition = MetadataResponseMetadataResponsePartition
     MetadataResponseTopic = MetadataResponseMetadataResponseTopic
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     brokers: tuple[MetadataResponseMetadataResponseBroker, ...] = ()
-    """All living brokers that have the listener of this connection; fenced ones are missing."""
+    """All live brokers that have the listener of this connection; fenced brokers are omitted."""
     cluster_id: str | None = None
-    """Never null from a 4.x broker; clients send it back in ApiVersions v5 to notice that they reached another cluster."""
+    """Never null from a 4.x broker; clients send it back in ApiVersions v5 to detect that they reached another cluster."""
     controller_id: int = -1
-    """Where admin requests go; under KRaft a random living broker that forwards them, -1 if there is none."""
+    """Where to send admin requests; under KRaft a random live broker that forwards them, -1 if there is none."""
     topics: tuple[MetadataResponseMetadataResponseTopic, ...] = ()
-    """Descriptions of what was asked for; unreadable topics are left out when all were asked for."""
+    """Descriptions of the requested topics; if all were requested, topics the principal may not see are omitted."""
     cluster_authorized_operations: int = -2147483648
-    """Bit set, one bit per ACL operation code; 0 without DESCRIBE, -2147483648 when not asked for."""
+    """Bit set, one bit per ACL operation code; 0 without DESCRIBE, -2147483648 when not requested."""
     error_code: int = 0
-    """Whether the whole answer is usable; clients that get REBOOTSTRAP_REQUIRED here start over, 4.x brokers always send 0."""
+    """Whether the whole response is usable; clients that get REBOOTSTRAP_REQUIRED here start over, 4.x brokers always send 0."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -11,13 +11,13 @@ from msgspec import Struct
 class OffsetCommitRequestOffsetCommitRequestPartition(Struct, frozen=True, gc=False):
     """OffsetCommitRequestPartition of OffsetCommitRequest."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     committed_offset: int = 0
-    """Next record to read, one more than the last processed; the broker stores any number it is given."""
+    """Next record to read, one more than the last processed; the broker stores any number it is sent."""
     committed_leader_epoch: int = -1
     """Epoch of the last record read, so that a later reader can detect truncation; -1 when unknown."""
     committed_metadata: str | None = ""
-    """Free text kept with the position and handed back by OffsetFetch; null is stored as ""."""
+    """Free text stored with the offset and returned by OffsetFetch; null is stored as ""."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -25,11 +25,11 @@ class OffsetCommitRequestOffsetCommitRequestPartition(Struct, frozen=True, gc=Fa
 class OffsetCommitRequestOffsetCommitRequestTopic(Struct, frozen=True, gc=False):
     """OffsetCommitRequestTopic of OffsetCommitRequest."""
     name: str = ""
-    """Up to v9 the way to say which topic was read."""
+    """Identifies the topic that was read up to v9."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[OffsetCommitRequestOffsetCommitRequestPartition, ...] = ()
-    """Only the partitions whose position is to be written."""
+    """Only the partitions whose offset is to be stored."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -41,15 +41,15 @@ class OffsetCommitRequest(Struct, frozen=True, gc=False):
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     generation_id_or_member_epoch: int = -1
-    """Shows that the sender is up to date: classic generation or member epoch; -1 from someone outside the group."""
+    """Proves that the sender is up to date: classic generation or member epoch; -1 from a sender outside the group."""
     member_id: str = ""
-    """As given out by the coordinator or chosen by the new-protocol client; "" from someone outside the group."""
+    """Assigned by the coordinator or chosen by the new-protocol client; "" from a sender outside the group."""
     group_instance_id: str | None = None
-    """Static membership name (group.instance.id) that lets a restarted client take its old place; null for a dynamic one."""
+    """Static membership name (group.instance.id) that lets a restarted client resume its old membership; null for a dynamic member."""
     retention_time_ms: int = -1
-    """Asks for an expiry of its own, up to v4; -1 leaves it to the broker's offsets.retention.minutes."""
+    """Custom expiry for these offsets, up to v4; -1 uses the broker's offsets.retention.minutes."""
     topics: tuple[OffsetCommitRequestOffsetCommitRequestTopic, ...] = ()
-    """Bookmarks to store; a topic left out keeps its old ones."""
+    """Offsets to store; omitted topics keep their stored offsets."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -57,9 +57,9 @@ class OffsetCommitRequest(Struct, frozen=True, gc=False):
 class OffsetCommitResponseOffsetCommitResponsePartition(Struct, frozen=True, gc=False):
     """OffsetCommitResponsePartition of OffsetCommitResponse."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     error_code: int = 0
-    """Failures of the whole group are repeated in every entry, as there is no place for them above; 0 when stored."""
+    """Group-level failures are repeated in every entry, because there is no top-level error code; 0 when stored."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -69,19 +69,19 @@ class OffsetCommitResponseOffsetCommitResponseTopic(Struct, frozen=True, gc=Fals
     name: str = ""
     """Repeats the request's topic up to v9."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[OffsetCommitResponseOffsetCommitResponsePartition, ...] = ()
-    """One result for each position sent."""
+    """One result for each offset sent."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class OffsetCommitResponse(Struct, frozen=True, gc=False):
-    """Tells for each partition whether the bookmark is stored."""
+    """Says for each partition whether the offset was stored."""
     OffsetCommitResponsePartition = OffsetCommitResponseOffsetCommitResponsePartition
     OffsetCommitResponseTopic = OffsetCommitResponseOffsetCommitResponseTopic
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     topics: tuple[OffsetCommitResponseOffsetCommitResponseTopic, ...] = ()
     """All topics of the request, in any order."""
     unknown_tags: dict[int, bytes] | None = None

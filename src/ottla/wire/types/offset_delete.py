@@ -11,15 +11,15 @@ from msgspec import Struct
 class OffsetDeleteRequestOffsetDeleteRequestPartition(Struct, frozen=True, gc=False):
     """OffsetDeleteRequestPartition of OffsetDeleteRequest."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
 
 
 class OffsetDeleteRequestOffsetDeleteRequestTopic(Struct, frozen=True, gc=False):
     """OffsetDeleteRequestTopic of OffsetDeleteRequest."""
     name: str = ""
-    """Topic whose stored positions are dropped; must still exist."""
+    """Topic whose committed offsets are dropped; must still exist."""
     partitions: tuple[OffsetDeleteRequestOffsetDeleteRequestPartition, ...] = ()
-    """Partitions whose position is deleted, with or without a stored one."""
+    """Partitions to delete the offset of, whether or not one is stored."""
 
 
 class OffsetDeleteRequest(Struct, frozen=True, gc=False):
@@ -27,17 +27,17 @@ class OffsetDeleteRequest(Struct, frozen=True, gc=False):
     OffsetDeleteRequestPartition = OffsetDeleteRequestOffsetDeleteRequestPartition
     OffsetDeleteRequestTopic = OffsetDeleteRequestOffsetDeleteRequestTopic
     group_id: str = ""
-    """Group that shall forget; must be coordinated by the broker asked."""
+    """Group whose offsets are deleted; the receiving broker must be its coordinator."""
     topics: tuple[OffsetDeleteRequestOffsetDeleteRequestTopic, ...] = ()
-    """Topics of which positions go."""
+    """Topics whose offsets are deleted."""
 
 
 class OffsetDeleteResponseOffsetDeleteResponsePartition(Struct, frozen=True, gc=False):
     """OffsetDeleteResponsePartition of OffsetDeleteResponse."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     error_code: int = 0
-    """0 also when no offset had been stored."""
+    """0 also when no offset was stored."""
 
 
 class OffsetDeleteResponseOffsetDeleteResponseTopic(Struct, frozen=True, gc=False):
@@ -49,12 +49,12 @@ class OffsetDeleteResponseOffsetDeleteResponseTopic(Struct, frozen=True, gc=Fals
 
 
 class OffsetDeleteResponse(Struct, frozen=True, gc=False):
-    """Tells for each partition whether its offset is gone."""
+    """Reports for each partition whether its offset was deleted."""
     OffsetDeleteResponsePartition = OffsetDeleteResponseOffsetDeleteResponsePartition
     OffsetDeleteResponseTopic = OffsetDeleteResponseOffsetDeleteResponseTopic
     error_code: int = 0
-    """Verdict on the group; with an error there are no topics below."""
+    """Applies to the group; on error the topics below are empty."""
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     topics: tuple[OffsetDeleteResponseOffsetDeleteResponseTopic, ...] = ()
     """Every topic of the request once."""

@@ -11,9 +11,9 @@ from msgspec import Struct
 class OffsetFetchRequestOffsetFetchRequestTopic(Struct, frozen=True, gc=False):
     """OffsetFetchRequestTopic of OffsetFetchRequest."""
     name: str = ""
-    """Any name is accepted; without a stored position the answer is -1."""
+    """Any name is accepted; without a stored offset the result is -1."""
     partition_indexes: tuple[int, ...] = ()
-    """Numbers to look up, counted from 0."""
+    """Partition numbers to look up, counted from 0."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -21,11 +21,11 @@ class OffsetFetchRequestOffsetFetchRequestTopic(Struct, frozen=True, gc=False):
 class OffsetFetchRequestOffsetFetchRequestTopics(Struct, frozen=True, gc=False):
     """OffsetFetchRequestTopics of OffsetFetchRequest."""
     name: str = ""
-    """Up to v9 the way to say which topic."""
+    """Identifies the topic up to v9."""
     topic_id: bytes = bytes(16)
-    """A position stored for an older topic with the same name does not count."""
+    """An offset stored for an older topic with the same name does not count."""
     partition_indexes: tuple[int, ...] = ()
-    """Numbers to look up, counted from 0."""
+    """Partition numbers to look up, counted from 0."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -35,7 +35,7 @@ class OffsetFetchRequestOffsetFetchRequestGroup(Struct, frozen=True, gc=False):
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     member_id: str | None = None
-    """Sent by members so that a fenced one gets no positions; null from tools, which skips the check."""
+    """Sent by members so that a fenced one gets no offsets; null from tools, which skips the check."""
     member_epoch: int = -1
     """Compared with the member's epoch in consumer and streams groups, ignored in classic ones; -1 skips the check."""
     topics: tuple[OffsetFetchRequestOffsetFetchRequestTopics, ...] | None = ()
@@ -45,7 +45,7 @@ class OffsetFetchRequestOffsetFetchRequestGroup(Struct, frozen=True, gc=False):
 
 
 class OffsetFetchRequest(Struct, frozen=True, gc=False):
-    """Asks where groups have read to, as stored by OffsetCommit and TxnOffsetCommit."""
+    """Asks for the offsets of groups, as stored by OffsetCommit and TxnOffsetCommit."""
     OffsetFetchRequestTopic = OffsetFetchRequestOffsetFetchRequestTopic
     OffsetFetchRequestTopics = OffsetFetchRequestOffsetFetchRequestTopics
     OffsetFetchRequestGroup = OffsetFetchRequestOffsetFetchRequestGroup
@@ -54,9 +54,9 @@ class OffsetFetchRequest(Struct, frozen=True, gc=False):
     topics: tuple[OffsetFetchRequestOffsetFetchRequestTopic, ...] | None = ()
     """What to look up, up to v7; null, allowed from v2, asks for everything the group has stored."""
     groups: tuple[OffsetFetchRequestOffsetFetchRequestGroup, ...] = ()
-    """All groups must have this broker as coordinator; each is answered separately."""
+    """This broker must coordinate all of these groups; each gets its own result."""
     require_stable: bool = False
-    """Refuse positions that an open transaction is about to change; Java consumers always set it."""
+    """Withhold offsets that an open transaction is about to change; Java consumers always set it."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -64,15 +64,15 @@ class OffsetFetchRequest(Struct, frozen=True, gc=False):
 class OffsetFetchResponseOffsetFetchResponsePartition(Struct, frozen=True, gc=False):
     """OffsetFetchResponsePartition of OffsetFetchResponse."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     committed_offset: int = 0
     """Next record to read; -1 when nothing is stored, which is not an error."""
     committed_leader_epoch: int = -1
-    """Epoch of the last record read, handed to OffsetForLeaderEpoch for validation; -1 when unknown."""
+    """Epoch of the last record read, passed to OffsetForLeaderEpoch for validation; -1 when unknown."""
     metadata: str | None = ""
-    """Text the committer left; "" when there was none or nothing is stored."""
+    """Text stored by the committer; "" when there was none or nothing is stored."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -80,9 +80,9 @@ class OffsetFetchResponseOffsetFetchResponsePartition(Struct, frozen=True, gc=Fa
 class OffsetFetchResponseOffsetFetchResponseTopic(Struct, frozen=True, gc=False):
     """OffsetFetchResponseTopic of OffsetFetchResponse."""
     name: str = ""
-    """Repeats the request's topic, or names one that the group has stored."""
+    """Repeats the request's topic, or names one for which the group has stored offsets."""
     partitions: tuple[OffsetFetchResponseOffsetFetchResponsePartition, ...] = ()
-    """Positions, as far as asked for or stored."""
+    """Offsets of the requested partitions, or of all that are stored."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -90,15 +90,15 @@ class OffsetFetchResponseOffsetFetchResponseTopic(Struct, frozen=True, gc=False)
 class OffsetFetchResponseOffsetFetchResponsePartitions(Struct, frozen=True, gc=False):
     """OffsetFetchResponsePartitions of OffsetFetchResponse."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     committed_offset: int = 0
     """Next record to read; -1 when nothing is stored, which is not an error."""
     committed_leader_epoch: int = -1
-    """Epoch of the last record read, handed to OffsetForLeaderEpoch for validation; -1 when unknown."""
+    """Epoch of the last record read, passed to OffsetForLeaderEpoch for validation; -1 when unknown."""
     metadata: str | None = ""
-    """Text the committer left; "" when there was none or nothing is stored."""
+    """Text stored by the committer; "" when there was none or nothing is stored."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -108,9 +108,9 @@ class OffsetFetchResponseOffsetFetchResponseTopics(Struct, frozen=True, gc=False
     name: str = ""
     """Repeats the topic up to v9."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[OffsetFetchResponseOffsetFetchResponsePartitions, ...] = ()
-    """Positions, as far as asked for or stored."""
+    """Offsets of the requested partitions, or of all that are stored."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -120,7 +120,7 @@ class OffsetFetchResponseOffsetFetchResponseGroup(Struct, frozen=True, gc=False)
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     topics: tuple[OffsetFetchResponseOffsetFetchResponseTopics, ...] = ()
-    """Positions of this group; empty with a group error."""
+    """Offsets of this group; empty if the group has an error."""
     error_code: int = 0
     """Failure of this group as a whole; 0 also for a group that does not exist."""
     unknown_tags: dict[int, bytes] | None = None
@@ -128,19 +128,19 @@ class OffsetFetchResponseOffsetFetchResponseGroup(Struct, frozen=True, gc=False)
 
 
 class OffsetFetchResponse(Struct, frozen=True, gc=False):
-    """Stored positions by group, topic and partition."""
+    """Stored offsets by group, topic and partition."""
     OffsetFetchResponsePartition = OffsetFetchResponseOffsetFetchResponsePartition
     OffsetFetchResponseTopic = OffsetFetchResponseOffsetFetchResponseTopic
     OffsetFetchResponsePartitions = OffsetFetchResponseOffsetFetchResponsePartitions
     OffsetFetchResponseTopics = OffsetFetchResponseOffsetFetchResponseTopics
     OffsetFetchResponseGroup = OffsetFetchResponseOffsetFetchResponseGroup
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     topics: tuple[OffsetFetchResponseOffsetFetchResponseTopic, ...] = ()
-    """Result of the one group up to v7; empty with an error."""
+    """Result for the single group up to v7; empty on error."""
     error_code: int = 0
-    """Failure of the one group up to v7; before v2 it stood in every partition."""
+    """Failure of the single group up to v7; before v2 it was repeated in every partition."""
     groups: tuple[OffsetFetchResponseOffsetFetchResponseGroup, ...] = ()
-    """One result for each group asked for."""
+    """One result for each requested group."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -11,11 +11,11 @@ from msgspec import Struct
 class OffsetForLeaderEpochRequestOffsetForLeaderPartition(Struct, frozen=True, gc=False):
     """OffsetForLeaderPartition of OffsetForLeaderEpochRequest."""
     partition: int = 0
-    """Number inside the topic, counted from 0."""
+    """Number within the topic, starting at 0."""
     current_leader_epoch: int = -1
-    """Epoch of the leader as the sender knows it, so that a stale view is detected; -1 skips the check."""
+    """Epoch of the leader as the sender knows it, so that stale metadata is detected; -1 skips the check."""
     leader_epoch: int = 0
-    """Epoch whose end is wanted: that of the last record the asker has."""
+    """Epoch whose end is requested: that of the last record the sender has."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -23,21 +23,21 @@ class OffsetForLeaderEpochRequestOffsetForLeaderPartition(Struct, frozen=True, g
 class OffsetForLeaderEpochRequestOffsetForLeaderTopic(Struct, frozen=True, gc=False):
     """OffsetForLeaderTopic of OffsetForLeaderEpochRequest."""
     topic: str = ""
-    """Topics go by name here, in all versions."""
+    """Topics are identified by name in all versions."""
     partitions: tuple[OffsetForLeaderEpochRequestOffsetForLeaderPartition, ...] = ()
-    """Lookups to do on this broker, which has to lead them."""
+    """Lookups on this broker, which must be the leader."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class OffsetForLeaderEpochRequest(Struct, frozen=True, gc=False):
-    """Asks where leader epochs end, to find out whether logs have parted."""
+    """Asks where leader epochs end, to detect diverged logs."""
     OffsetForLeaderPartition = OffsetForLeaderEpochRequestOffsetForLeaderPartition
     OffsetForLeaderTopic = OffsetForLeaderEpochRequestOffsetForLeaderTopic
     replica_id: int = -2
-    """-1 a consumer, -2 a debugging tool or an old sender, else the follower's node.id."""
+    """-1 for a consumer, -2 for a debugging tool or an old sender, otherwise the follower's node.id."""
     topics: tuple[OffsetForLeaderEpochRequestOffsetForLeaderTopic, ...] = ()
-    """What to look up, by topic."""
+    """Partitions to look up, by topic."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -45,13 +45,13 @@ class OffsetForLeaderEpochRequest(Struct, frozen=True, gc=False):
 class OffsetForLeaderEpochResponseEpochEndOffset(Struct, frozen=True, gc=False):
     """EpochEndOffset of OffsetForLeaderEpochResponse."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     partition: int = 0
-    """Number inside the topic, as asked."""
+    """Number within the topic, as requested."""
     leader_epoch: int = -1
-    """Largest one in this log not above the epoch asked for; -1 when the log knows none."""
+    """Largest epoch in this log that is not above the requested one; -1 when the log has none."""
     end_offset: int = -1
-    """Offset just behind that epoch's last record; -1 when unknown. Smaller than the asker's position means truncation."""
+    """Offset just after that epoch's last record; -1 when unknown. A value below the sender's offset means truncation."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -61,17 +61,17 @@ class OffsetForLeaderEpochResponseOffsetForLeaderTopicResult(Struct, frozen=True
     topic: str = ""
     """Repeats the request's name."""
     partitions: tuple[OffsetForLeaderEpochResponseEpochEndOffset, ...] = ()
-    """Results, each with an error of its own."""
+    """Results, each with its own error."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class OffsetForLeaderEpochResponse(Struct, frozen=True, gc=False):
-    """Gives for each partition the nearest epoch and where it ends."""
+    """Returns for each partition the nearest epoch and where it ends."""
     EpochEndOffset = OffsetForLeaderEpochResponseEpochEndOffset
     OffsetForLeaderTopicResult = OffsetForLeaderEpochResponseOffsetForLeaderTopicResult
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     topics: tuple[OffsetForLeaderEpochResponseOffsetForLeaderTopicResult, ...] = ()
     """All topics of the request, in any order."""
     unknown_tags: dict[int, bytes] | None = None

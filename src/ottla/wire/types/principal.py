@@ -13,7 +13,7 @@ class DefaultPrincipalData(Struct, frozen=True, gc=False):
     type: str = ""
     """Kind of identity, "User" everywhere in Kafka itself."""
     name: str = ""
-    """As authenticated: SASL user, certificate subject or ANONYMOUS; ACLs compare it without regard to the way it logged in."""
+    """As authenticated: SASL user, certificate subject or ANONYMOUS; ACLs match it regardless of the authentication method."""
     token_authenticated: bool = False
     """True for a login with a delegation token, which may not be used to get further tokens."""
     unknown_tags: dict[int, bytes] | None = None

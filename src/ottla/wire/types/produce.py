@@ -11,9 +11,9 @@ from msgspec import Struct
 class ProduceRequestPartitionProduceData(Struct, frozen=True, gc=False):
     """PartitionProduceData of ProduceRequest."""
     index: int = 0
-    """Number inside the topic, counted from 0, as the partitioner chose it."""
+    """Partition number within the topic, counted from 0, as chosen by the partitioner."""
     records: bytes | memoryview | None = None
-    """Exactly one batch in format 2 with base offset 0; null and empty are refused."""
+    """Exactly one batch in format 2 with base offset 0; null and empty are rejected."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -21,9 +21,9 @@ class ProduceRequestPartitionProduceData(Struct, frozen=True, gc=False):
 class ProduceRequestTopicProduceData(Struct, frozen=True, gc=False):
     """TopicProduceData of ProduceRequest."""
     name: str = ""
-    """Up to v12 the way to say where the batches go; replaced by the id below."""
+    """Identifies the destination up to v12; replaced by the id below."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partition_data: tuple[ProduceRequestPartitionProduceData, ...] = ()
     """One entry for each partition that gets a batch."""
     unknown_tags: dict[int, bytes] | None = None
@@ -35,13 +35,13 @@ class ProduceRequest(Struct, frozen=True, gc=False):
     PartitionProduceData = ProduceRequestPartitionProduceData
     TopicProduceData = ProduceRequestTopicProduceData
     transactional_id: str | None = None
-    """Needed as soon as one batch is transactional, for authorization and for asking the coordinator; null otherwise."""
+    """Required if any batch is transactional, for authorization and for checking with the coordinator; null otherwise."""
     acks: int = 0
-    """Whose copy must exist before the answer: 0 nobody's (no answer is sent), 1 the leader's, -1 all in-sync replicas'."""
+    """Which replicas must have the batch before the broker responds: 0 none (no response is sent), 1 the leader, -1 all in-sync replicas."""
     timeout_ms: int = 0
     """How long the leader waits for the followers when acks is -1; the producer's request.timeout.ms."""
     topic_data: tuple[ProduceRequestTopicProduceData, ...] = ()
-    """Batches grouped by their topic; a batch of another leader's partition fails alone."""
+    """Batches grouped by topic; if another broker leads a partition, only that partition fails."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -49,9 +49,9 @@ class ProduceRequest(Struct, frozen=True, gc=False):
 class ProduceResponseBatchIndexAndErrorMessage(Struct, frozen=True, gc=False):
     """BatchIndexAndErrorMessage of ProduceResponse."""
     batch_index: int = 0
-    """Position of the bad record inside the batch, counted from 0."""
+    """Index of the bad record within the batch, counted from 0."""
     batch_index_error_message: str | None = None
-    """Text about this record; null when the common message below says it all."""
+    """Details about this record; null when the shared message below is enough."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -59,7 +59,7 @@ class ProduceResponseBatchIndexAndErrorMessage(Struct, frozen=True, gc=False):
 class ProduceResponseLeaderIdAndEpoch(Struct, frozen=True, gc=False):
     """LeaderIdAndEpoch of ProduceResponse."""
     leader_id: int = -1
-    """Broker that leads the partition as far as this one knows; -1 when unknown."""
+    """Leader of the partition as far as this broker knows; -1 when unknown."""
     leader_epoch: int = -1
     """Lets the producer ignore the hint when its own metadata is newer; -1 when unknown."""
     unknown_tags: dict[int, bytes] | None = None
@@ -69,21 +69,21 @@ class ProduceResponseLeaderIdAndEpoch(Struct, frozen=True, gc=False):
 class ProduceResponsePartitionProduceResponse(Struct, frozen=True, gc=False):
     """PartitionProduceResponse of ProduceResponse."""
     index: int = 0
-    """Number of the partition, as asked."""
+    """Partition number, as in the request."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     base_offset: int = 0
-    """Offset given to the first record of the batch; for a recognised duplicate that of the first copy, -1 on failure."""
+    """Offset assigned to the first record of the batch; for a duplicate, the original batch's offset; -1 on failure."""
     log_append_time_ms: int = -1
-    """Broker time put on all records when the topic uses LogAppendTime; -1 when the producer's own timestamps stayed."""
+    """Broker time set on all records when the topic uses LogAppendTime; -1 when the producer's timestamps were kept."""
     log_start_offset: int = -1
-    """First offset still readable in the partition; -1 when the batch failed before the log was touched."""
+    """First offset still readable in the partition; -1 when the batch failed before reaching the log."""
     record_errors: tuple[ProduceResponseBatchIndexAndErrorMessage, ...] = ()
-    """The records that made the broker drop the whole batch; empty when the fault is not a single record's."""
+    """The records that made the broker reject the whole batch; empty when no single record is at fault."""
     error_message: str | None = None
-    """Text common to all bad records, for logs and exceptions; null when there is nothing to add to the code."""
+    """Message shared by all bad records, for logs and exceptions; null when there is nothing to add to the code."""
     current_leader: ProduceResponseLeaderIdAndEpoch = ProduceResponseLeaderIdAndEpoch()
-    """Filled only with NOT_LEADER_OR_FOLLOWER, hence tagged; spares the producer a metadata refresh."""
+    """Set only with NOT_LEADER_OR_FOLLOWER, hence tagged; saves the producer a metadata refresh."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -93,9 +93,9 @@ class ProduceResponseTopicProduceResponse(Struct, frozen=True, gc=False):
     name: str = ""
     """Repeats the request's topic up to v12."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partition_responses: tuple[ProduceResponsePartitionProduceResponse, ...] = ()
-    """Results of the single batches; they succeed and fail independently."""
+    """One result per batch; batches succeed or fail independently."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -103,13 +103,13 @@ class ProduceResponseTopicProduceResponse(Struct, frozen=True, gc=False):
 class ProduceResponseNodeEndpoint(Struct, frozen=True, gc=False):
     """NodeEndpoint of ProduceResponse."""
     node_id: int = 0
-    """Key under which CurrentLeader refers to this entry."""
+    """Matches the LeaderId in CurrentLeader."""
     host: str = ""
-    """Address to dial, a DNS name or an IP literal."""
+    """Address to connect to, a DNS name or an IP literal."""
     port: int = 0
     """TCP port that goes with the host."""
     rack: str | None = None
-    """Failure zone the broker was configured with; null where none is."""
+    """Failure zone configured for the broker; null if not set."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -124,7 +124,7 @@ class ProduceResponse(Struct, frozen=True, gc=False):
     responses: tuple[ProduceResponseTopicProduceResponse, ...] = ()
     """Every topic of the request, in any order."""
     throttle_time_ms: int = 0
-    """Pause demanded by the produce or request quota, last in the layout here; 0 when no quota was exceeded."""
+    """Pause required by the produce or request quota, last in the layout here; 0 when no quota was exceeded."""
     node_endpoints: tuple[ProduceResponseNodeEndpoint, ...] = ()
     """Addresses of the brokers named in CurrentLeader, on the listener of this connection; absent when none is named."""
     unknown_tags: dict[int, bytes] | None = None

@@ -9,13 +9,13 @@ from msgspec import Struct
 
 
 class PushTelemetryRequest(Struct, frozen=True, gc=False):
-    """A client delivers the metrics that the operator asked for."""
+    """A client sends the metrics that the operator has subscribed to."""
     client_instance_id: bytes = bytes(16)
-    """The id assigned by GetTelemetrySubscriptions; zero is refused."""
+    """The id assigned by GetTelemetrySubscriptions; zero is rejected."""
     subscription_id: int = 0
     """Taken from the subscription that the payload was built for."""
     terminating: bool = False
-    """True in the last push of a closing client, which may come before the interval is over; nothing is accepted after it."""
+    """True in the last push of a closing client, which may be sent before the interval has passed; nothing is accepted after it."""
     compression_type: int = 0
     """Codec of the payload: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
     metrics: bytes = b''
@@ -25,10 +25,10 @@ class PushTelemetryRequest(Struct, frozen=True, gc=False):
 
 
 class PushTelemetryResponse(Struct, frozen=True, gc=False):
-    """Whether the broker has taken the metrics."""
+    """Whether the broker has accepted the metrics."""
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -17,21 +17,21 @@ class QuorumStateDataVoter(Struct, frozen=True, gc=False):
 
 
 class QuorumStateData(Struct, frozen=True, gc=False):
-    """What a quorum node must not forget about elections."""
+    """Election state that a quorum node must keep across restarts."""
     Voter = QuorumStateDataVoter
     cluster_id: str = ""
     """Always empty; the identity is in meta.properties."""
     leader_id: int = -1
     """The node.id elected in this epoch, -1 while unknown."""
     leader_epoch: int = -1
-    """Raft term the node is in; never falls."""
+    """Raft term the node is in; never decreases."""
     voted_id: int = -1
-    """Candidate that got this node's vote in the epoch, -1 for nobody."""
+    """Candidate that this node voted for in the epoch, -1 for none."""
     voted_directory_id: bytes = bytes(16)
-    """Log directory of that candidate; zeros when no vote was given or it sent none."""
+    """Log directory of that candidate; all zeros if no vote was cast or the candidate sent none."""
     applied_offset: int = 0
     """Always 0; nothing reads it."""
     current_voters: tuple[QuorumStateDataVoter, ...] | None = ()
-    """Static voters as last known; empty for a fresh observer, null allowed."""
+    """Static voters as last known; empty for a new observer, null allowed."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

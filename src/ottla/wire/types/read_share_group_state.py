@@ -13,7 +13,7 @@ class ReadShareGroupStateRequestPartitionData(Struct, frozen=True, gc=False):
     partition: int = 0
     """Index in the topic; last part of the key."""
     leader_epoch: int = 0
-    """Epoch of the sending leader; a larger one than stored is recorded and fences the predecessor, -1 skips the check."""
+    """Epoch of the sending leader; if higher than the stored one, it is recorded and fences the previous leader. -1 skips the check."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -21,7 +21,7 @@ class ReadShareGroupStateRequestPartitionData(Struct, frozen=True, gc=False):
 class ReadShareGroupStateRequestReadStateData(Struct, frozen=True, gc=False):
     """ReadStateData of ReadShareGroupStateRequest."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[ReadShareGroupStateRequestPartitionData, ...] = ()
     """Share-partitions to load."""
     unknown_tags: dict[int, bytes] | None = None
@@ -33,9 +33,9 @@ class ReadShareGroupStateRequest(Struct, frozen=True, gc=False):
     PartitionData = ReadShareGroupStateRequestPartitionData
     ReadStateData = ReadShareGroupStateRequestReadStateData
     group_id: str = ""
-    """First part of the key that picks the state partition; an empty one gets an empty answer."""
+    """First part of the key that picks the state partition; an empty id gets an empty response."""
     topics: tuple[ReadShareGroupStateRequestReadStateData, ...] = ()
-    """Those with share-partitions to load."""
+    """Topics with share-partitions to load."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -47,7 +47,7 @@ class ReadShareGroupStateResponseStateBatch(Struct, frozen=True, gc=False):
     last_offset: int = 0
     """End of the range, inclusive."""
     delivery_state: int = 0
-    """0 available again, 2 acknowledged, 3 archiving (4.4, on its way to the dead-letter queue), 4 archived; 1, acquired, is never stored."""
+    """0 available again, 2 acknowledged, 3 archiving (4.4, on its way to the dead-letter queue), 4 archived; 1 (acquired) is never stored."""
     delivery_count: int = 0
     """Deliveries counted so far; attempts since the last write are lost in a crash."""
     unknown_tags: dict[int, bytes] | None = None
@@ -59,15 +59,15 @@ class ReadShareGroupStateResponsePartitionResult(Struct, frozen=True, gc=False):
     partition: int = 0
     """Index in the topic."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     error_message: str | None = None
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     state_epoch: int = 0
-    """Set at initialisation; the leader sends it along with every write."""
+    """Set at initialization; the leader includes it in every write."""
     start_offset: int = 0
-    """First offset not known to be finished; -1 when it must still be resolved by the reset strategy."""
+    """First offset not known to be finished; -1 when the reset strategy has yet to resolve it."""
     state_batches: tuple[ReadShareGroupStateResponseStateBatch, ...] = ()
-    """Ranges at or above the start that differ from never delivered, ascending and without overlap."""
+    """Ranges at or above the start offset that are not in the never-delivered state, ascending and without overlap."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -75,9 +75,9 @@ class ReadShareGroupStateResponsePartitionResult(Struct, frozen=True, gc=False):
 class ReadShareGroupStateResponseReadStateResult(Struct, frozen=True, gc=False):
     """ReadStateResult of ReadShareGroupStateResponse."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[ReadShareGroupStateResponsePartitionResult, ...] = ()
-    """States, each with its own outcome."""
+    """State of each share-partition, with its own error code."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 

@@ -13,7 +13,7 @@ class ReadShareGroupStateSummaryRequestPartitionData(Struct, frozen=True, gc=Fal
     partition: int = 0
     """Index in the topic; last part of the key."""
     leader_epoch: int = 0
-    """Epoch of the partition leader as the sender knows it; carried but not compared."""
+    """Epoch of the partition leader as known to the sender; sent but not compared."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -21,7 +21,7 @@ class ReadShareGroupStateSummaryRequestPartitionData(Struct, frozen=True, gc=Fal
 class ReadShareGroupStateSummaryRequestReadStateSummaryData(Struct, frozen=True, gc=False):
     """ReadStateSummaryData of ReadShareGroupStateSummaryRequest."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[ReadShareGroupStateSummaryRequestPartitionData, ...] = ()
     """Share-partitions to look up."""
     unknown_tags: dict[int, bytes] | None = None
@@ -29,13 +29,13 @@ class ReadShareGroupStateSummaryRequestReadStateSummaryData(Struct, frozen=True,
 
 
 class ReadShareGroupStateSummaryRequest(Struct, frozen=True, gc=False):
-    """The group coordinator looks up start offsets and progress of share-partitions, without their ranges."""
+    """The group coordinator looks up the start offsets and progress of share-partitions, without their ranges."""
     PartitionData = ReadShareGroupStateSummaryRequestPartitionData
     ReadStateSummaryData = ReadShareGroupStateSummaryRequestReadStateSummaryData
     group_id: str = ""
-    """First part of the key that picks the state partition; an empty one gets an empty answer."""
+    """First part of the key that picks the state partition; an empty id gets an empty response."""
     topics: tuple[ReadShareGroupStateSummaryRequestReadStateSummaryData, ...] = ()
-    """Those with share-partitions of interest."""
+    """Topics with share-partitions of interest."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -45,17 +45,17 @@ class ReadShareGroupStateSummaryResponsePartitionResult(Struct, frozen=True, gc=
     partition: int = 0
     """Index in the topic."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     error_message: str | None = None
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     state_epoch: int = 0
-    """Set at initialisation; 0 when no state is stored."""
+    """Set at initialization; 0 when no state is stored."""
     leader_epoch: int = 0
-    """Last leader that has read the state; 0 when there was none."""
+    """Epoch of the last leader that read the state; 0 if none has."""
     start_offset: int = 0
-    """First offset not known to be finished when last written; -1 when nothing is stored or not yet resolved."""
+    """First offset not known to be finished as of the last write; -1 when nothing is stored or it is not yet resolved."""
     delivery_complete_count: int = -1
-    """Finished offsets at or above the start; -1 where unknown, and then no lag can be told."""
+    """Finished offsets at or above the start; -1 if unknown, in which case the lag cannot be computed."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -63,9 +63,9 @@ class ReadShareGroupStateSummaryResponsePartitionResult(Struct, frozen=True, gc=
 class ReadShareGroupStateSummaryResponseReadStateSummaryResult(Struct, frozen=True, gc=False):
     """ReadStateSummaryResult of ReadShareGroupStateSummaryResponse."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[ReadShareGroupStateSummaryResponsePartitionResult, ...] = ()
-    """Summaries, each with its own outcome."""
+    """Summary of each share-partition, with its own error code."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 

@@ -11,11 +11,11 @@ from msgspec import Struct
 class RemoteLogSegmentMetadataRecordTopicIdPartitionEntry(Struct, frozen=True, gc=False):
     """TopicIdPartitionEntry of RemoteLogSegmentMetadataRecord."""
     name: str = ""
-    """Of the topic, for people; the id decides."""
+    """Name of the topic, for readability only; the id is authoritative."""
     id: bytes = bytes(16)
-    """Identity of the topic, which outlives a deletion and re-creation under the same name."""
+    """Id of the topic; a topic that is deleted and re-created under the same name gets another."""
     partition: int = 0
-    """Number inside the topic, counted from 0."""
+    """Number within the topic, starting at 0."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -23,9 +23,9 @@ class RemoteLogSegmentMetadataRecordTopicIdPartitionEntry(Struct, frozen=True, g
 class RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry(Struct, frozen=True, gc=False):
     """RemoteLogSegmentIdEntry of RemoteLogSegmentMetadataRecord."""
     topic_id_partition: RemoteLogSegmentMetadataRecordTopicIdPartitionEntry = RemoteLogSegmentMetadataRecordTopicIdPartitionEntry()
-    """Where the data belong in the cluster."""
+    """Where the data belongs in the cluster."""
     id: bytes = bytes(16)
-    """Drawn at random for this attempt; names the object in remote storage."""
+    """Generated at random for this attempt; names the object in remote storage."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -35,7 +35,7 @@ class RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry(Struct, frozen=True,
     leader_epoch: int = 0
     """Election count under which the records from here on were written."""
     offset: int = 0
-    """Where that leader's records begin; for the first entry the segment's start."""
+    """Where that leader's records begin; for the first entry, the segment's start."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -46,7 +46,7 @@ class RemoteLogSegmentMetadataRecord(Struct, frozen=True, gc=False):
     RemoteLogSegmentIdEntry = RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry
     SegmentLeaderEpochEntry = RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry
     remote_log_segment_id: RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry = RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry()
-    """Which copy of which data; each attempt to copy gets its own."""
+    """Identifies the copy and the data it holds; each attempt to copy gets its own."""
     start_offset: int = 0
     """First record contained, inclusive."""
     end_offset: int = 0
@@ -54,19 +54,19 @@ class RemoteLogSegmentMetadataRecord(Struct, frozen=True, gc=False):
     broker_id: int = 0
     """Leader that does the copying."""
     max_timestamp_ms: int = 0
-    """Newest record timestamp inside, in milliseconds; retention.ms is measured by it."""
+    """Newest record timestamp in the segment, in milliseconds; retention.ms is measured by it."""
     event_timestamp_ms: int = 0
-    """When this record was made, in milliseconds since 1970."""
+    """When this record was created, in milliseconds since 1970."""
     segment_leader_epochs: tuple[RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry, ...] = ()
-    """Leader history within the segment, never empty; it tells valid copies from those of a deposed leader."""
+    """Leader history within the segment, never empty; it distinguishes valid copies from those of a deposed leader."""
     segment_size_in_bytes: int = 0
-    """Length of the .log file, counted for retention.bytes; indexes are not included."""
+    """Length of the .log file, counted towards retention.bytes; indexes are not included."""
     custom_metadata: bytes | None = None
-    """Opaque note of the storage plugin, at most remote.log.metadata.custom.metadata.max.bytes; null without one."""
+    """Opaque data of the storage plugin, at most remote.log.metadata.custom.metadata.max.bytes; null if there is none."""
     remote_log_segment_state: int = 0
-    """0 copy started, 1 copy finished, 2 deletion started, 3 deleted; here 0."""
+    """0 copy started, 1 copy finished, 2 deletion started, 3 deleted; 0 in this record."""
     txn_index_empty: bool = False
-    """True when no transaction was aborted in it, so that readers need not fetch that index; false in older records."""
+    """True if the segment has no aborted transactions, so that readers need not fetch that index; false in older records."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -74,11 +74,11 @@ class RemoteLogSegmentMetadataRecord(Struct, frozen=True, gc=False):
 class RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry(Struct, frozen=True, gc=False):
     """TopicIdPartitionEntry of RemoteLogSegmentMetadataUpdateRecord."""
     name: str = ""
-    """Of the topic, for people; the id decides."""
+    """Name of the topic, for readability only; the id is authoritative."""
     id: bytes = bytes(16)
     """Identity of the topic, not of the copy."""
     partition: int = 0
-    """Number inside the topic, counted from 0."""
+    """Number within the topic, starting at 0."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -86,27 +86,27 @@ class RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry(Struct, frozen=T
 class RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry(Struct, frozen=True, gc=False):
     """RemoteLogSegmentIdEntry of RemoteLogSegmentMetadataUpdateRecord."""
     topic_id_partition: RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry = RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry()
-    """Where the data belong in the cluster."""
+    """Where the data belongs in the cluster."""
     id: bytes = bytes(16)
-    """Same value as in the record that began the copy."""
+    """Same value as in the record that started the copy."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class RemoteLogSegmentMetadataUpdateRecord(Struct, frozen=True, gc=False):
-    """A remote segment goes to its next state."""
+    """A remote segment moves to its next state."""
     TopicIdPartitionEntry = RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry
     RemoteLogSegmentIdEntry = RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry
     remote_log_segment_id: RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry = RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry()
-    """Which copy it is about, as in the record that began it."""
+    """The copy this is about, as in the record that started it."""
     broker_id: int = 0
     """Leader that reports the change."""
     event_timestamp_ms: int = 0
-    """When this record was made, in milliseconds since 1970."""
+    """When this record was created, in milliseconds since 1970."""
     custom_metadata: bytes | None = None
-    """What the storage plugin returned after copying; null keeps what was known."""
+    """What the storage plugin returned after copying; null keeps the previous value."""
     remote_log_segment_state: int = 0
-    """1 copy finished (readable from now on), 2 deletion started, 3 deleted (forget it)."""
+    """1 copy finished (readable from now on), 2 deletion started, 3 deleted (can be forgotten)."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -114,24 +114,24 @@ class RemoteLogSegmentMetadataUpdateRecord(Struct, frozen=True, gc=False):
 class RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry(Struct, frozen=True, gc=False):
     """TopicIdPartitionEntry of RemotePartitionDeleteMetadataRecord."""
     name: str = ""
-    """Of the topic, for people; the id decides."""
+    """Name of the topic, for readability only; the id is authoritative."""
     id: bytes = bytes(16)
     """Identity of the removed topic."""
     partition: int = 0
-    """Number inside the topic, counted from 0."""
+    """Number within the topic, starting at 0."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class RemotePartitionDeleteMetadataRecord(Struct, frozen=True, gc=False):
-    """A partition's remote data are to be deleted as a whole."""
+    """All remote data of a partition is to be deleted."""
     TopicIdPartitionEntry = RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry
     topic_id_partition: RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry = RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry()
-    """Which data are to go."""
+    """Which data is to be deleted."""
     broker_id: int = 0
-    """Node that made this record."""
+    """Node that created this record."""
     event_timestamp_ms: int = 0
-    """When this record was made, in milliseconds since 1970."""
+    """When this record was created, in milliseconds since 1970."""
     remote_partition_delete_state: int = 0
     """0 marked, 1 started, 2 finished."""
     unknown_tags: dict[int, bytes] | None = None
@@ -158,20 +158,20 @@ class RemoteLogSegmentMetadataSnapshotRecord(Struct, frozen=True, gc=False):
     end_offset: int = 0
     """Last record contained, inclusive."""
     broker_id: int = 0
-    """Leader that wrote the newest of the summed-up records."""
+    """Leader that wrote the newest of the combined records."""
     max_timestamp_ms: int = 0
-    """Newest record timestamp inside, in milliseconds."""
+    """Newest record timestamp in the segment, in milliseconds."""
     event_timestamp_ms: int = 0
-    """When the newest of the summed-up records was made, in milliseconds since 1970."""
+    """When the newest of the combined records was created, in milliseconds since 1970."""
     segment_leader_epochs: tuple[RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry, ...] = ()
     """Leader history within the segment, never empty."""
     segment_size_in_bytes: int = 0
     """Length of the .log file, without its indexes."""
     custom_metadata: bytes | None = None
-    """Opaque note of the storage plugin; null without one."""
+    """Opaque data of the storage plugin; null if there is none."""
     remote_log_segment_state: int = 0
     """0 copy started, 1 copy finished, 2 deletion started, 3 deleted."""
     txn_index_empty: bool = False
-    """True when no transaction was aborted in it, so that readers need not fetch that index."""
+    """True if the segment has no aborted transactions, so that readers need not fetch that index."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -9,13 +9,13 @@ from msgspec import Struct
 
 
 class RemoveRaftVoterRequest(Struct, frozen=True, gc=False):
-    """Asks the quorum leader to take a controller out of the voter set."""
+    """Asks the quorum leader to remove a controller from the voter set."""
     cluster_id: str | None = ""
     """Guards against the wrong cluster; null skips the check."""
     voter_id: int = 0
     """The node.id of the controller to retire."""
     voter_directory_id: bytes = bytes(16)
-    """Identity of the log directory with the voter's metadata log; a replaced disk makes a new voter."""
+    """Identity of the log directory with the voter's metadata log; a replaced disk makes it a new voter."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -23,10 +23,10 @@ class RemoveRaftVoterRequest(Struct, frozen=True, gc=False):
 class RemoveRaftVoterResponse(Struct, frozen=True, gc=False):
     """Whether the controller has left the voter set."""
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     error_message: str | None = ""
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

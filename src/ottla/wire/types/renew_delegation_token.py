@@ -13,7 +13,7 @@ class RenewDelegationTokenRequest(Struct, frozen=True, gc=False):
     hmac: bytes = b''
     """The secret that CreateDelegationToken returned, raw and not in base64; it identifies the token."""
     renew_period_ms: int = 0
-    """Wanted time from now; capped by delegation.token.expiry.time.ms, which also counts for 0 or less."""
+    """Requested time from now; capped by delegation.token.expiry.time.ms, which also applies for 0 or less."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -21,10 +21,10 @@ class RenewDelegationTokenRequest(Struct, frozen=True, gc=False):
 class RenewDelegationTokenResponse(Struct, frozen=True, gc=False):
     """The token's new expiry."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     expiry_timestamp_ms: int = 0
-    """New end in milliseconds since 1970; may be sooner than asked because of the maximum lifetime. With an error -1 or 0."""
+    """New expiry in milliseconds since 1970; may be sooner than requested because of the maximum lifetime. With an error, -1 or 0."""
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -9,22 +9,22 @@ from msgspec import Struct
 
 
 class SaslAuthenticateRequest(Struct, frozen=True, gc=False):
-    """Carries one SASL token of the client to the node that authenticates it."""
+    """Carries one SASL token from the client to the node that authenticates it."""
     auth_bytes: bytes = b''
-    """The mechanism's own message, opaque to Kafka; up to sasl.server.max.receive.size with its framing."""
+    """The mechanism's own message, opaque to Kafka; up to sasl.server.max.receive.size including its framing."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class SaslAuthenticateResponse(Struct, frozen=True, gc=False):
-    """Carries the server's SASL token, or the refusal."""
+    """Carries the server's SASL token, or the rejection."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     error_message: str | None = ""
-    """Why it was refused; general wording where details would help an attacker, null on success."""
+    """Reason for the rejection; kept general where details would help an attacker, null on success."""
     auth_bytes: bytes = b''
-    """Challenge or final proof of the mechanism; empty when it has nothing to say."""
+    """Challenge or final proof of the mechanism; empty when it sends none."""
     session_lifetime_ms: int = 0
-    """Time until the client must have authenticated again or be cut off; 0 for no limit and in all rounds but the last."""
+    """Time within which the client must re-authenticate or be disconnected; 0 for no limit and in all rounds but the last."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

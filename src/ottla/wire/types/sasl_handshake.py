@@ -9,14 +9,14 @@ from msgspec import Struct
 
 
 class SaslHandshakeRequest(Struct, frozen=True, gc=False):
-    """Names the SASL mechanism the client wants to log in with."""
+    """Names the SASL mechanism the client will authenticate with."""
     mechanism: str = ""
-    """One of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI, or one that plugins bring (sasl.mechanism)."""
+    """One of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI, or one provided by a plugin (sasl.mechanism)."""
 
 
 class SaslHandshakeResponse(Struct, frozen=True, gc=False):
-    """Accepts the mechanism or lists those that would be."""
+    """Accepts the mechanism or lists those that are enabled."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     mechanisms: tuple[str, ...] = ()
     """Everything enabled on this listener, on success as well as on failure."""

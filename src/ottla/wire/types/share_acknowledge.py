@@ -11,7 +11,7 @@ from msgspec import Struct
 class ShareAcknowledgeRequestAcknowledgementBatch(Struct, frozen=True, gc=False):
     """AcknowledgementBatch of ShareAcknowledgeRequest."""
     first_offset: int = 0
-    """Start of the range, inclusive; below the share-partition's start it counts as settled already."""
+    """Start of the range, inclusive; anything below the share-partition's start counts as already acknowledged."""
     last_offset: int = 0
     """End of the range, inclusive."""
     acknowledge_types: tuple[int, ...] = ()
@@ -23,7 +23,7 @@ class ShareAcknowledgeRequestAcknowledgementBatch(Struct, frozen=True, gc=False)
 class ShareAcknowledgeRequestAcknowledgePartition(Struct, frozen=True, gc=False):
     """AcknowledgePartition of ShareAcknowledgeRequest."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     acknowledgement_batches: tuple[ShareAcknowledgeRequestAcknowledgementBatch, ...] = ()
     """Ranges in ascending order, without overlap."""
     unknown_tags: dict[int, bytes] | None = None
@@ -33,28 +33,28 @@ class ShareAcknowledgeRequestAcknowledgePartition(Struct, frozen=True, gc=False)
 class ShareAcknowledgeRequestAcknowledgeTopic(Struct, frozen=True, gc=False):
     """AcknowledgeTopic of ShareAcknowledgeRequest."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[ShareAcknowledgeRequestAcknowledgePartition, ...] = ()
-    """Each is applied all or nothing, independent of the others."""
+    """Each is applied all or nothing, independently of the others."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ShareAcknowledgeRequest(Struct, frozen=True, gc=False):
-    """Settles or renews records acquired by a share consumer, without fetching more."""
+    """Acknowledges or renews records acquired by a share consumer, without fetching more."""
     AcknowledgementBatch = ShareAcknowledgeRequestAcknowledgementBatch
     AcknowledgePartition = ShareAcknowledgeRequestAcknowledgePartition
     AcknowledgeTopic = ShareAcknowledgeRequestAcknowledgeTopic
     group_id: str | None = None
-    """The share group; null is refused."""
+    """The share group; null is rejected."""
     member_id: str | None = ""
     """Must be the owner of the locks; it may acknowledge them in a newer session too."""
     share_session_epoch: int = 0
-    """-1 closes the session and releases what is left, otherwise one more than in the last fetch or acknowledge; 0 is refused."""
+    """-1 closes the session and releases what is left, otherwise one more than in the last fetch or acknowledge; 0 is rejected."""
     is_renew_ack: bool = False
-    """Must be true where a batch holds type 4; the other types may be mixed in."""
+    """Must be true if a batch contains type 4; the other types may be mixed in."""
     topics: tuple[ShareAcknowledgeRequestAcknowledgeTopic, ...] = ()
-    """Those with verdicts; empty when only closing the session."""
+    """Topics with records to acknowledge; empty when only closing the session."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -62,9 +62,9 @@ class ShareAcknowledgeRequest(Struct, frozen=True, gc=False):
 class ShareAcknowledgeResponseLeaderIdAndEpoch(Struct, frozen=True, gc=False):
     """LeaderIdAndEpoch of ShareAcknowledgeResponse."""
     leader_id: int = 0
-    """Node that leads now; its address is in NodeEndpoints. -1 when unknown."""
+    """Node that is the leader now; its address is in NodeEndpoints. -1 when unknown."""
     leader_epoch: int = 0
-    """Counts the elections of this partition; the larger value belongs to the newer leader."""
+    """Counts the leader elections of this partition; a higher value means a newer leader."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -72,13 +72,13 @@ class ShareAcknowledgeResponseLeaderIdAndEpoch(Struct, frozen=True, gc=False):
 class ShareAcknowledgeResponsePartitionData(Struct, frozen=True, gc=False):
     """PartitionData of ShareAcknowledgeResponse."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     error_code: int = 0
     """0 when the new states are durable; any error leaves all records of this partition as they were."""
     error_message: str | None = None
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     current_leader: ShareAcknowledgeResponseLeaderIdAndEpoch = ShareAcknowledgeResponseLeaderIdAndEpoch()
-    """Filled when leadership has moved away from this broker."""
+    """Set when leadership has moved away from this broker."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -86,7 +86,7 @@ class ShareAcknowledgeResponsePartitionData(Struct, frozen=True, gc=False):
 class ShareAcknowledgeResponseShareAcknowledgeTopicResponse(Struct, frozen=True, gc=False):
     """ShareAcknowledgeTopicResponse of ShareAcknowledgeResponse."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[ShareAcknowledgeResponsePartitionData, ...] = ()
     """Results; the Java client treats a missing one as a failed acknowledgement."""
     unknown_tags: dict[int, bytes] | None = None
@@ -98,29 +98,29 @@ class ShareAcknowledgeResponseNodeEndpoint(Struct, frozen=True, gc=False):
     node_id: int = 0
     """The node.id of a broker or controller."""
     host: str = ""
-    """Address to dial, a DNS name or an IP literal."""
+    """Address to connect to, a DNS name or an IP literal."""
     port: int = 0
     """TCP port that goes with the host."""
     rack: str | None = None
-    """Failure zone the broker was configured with; null where none is."""
+    """Failure zone configured for the broker; null if not set."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ShareAcknowledgeResponse(Struct, frozen=True, gc=False):
-    """The result for every partition that had something to settle."""
+    """The result for every partition that had records to acknowledge."""
     LeaderIdAndEpoch = ShareAcknowledgeResponseLeaderIdAndEpoch
     PartitionData = ShareAcknowledgeResponsePartitionData
     ShareAcknowledgeTopicResponse = ShareAcknowledgeResponseShareAcknowledgeTopicResponse
     NodeEndpoint = ShareAcknowledgeResponseNodeEndpoint
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """Trouble with the session or the request as a whole; then no partitions follow."""
+    """Error with the session or the request as a whole; then no partitions follow."""
     error_message: str | None = None
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     acquisition_lock_timeout_ms: int = 0
-    """Length of a lock renewed just now (share.record.lock.duration.ms); 0 on error."""
+    """Duration of a lock renewed just now (share.record.lock.duration.ms); 0 on error."""
     responses: tuple[ShareAcknowledgeResponseShareAcknowledgeTopicResponse, ...] = ()
     """One entry per topic of the request."""
     node_endpoints: tuple[ShareAcknowledgeResponseNodeEndpoint, ...] = ()

@@ -23,11 +23,11 @@ class ShareFetchRequestAcknowledgementBatch(Struct, frozen=True, gc=False):
 class ShareFetchRequestFetchPartition(Struct, frozen=True, gc=False):
     """FetchPartition of ShareFetchRequest."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     partition_max_bytes: int = 0
-    """Only in version 0 of the early access, which is no longer served."""
+    """Only in version 0 from early access, which is no longer supported."""
     acknowledgement_batches: tuple[ShareFetchRequestAcknowledgementBatch, ...] = ()
-    """Verdicts on records acquired earlier, ascending and without overlap, applied all or nothing before the fetch; empty for none."""
+    """Acknowledgements for records acquired earlier, ascending and without overlap, applied all or nothing before the fetch; empty for none."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -35,9 +35,9 @@ class ShareFetchRequestFetchPartition(Struct, frozen=True, gc=False):
 class ShareFetchRequestFetchTopic(Struct, frozen=True, gc=False):
     """FetchTopic of ShareFetchRequest."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[ShareFetchRequestFetchPartition, ...] = ()
-    """Each one named joins the session, even if it is there just for its verdicts."""
+    """Each partition listed joins the session, even if it is listed only for its acknowledgements."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -45,7 +45,7 @@ class ShareFetchRequestFetchTopic(Struct, frozen=True, gc=False):
 class ShareFetchRequestForgottenTopic(Struct, frozen=True, gc=False):
     """ForgottenTopic of ShareFetchRequest."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[int, ...] = ()
     """Indexes no longer to be fetched."""
     unknown_tags: dict[int, bytes] | None = None
@@ -53,35 +53,35 @@ class ShareFetchRequestForgottenTopic(Struct, frozen=True, gc=False):
 
 
 class ShareFetchRequest(Struct, frozen=True, gc=False):
-    """Locks records for a share consumer and settles the ones it took before, in one trip."""
+    """Acquires records for a share consumer and acknowledges the ones it acquired before, in one request."""
     AcknowledgementBatch = ShareFetchRequestAcknowledgementBatch
     FetchPartition = ShareFetchRequestFetchPartition
     FetchTopic = ShareFetchRequestFetchTopic
     ForgottenTopic = ShareFetchRequestForgottenTopic
     group_id: str | None = None
-    """The share group; null is refused. The leader does not ask the coordinator whether the member belongs to it."""
+    """The share group; null is rejected. The leader does not check with the coordinator whether the member belongs to it."""
     member_id: str | None = ""
-    """Owner of the locks and of the session, 1 to 36 characters; null is refused."""
+    """Owner of the locks and of the session, 1 to 36 characters; null is rejected."""
     share_session_epoch: int = 0
     """0 opens a session, -1 closes it and releases its records, otherwise one more than in the last request; after 2147483647 comes 1."""
     max_wait_ms: int = 0
-    """Longest wait for MinBytes; then whatever is there is returned."""
+    """Maximum wait for MinBytes; after that, whatever is available is returned."""
     min_bytes: int = 0
-    """Answer as soon as the log has this many bytes behind the fetch positions, whether or not they can be acquired."""
+    """The leader responds as soon as the log has this many bytes past the fetch offsets, whether or not they can be acquired."""
     max_bytes: int = 2147483647
-    """Upper size of the records, shared evenly by the partitions read; the first batch is sent even if larger. 0 fetches nothing."""
+    """Maximum size of the records, divided evenly among the partitions read; the first batch is sent even if larger. 0 fetches nothing."""
     max_records: int = 0
-    """Most records to acquire over all partitions; a soft limit in mode 0, which takes whole batches. 0 fetches nothing."""
+    """Maximum number of records to acquire across all partitions; a soft limit in mode 0, which takes whole batches. 0 fetches nothing."""
     batch_size: int = 0
-    """Wanted length of one acquired range, cut only where stored batches end; ignored in mode 1."""
+    """Target length of one acquired range, split only where stored batches end; ignored in mode 1."""
     share_acquire_mode: int = 0
     """0 batch_optimized takes whole batches and may exceed MaxRecords, 1 record_limit never takes more."""
     is_renew_ack: bool = False
     """True allows acknowledge type 4; then nothing is fetched and all four limits must be 0."""
     topics: tuple[ShareFetchRequestFetchTopic, ...] = ()
-    """Added to the session, or listed only to acknowledge; partitions already in it need no mention."""
+    """Topics to add to the session, or listed only to acknowledge; partitions already in it need not be listed."""
     forgotten_topics_data: tuple[ShareFetchRequestForgottenTopic, ...] = ()
-    """Leaves the session; locks held there stay until settled or timed out."""
+    """Partitions to remove from the session; locks held there stay until acknowledged or timed out."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -89,9 +89,9 @@ class ShareFetchRequest(Struct, frozen=True, gc=False):
 class ShareFetchResponseLeaderIdAndEpoch(Struct, frozen=True, gc=False):
     """LeaderIdAndEpoch of ShareFetchResponse."""
     leader_id: int = 0
-    """Node that leads now; its address is in NodeEndpoints. -1 when unknown."""
+    """Node that is the leader now; its address is in NodeEndpoints. -1 when unknown."""
     leader_epoch: int = 0
-    """Counts the elections of this partition; the larger value belongs to the newer leader."""
+    """Counts the leader elections of this partition; a higher value means a newer leader."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -101,9 +101,9 @@ class ShareFetchResponseAcquiredRecords(Struct, frozen=True, gc=False):
     first_offset: int = 0
     """Start of a locked range, inclusive."""
     last_offset: int = 0
-    """End of a locked range, inclusive; offsets in it without a data record are answered as gaps."""
+    """End of a locked range, inclusive; offsets in it without a data record are acknowledged as gaps."""
     delivery_count: int = 0
-    """How often these records have been handed out, this time included; at the group's limit it is the last try."""
+    """How often these records have been delivered, this time included; at the group's limit it is the last attempt."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -111,21 +111,21 @@ class ShareFetchResponseAcquiredRecords(Struct, frozen=True, gc=False):
 class ShareFetchResponsePartitionData(Struct, frozen=True, gc=False):
     """PartitionData of ShareFetchResponse."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     error_code: int = 0
-    """Result of reading; acknowledgements have their own code below."""
+    """Result of the fetch; acknowledgements have their own code below."""
     error_message: str | None = None
-    """A sentence about the failed read; Kafka leaves it null."""
+    """Description of the failed fetch; Kafka leaves it null."""
     acknowledge_error_code: int = 0
-    """Result of the verdicts sent for this partition; 0 if all were applied or none was sent."""
+    """Result of the acknowledgements sent for this partition; 0 if all were applied or none was sent."""
     acknowledge_error_message: str | None = None
-    """A sentence about the refused verdicts; null when the code says enough."""
+    """Description of why the acknowledgements were rejected; null when the code says enough."""
     current_leader: ShareFetchResponseLeaderIdAndEpoch = ShareFetchResponseLeaderIdAndEpoch()
-    """Filled for NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH, so the client can move on without Metadata."""
+    """Set for NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH, so the client can switch without Metadata."""
     records: bytes | memoryview | None = None
-    """Whole batches around the acquired ranges, so they may hold offsets the member does not own; empty, never null, when there are none."""
+    """Whole batches around the acquired ranges, so they may contain offsets the member has not acquired; empty, never null, when there are none."""
     acquired_records: tuple[ShareFetchResponseAcquiredRecords, ...] = ()
-    """What the member may process, ascending; all else in Records must be skipped."""
+    """What the member may process, ascending; everything else in Records must be skipped."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -133,7 +133,7 @@ class ShareFetchResponsePartitionData(Struct, frozen=True, gc=False):
 class ShareFetchResponseShareFetchableTopicResponse(Struct, frozen=True, gc=False):
     """ShareFetchableTopicResponse of ShareFetchResponse."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[ShareFetchResponsePartitionData, ...] = ()
     """In the rotated order in which the leader served them."""
     unknown_tags: dict[int, bytes] | None = None
@@ -145,32 +145,32 @@ class ShareFetchResponseNodeEndpoint(Struct, frozen=True, gc=False):
     node_id: int = 0
     """The node.id of a broker or controller."""
     host: str = ""
-    """Address to dial, a DNS name or an IP literal."""
+    """Address to connect to, a DNS name or an IP literal."""
     port: int = 0
     """TCP port that goes with the host."""
     rack: str | None = None
-    """Failure zone the broker was configured with; null where none is."""
+    """Failure zone configured for the broker; null if not set."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ShareFetchResponse(Struct, frozen=True, gc=False):
-    """Records, the ranges in them that the member now holds, and the results of its acknowledgements."""
+    """Records, the ranges in them that the member has now acquired, and the results of its acknowledgements."""
     LeaderIdAndEpoch = ShareFetchResponseLeaderIdAndEpoch
     AcquiredRecords = ShareFetchResponseAcquiredRecords
     PartitionData = ShareFetchResponsePartitionData
     ShareFetchableTopicResponse = ShareFetchResponseShareFetchableTopicResponse
     NodeEndpoint = ShareFetchResponseNodeEndpoint
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """Trouble with the session or the request as a whole; then no partitions follow."""
+    """Error with the session or the request as a whole; then no partitions follow."""
     error_message: str | None = None
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     acquisition_lock_timeout_ms: int = 0
-    """How long the locks hold from now (share.record.lock.duration.ms); 0 on error."""
+    """How long the locks last from now (share.record.lock.duration.ms); 0 on error."""
     responses: tuple[ShareFetchResponseShareFetchableTopicResponse, ...] = ()
-    """Only partitions with records, an error or acknowledgements; an empty list is the usual idle answer."""
+    """Only partitions with records, an error or acknowledgements; an empty list is the usual idle response."""
     node_endpoints: tuple[ShareFetchResponseNodeEndpoint, ...] = ()
     """Addresses of the nodes named in CurrentLeader; empty when no leader moved."""
     unknown_tags: dict[int, bytes] | None = None

@@ -11,9 +11,9 @@ from msgspec import Struct
 class ShareGroupDescribeRequest(Struct, frozen=True, gc=False):
     """Asks for the state, members and assignments of share groups."""
     group_ids: tuple[str, ...] = ()
-    """Names to look up, all with the same coordinator."""
+    """Groups to look up, all with the same coordinator."""
     include_authorized_operations: bool = False
-    """True also computes what the caller may do with each group."""
+    """If true, the broker also computes what the caller may do with each group."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -21,9 +21,9 @@ class ShareGroupDescribeRequest(Struct, frozen=True, gc=False):
 class ShareGroupDescribeResponseTopicPartitions(Struct, frozen=True, gc=False):
     """TopicPartitions of ShareGroupDescribeResponse."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     topic_name: str = ""
-    """Looked up by the broker for the reader's benefit; the group itself works with ids."""
+    """Looked up by the broker for readability; the group itself works with ids."""
     partitions: tuple[int, ...] = ()
     """Indexes in this topic."""
     unknown_tags: dict[int, bytes] | None = None
@@ -41,19 +41,19 @@ class ShareGroupDescribeResponseAssignment(Struct, frozen=True, gc=False):
 class ShareGroupDescribeResponseMember(Struct, frozen=True, gc=False):
     """Member of ShareGroupDescribeResponse."""
     member_id: str = ""
-    """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
+    """Identity of one client within its group, generated at random by the client or, in older protocols, by the coordinator."""
     rack_id: str | None = None
-    """Failure zone of the consumer from client.rack; null where none is set."""
+    """Failure zone of the consumer from client.rack; null if not set."""
     member_epoch: int = 0
-    """Target epoch the consumer has taken over with its last heartbeat."""
+    """Target epoch the consumer reached with its last heartbeat."""
     client_id: str = ""
     """Free text from the client's configuration (client.id), used in logs, quotas and metrics."""
     client_host: str = ""
-    """Network address the coordinator saw the client come from, in Java's form with a leading slash."""
+    """Network address of the client as seen by the coordinator, in Java's form with a leading slash."""
     subscribed_topic_names: tuple[str, ...] = ()
-    """Topics asked for, existing or not."""
+    """Topics subscribed to, whether or not they exist."""
     assignment: ShareGroupDescribeResponseAssignment = ShareGroupDescribeResponseAssignment()
-    """What the consumer fetches from now; the same partition may appear with several members."""
+    """What the consumer fetches from now; several members may have the same partition."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -61,23 +61,23 @@ class ShareGroupDescribeResponseMember(Struct, frozen=True, gc=False):
 class ShareGroupDescribeResponseDescribedGroup(Struct, frozen=True, gc=False):
     """DescribedGroup of ShareGroupDescribeResponse."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     error_message: str | None = None
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     group_state: str = ""
-    """Empty without members, Stable with some; Dead is a name only. Empty text on error."""
+    """Empty if the group has no members, Stable if it has some; Dead exists only as a name. Empty string on error."""
     group_epoch: int = 0
     """Version of the inputs (members, subscriptions, topics); a new group starts at 1."""
     assignment_epoch: int = 0
-    """The group epoch for which the current target was computed; behind GroupEpoch a new one is due."""
+    """The group epoch for which the current target was computed; if it is behind GroupEpoch, a new target is due."""
     assignor_name: str = ""
     """Always simple, the only built-in strategy for share groups."""
     members: tuple[ShareGroupDescribeResponseMember, ...] = ()
-    """All who belong to the group now; empty on error."""
+    """All current members of the group; empty on error."""
     authorized_operations: int = -2147483648
-    """Bit set of the operations that the asking principal may do here; -2147483648 when it was not asked for."""
+    """Bit set of the operations that the requesting principal may perform here; -2147483648 when it was not requested."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -89,8 +89,8 @@ class ShareGroupDescribeResponse(Struct, frozen=True, gc=False):
     Member = ShareGroupDescribeResponseMember
     DescribedGroup = ShareGroupDescribeResponseDescribedGroup
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     groups: tuple[ShareGroupDescribeResponseDescribedGroup, ...] = ()
-    """One row per id; those without DESCRIBE right come first."""
+    """One row per id; groups on which the caller lacks DESCRIBE come first."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -9,25 +9,25 @@ from msgspec import Struct
 
 
 class ShareSnapshotKey(Struct, frozen=True, gc=False):
-    """Names a share partition's full delivery state."""
+    """Identifies a share partition's full delivery state."""
     group_id: str = ""
-    """The share group; others may read the same data with their own state."""
+    """The share group; other groups can read the same data with their own state."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partition: int = 0
-    """Number inside the topic, counted from 0."""
+    """Number within the topic, starting at 0."""
 
 
 class ShareSnapshotValueStateBatch(Struct, frozen=True, gc=False):
     """StateBatch of ShareSnapshotValue."""
     first_offset: int = 0
-    """Begin of the range, inclusive."""
+    """Start of the range, inclusive."""
     last_offset: int = 0
     """End of the range, inclusive."""
     delivery_state: int = 0
-    """What became of these records: 0 available, 2 acknowledged, 4 archived; 3 (archiving) on the way to a dead-letter queue."""
+    """State of these records: 0 available, 2 acknowledged, 4 archived; 3 (archiving) on the way to a dead-letter queue."""
     delivery_count: int = 0
-    """Times handed to a consumer so far, compared with the delivery count limit."""
+    """Times delivered to a consumer so far, compared with the delivery count limit."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -36,45 +36,45 @@ class ShareSnapshotValue(Struct, frozen=True, gc=False):
     """The full delivery state of one share partition."""
     StateBatch = ShareSnapshotValueStateBatch
     snapshot_epoch: int = 0
-    """Counts the snapshots of this key, from 0; updates name the one they build on."""
+    """Counts the snapshots of this key, from 0; updates refer to the one they build on."""
     state_epoch: int = 0
-    """From the latest initialisation; a leader that writes with a smaller one is fenced."""
+    """From the latest initialization; a leader that writes with a smaller one is fenced."""
     leader_epoch: int = 0
-    """Highest epoch of the data partition's leader seen so far; an older leader is fenced. 0 after initialisation."""
+    """Highest epoch of the data partition's leader seen so far; an older leader is fenced. 0 after initialization."""
     start_offset: int = 0
-    """First offset still in play (SPSO), everything below is settled; -1 until the leader has chosen it by share.auto.offset.reset."""
+    """First offset not yet done (SPSO); everything below is finished. -1 until the leader has chosen it according to share.auto.offset.reset."""
     delivery_complete_count: int = -1
     """Records at or above the start offset that are already acknowledged or archived, subtracted from the lag; -1 when unknown."""
     create_timestamp: int = 0
-    """When the state was first made, in milliseconds; kept through later snapshots."""
+    """When the state was first created, in milliseconds; kept in later snapshots."""
     write_timestamp: int = 0
-    """When this snapshot was written, in milliseconds; an old one marks an idle key."""
+    """When this snapshot was written, in milliseconds; an old one indicates an idle key."""
     state_batches: tuple[ShareSnapshotValueStateBatch, ...] = ()
-    """State of offsets from the start on, sorted, without overlaps; what is not listed was never delivered or is acquired."""
+    """State of offsets from the start offset on, sorted, without overlaps; offsets not listed were never delivered or are acquired."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ShareUpdateKey(Struct, frozen=True, gc=False):
-    """Names a share partition whose delivery state changed."""
+    """Identifies a share partition whose delivery state changed."""
     group_id: str = ""
-    """The share group; others may read the same data with their own state."""
+    """The share group; other groups can read the same data with their own state."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partition: int = 0
-    """Number inside the topic, counted from 0."""
+    """Number within the topic, starting at 0."""
 
 
 class ShareUpdateValueStateBatch(Struct, frozen=True, gc=False):
     """StateBatch of ShareUpdateValue."""
     first_offset: int = 0
-    """Begin of the range, inclusive."""
+    """Start of the range, inclusive."""
     last_offset: int = 0
     """End of the range, inclusive."""
     delivery_state: int = 0
-    """What became of these records: 0 available, 2 acknowledged, 4 archived; 3 (archiving) on the way to a dead-letter queue."""
+    """State of these records: 0 available, 2 acknowledged, 4 archived; 3 (archiving) on the way to a dead-letter queue."""
     delivery_count: int = 0
-    """Times handed to a consumer so far, compared with the delivery count limit."""
+    """Times delivered to a consumer so far, compared with the delivery count limit."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -85,12 +85,12 @@ class ShareUpdateValue(Struct, frozen=True, gc=False):
     snapshot_epoch: int = 0
     """Number of the snapshot this builds on."""
     leader_epoch: int = 0
-    """Highest epoch of the data partition's leader known; -1 leaves it."""
+    """Highest known epoch of the data partition's leader; -1 means no change."""
     start_offset: int = 0
-    """New first offset in play; -1 leaves it, a higher one drops the ranges below."""
+    """New first offset not yet done; -1 means no change, and a higher one drops the ranges below."""
     delivery_complete_count: int = -1
     """Records at or above the start offset that are already acknowledged or archived, subtracted from the lag; -1 when unknown."""
     state_batches: tuple[ShareUpdateValueStateBatch, ...] = ()
-    """Only what changed; empty when just an epoch or the start moved."""
+    """Only what changed; empty if only an epoch or the start offset changed."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

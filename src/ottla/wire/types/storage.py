@@ -9,35 +9,35 @@ from msgspec import Struct
 
 
 class AbortedTxn(Struct, frozen=True, gc=False):
-    """Entry of a transaction index: what a read_committed reader must leave out."""
+    """Entry of a transaction index: a transaction that a read_committed consumer must skip."""
     producer_id: int = 0
-    """Number the cluster gave to a producer so that its batches can be deduplicated and fenced; -1 for none."""
+    """Number that the cluster assigned to a producer so that its batches can be deduplicated and fenced; -1 for none."""
     first_offset: int = 0
-    """Where the producer's transaction began in this partition, inclusive."""
+    """Start of the producer's transaction in this partition, inclusive."""
     last_offset: int = 0
-    """Place of the abort marker itself."""
+    """Offset of the abort marker itself."""
     last_stable_offset: int = 0
-    """Upper limit for read_committed readers right after this abort; a search that needs nothing beyond it can stop here."""
+    """Upper limit for read_committed consumers right after this abort; a search that needs nothing beyond it can stop here."""
 
 
 class ProducerSnapshotProducerEntry(Struct, frozen=True, gc=False):
     """ProducerEntry of ProducerSnapshot."""
     producer_id: int = 0
-    """Number the cluster gave to a producer so that its batches can be deduplicated and fenced; -1 for none."""
+    """Number that the cluster assigned to a producer so that its batches can be deduplicated and fenced; -1 for none."""
     epoch: int = 0
-    """Generation last seen; batches with a smaller one are refused."""
+    """Latest generation seen; batches with a lower one are rejected."""
     last_sequence: int = 0
-    """Number of its newest record, the next batch must go on from it; -1 after a marker without data."""
+    """Sequence number of its newest record, from which the next batch must continue; -1 after a marker without data."""
     last_offset: int = 0
-    """Place of its newest data record; -1 if only a marker is known."""
+    """Offset of its newest data record; -1 if only a marker is known."""
     offset_delta: int = 0
-    """Last minus first offset of its newest batch, from which a repeated batch is recognised."""
+    """Last minus first offset of its newest batch, used to recognize a duplicate batch."""
     timestamp: int = 0
-    """Largest record time of its newest batch in milliseconds; expiry counts from it."""
+    """Largest record timestamp of its newest batch in milliseconds; expiry counts from it."""
     coordinator_epoch: int = 0
-    """That of the last marker's transaction coordinator, which fences older ones; -1 before the first."""
+    """Epoch of the transaction coordinator that wrote the last marker, which fences older ones; -1 before the first."""
     current_txn_first_offset: int = 0
-    """Begin of its open transaction, which holds back the last stable offset; -1 when none is open."""
+    """Start of its open transaction, which holds back the last stable offset; -1 when none is open."""
 
 
 class ProducerSnapshot(Struct, frozen=True, gc=False):
@@ -46,4 +46,4 @@ class ProducerSnapshot(Struct, frozen=True, gc=False):
     crc: int = 0
     """CRC-32C over all bytes that follow it."""
     producer_entries: tuple[ProducerSnapshotProducerEntry, ...] = ()
-    """Those not expired (producer.id.expiration.ms); only the newest batch of each is kept."""
+    """Producers that have not expired (producer.id.expiration.ms); only the newest batch of each is kept."""

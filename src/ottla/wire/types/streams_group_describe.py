@@ -25,7 +25,7 @@ class StreamsGroupDescribeResponseKeyValue(Struct, frozen=True, gc=False):
     key: str = ""
     """Label or setting name."""
     value: str = ""
-    """Content that goes with the key."""
+    """Content of the label or setting."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -35,11 +35,11 @@ class StreamsGroupDescribeResponseTopicInfo(Struct, frozen=True, gc=False):
     name: str = ""
     """Internal topic, named after the application and its store or node."""
     partitions: int = 0
-    """Count in use; 0 while the coordinator has not decided it."""
+    """Count in use; 0 until the coordinator has decided it."""
     replication_factor: int = 0
-    """As declared by the member; 0 or -1 stands for the broker's default."""
+    """As declared by the member; 0 or -1 means the broker's default."""
     topic_configs: tuple[StreamsGroupDescribeResponseKeyValue, ...] = ()
-    """Settings asked for at creation, not the present ones."""
+    """Settings requested at creation, not the current ones."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -47,7 +47,7 @@ class StreamsGroupDescribeResponseTopicInfo(Struct, frozen=True, gc=False):
 class StreamsGroupDescribeResponseSubtopology(Struct, frozen=True, gc=False):
     """Subtopology of StreamsGroupDescribeResponse."""
     subtopology_id: str = ""
-    """Names an independent part of a Streams topology, unique inside that topology."""
+    """Identifies an independent part of a Streams topology, unique within that topology."""
     source_topics: tuple[str, ...] = ()
     """External topics read, sorted."""
     repartition_sink_topics: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class StreamsGroupDescribeResponseSubtopology(Struct, frozen=True, gc=False):
     state_changelog_topics: tuple[StreamsGroupDescribeResponseTopicInfo, ...] = ()
     """Backups of the state stores, with the partition counts decided by the coordinator."""
     repartition_source_topics: tuple[StreamsGroupDescribeResponseTopicInfo, ...] = ()
-    """Internal topics this part reads; counts as decided once the group is ready, before as declared."""
+    """Internal topics this part reads; partition counts are as decided once the group is ready, and as declared before that."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -63,7 +63,7 @@ class StreamsGroupDescribeResponseSubtopology(Struct, frozen=True, gc=False):
 class StreamsGroupDescribeResponseTopology(Struct, frozen=True, gc=False):
     """Topology of StreamsGroupDescribeResponse."""
     epoch: int = 0
-    """Version from the member that brought it; 0 with today's clients."""
+    """Version from the member that sent it; 0 with current clients."""
     subtopologies: tuple[StreamsGroupDescribeResponseSubtopology, ...] | None = None
     """Sorted by id; null is allowed for groups without usable topics, but the declared ones are sent instead."""
     unknown_tags: dict[int, bytes] | None = None
@@ -73,7 +73,7 @@ class StreamsGroupDescribeResponseTopology(Struct, frozen=True, gc=False):
 class StreamsGroupDescribeResponseEndpoint(Struct, frozen=True, gc=False):
     """Endpoint of StreamsGroupDescribeResponse."""
     host: str = ""
-    """Address to dial, a DNS name or an IP literal."""
+    """Address to connect to, a DNS name or an IP literal."""
     port: int = 0
     """TCP port that goes with the host."""
     unknown_tags: dict[int, bytes] | None = None
@@ -83,11 +83,11 @@ class StreamsGroupDescribeResponseEndpoint(Struct, frozen=True, gc=False):
 class StreamsGroupDescribeResponseTaskOffset(Struct, frozen=True, gc=False):
     """TaskOffset of StreamsGroupDescribeResponse."""
     subtopology_id: str = ""
-    """Names an independent part of a Streams topology, unique inside that topology."""
+    """Identifies an independent part of a Streams topology, unique within that topology."""
     partition: int = 0
     """Task number in the subtopology."""
     offset: int = 0
-    """Sum over the changelogs of all stores of the task."""
+    """Sum over the changelogs of all the task's stores."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -95,9 +95,9 @@ class StreamsGroupDescribeResponseTaskOffset(Struct, frozen=True, gc=False):
 class StreamsGroupDescribeResponseTaskIds(Struct, frozen=True, gc=False):
     """TaskIds of StreamsGroupDescribeResponse."""
     subtopology_id: str = ""
-    """Names an independent part of a Streams topology, unique inside that topology."""
+    """Identifies an independent part of a Streams topology, unique within that topology."""
     partitions: tuple[int, ...] = ()
-    """Task numbers, ascending; together with the subtopology each names a task."""
+    """Task numbers, ascending; subtopology and number together identify a task."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -105,11 +105,11 @@ class StreamsGroupDescribeResponseTaskIds(Struct, frozen=True, gc=False):
 class StreamsGroupDescribeResponseAssignment(Struct, frozen=True, gc=False):
     """Assignment of StreamsGroupDescribeResponse."""
     active_tasks: tuple[StreamsGroupDescribeResponseTaskIds, ...] = ()
-    """Run and process input."""
+    """Tasks that run and process input."""
     standby_tasks: tuple[StreamsGroupDescribeResponseTaskIds, ...] = ()
-    """Replicate state for a quick takeover."""
+    """Tasks that replicate state for fast takeover."""
     warmup_tasks: tuple[StreamsGroupDescribeResponseTaskIds, ...] = ()
-    """Build up state before an active task moves here."""
+    """Tasks that build up state before the active task moves here."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -117,35 +117,35 @@ class StreamsGroupDescribeResponseAssignment(Struct, frozen=True, gc=False):
 class StreamsGroupDescribeResponseMember(Struct, frozen=True, gc=False):
     """Member of StreamsGroupDescribeResponse."""
     member_id: str = ""
-    """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
+    """Identity of one client within its group, generated at random by the client or, in older protocols, by the coordinator."""
     member_epoch: int = 0
-    """Target the thread has reached; behind AssignmentEpoch it still has tasks to give up. -2 for a static one that stepped away."""
+    """Target the thread has reached; if behind AssignmentEpoch, it still has tasks to give up. -2 for a static member that left temporarily."""
     instance_id: str | None = None
-    """Static membership name (group.instance.id) that lets a restarted client take its old place; null for a dynamic one."""
+    """Static membership name (group.instance.id) that lets a restarted client resume its old membership; null for a dynamic member."""
     rack_id: str | None = None
-    """Failure zone of the thread from client.rack; null where none is set."""
+    """Failure zone of the thread from client.rack; null if not set."""
     client_id: str = ""
     """Free text from the client's configuration (client.id), used in logs, quotas and metrics."""
     client_host: str = ""
-    """Network address the coordinator saw the client come from, in Java's form with a leading slash."""
+    """Network address of the client as seen by the coordinator, in Java's form with a leading slash."""
     topology_epoch: int = 0
     """Version this thread joined with; lower than the group's means stale."""
     process_id: str = ""
-    """Equal for all threads of one application process."""
+    """The same for all threads of one application process."""
     user_endpoint: StreamsGroupDescribeResponseEndpoint | None = None
-    """Address for interactive queries (application.server); null where none is announced."""
+    """Address for interactive queries (application.server); null if none is announced."""
     client_tags: tuple[StreamsGroupDescribeResponseKeyValue, ...] = ()
-    """Labels for the placement of standbys, sorted by key."""
+    """Labels for placing standbys, sorted by key."""
     task_offsets: tuple[StreamsGroupDescribeResponseTaskOffset, ...] = ()
-    """Restored positions as last reported; empty from brokers before 4.4."""
+    """Restored offsets as last reported; empty from brokers before 4.4."""
     task_end_offsets: tuple[StreamsGroupDescribeResponseTaskOffset, ...] = ()
     """Changelog ends as last reported; empty from brokers before 4.4."""
     assignment: StreamsGroupDescribeResponseAssignment = StreamsGroupDescribeResponseAssignment()
     """What the thread has now, without tasks whose revocation is pending."""
     target_assignment: StreamsGroupDescribeResponseAssignment = StreamsGroupDescribeResponseAssignment()
-    """What it will have when the rebalance is over."""
+    """What it will have when the rebalance is complete."""
     is_classic: bool = False
-    """True for a thread that still speaks the classic protocol; always false today, since groups are not mixed."""
+    """True for a thread that still uses the classic protocol; currently always false, since groups are not mixed."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -157,13 +157,13 @@ class StreamsGroupDescribeResponseTopologyDescriptionNode(Struct, frozen=True, g
     node_type: int = 0
     """1 source, 2 processor, 3 sink."""
     source_topics: tuple[str, ...] = ()
-    """Read by a source; may be empty for a pattern, and is for other kinds."""
+    """Topics read by a source; may be empty for a pattern, always empty for other node types."""
     sink_topic: str | None = None
-    """Written by a sink; null when chosen per record, and for other kinds."""
+    """Topic written by a sink; null when chosen per record, and for other node types."""
     stores: tuple[str, ...] = ()
-    """Names of the state stores a processor uses; empty for other kinds."""
+    """Names of the state stores a processor uses; empty for other node types."""
     successors: tuple[str, ...] = ()
-    """Names of the nodes that get this one's output; predecessors follow from these."""
+    """Names of the nodes that receive this node's output; predecessors follow from these."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -171,7 +171,7 @@ class StreamsGroupDescribeResponseTopologyDescriptionNode(Struct, frozen=True, g
 class StreamsGroupDescribeResponseTopologyDescriptionSubtopology(Struct, frozen=True, gc=False):
     """TopologyDescriptionSubtopology of StreamsGroupDescribeResponse."""
     subtopology_id: str = ""
-    """Names an independent part of a Streams topology, unique inside that topology."""
+    """Identifies an independent part of a Streams topology, unique within that topology."""
     nodes: tuple[StreamsGroupDescribeResponseTopologyDescriptionNode, ...] = ()
     """Sources, processors and sinks of this part."""
     unknown_tags: dict[int, bytes] | None = None
@@ -191,9 +191,9 @@ class StreamsGroupDescribeResponseTopologyDescriptionGlobalStore(Struct, frozen=
 class StreamsGroupDescribeResponseTopologyDescription(Struct, frozen=True, gc=False):
     """TopologyDescription of StreamsGroupDescribeResponse."""
     subtopologies: tuple[StreamsGroupDescribeResponseTopologyDescriptionSubtopology, ...] = ()
-    """The graph's independent parts, in the order they were pushed."""
+    """Independent parts of the graph, in the order they were pushed."""
     global_stores: tuple[StreamsGroupDescribeResponseTopologyDescriptionGlobalStore, ...] = ()
-    """Stores that every process fills from all partitions of a topic, outside of any task."""
+    """Stores that every process fills from all partitions of a topic, outside any task."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -201,23 +201,23 @@ class StreamsGroupDescribeResponseTopologyDescription(Struct, frozen=True, gc=Fa
 class StreamsGroupDescribeResponseDescribedGroup(Struct, frozen=True, gc=False):
     """DescribedGroup of StreamsGroupDescribeResponse."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     error_message: str | None = None
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     group_state: str = ""
-    """Empty, NotReady (topics missing or wrong), Assigning, Reconciling or Stable; empty text on error."""
+    """Empty, NotReady (topics missing or wrong), Assigning, Reconciling or Stable; an empty string on error."""
     group_epoch: int = 0
-    """Version of the inputs (members, topics, topology, settings); above AssignmentEpoch a new target is due."""
+    """Version of the inputs (members, topics, topology, settings); if above AssignmentEpoch, a new target is due."""
     assignment_epoch: int = 0
     """The group epoch for which the stored target was computed."""
     topology: StreamsGroupDescribeResponseTopology | None = None
-    """The group's, not one member's; null on error, or before any member has brought one."""
+    """The group's topology, not a single member's; null on error, or before any member has sent one."""
     members: tuple[StreamsGroupDescribeResponseMember, ...] = ()
     """One per stream thread; empty on error."""
     authorized_operations: int = -2147483648
-    """Bit set of the operations that the asking principal may do here; -2147483648 when it was not asked for."""
+    """Bit set of the operations that the requesting principal may perform here; -2147483648 when it was not requested."""
     topology_description: StreamsGroupDescribeResponseTopologyDescription | None = None
     """Processing graph pushed by a member; null unless the status is 3."""
     topology_description_status: int = 0
@@ -229,7 +229,7 @@ class StreamsGroupDescribeResponseDescribedGroup(Struct, frozen=True, gc=False):
 
 
 class StreamsGroupDescribeResponse(Struct, frozen=True, gc=False):
-    """One row per Streams group with its epochs, topology, members and their tasks."""
+    """One entry per Streams group with its epochs, topology, members and their tasks."""
     KeyValue = StreamsGroupDescribeResponseKeyValue
     TopicInfo = StreamsGroupDescribeResponseTopicInfo
     Subtopology = StreamsGroupDescribeResponseSubtopology
@@ -245,8 +245,8 @@ class StreamsGroupDescribeResponse(Struct, frozen=True, gc=False):
     TopologyDescription = StreamsGroupDescribeResponseTopologyDescription
     DescribedGroup = StreamsGroupDescribeResponseDescribedGroup
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     groups: tuple[StreamsGroupDescribeResponseDescribedGroup, ...] = ()
-    """One row per id; those without DESCRIBE right come first."""
+    """One entry per id; groups on which the caller lacks DESCRIBE come first."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

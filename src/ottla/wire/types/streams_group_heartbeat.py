@@ -13,7 +13,7 @@ class StreamsGroupHeartbeatRequestKeyValue(Struct, frozen=True, gc=False):
     key: str = ""
     """Label or setting name, unique in its list."""
     value: str = ""
-    """Content that goes with the key."""
+    """Content of the label or setting."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -23,11 +23,11 @@ class StreamsGroupHeartbeatRequestTopicInfo(Struct, frozen=True, gc=False):
     name: str = ""
     """Internal topic, normally application.id, a dash, the store or node, and -changelog or -repartition."""
     partitions: int = 0
-    """Count that the application insists on; 0 lets the broker decide and is required for changelogs."""
+    """Count that the application requires; 0 lets the broker decide and is mandatory for changelogs."""
     replication_factor: int = 0
-    """Copies to keep; 0 and -1 both take the broker's default."""
+    """Number of replicas; 0 and -1 both mean the broker's default."""
     topic_configs: tuple[StreamsGroupHeartbeatRequestKeyValue, ...] = ()
-    """Settings for the creation only; an existing topic is not compared or altered."""
+    """Settings used only at creation; an existing topic is not compared or altered."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -35,11 +35,11 @@ class StreamsGroupHeartbeatRequestTopicInfo(Struct, frozen=True, gc=False):
 class StreamsGroupHeartbeatRequestCopartitionGroup(Struct, frozen=True, gc=False):
     """CopartitionGroup of StreamsGroupHeartbeatRequest."""
     source_topics: tuple[int, ...] = ()
-    """Positions in SourceTopics of the subtopology."""
+    """Indexes into SourceTopics of the subtopology."""
     source_topic_regex: tuple[int, ...] = ()
-    """Positions in SourceTopicRegex of the subtopology; empty today."""
+    """Indexes into SourceTopicRegex of the subtopology; currently empty."""
     repartition_source_topics: tuple[int, ...] = ()
-    """Positions in RepartitionSourceTopics of the subtopology."""
+    """Indexes into RepartitionSourceTopics of the subtopology."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -49,13 +49,13 @@ class StreamsGroupHeartbeatRequestSubtopology(Struct, frozen=True, gc=False):
     subtopology_id: str = ""
     """Stable short name, by convention a number counted from 0; unique in the topology."""
     source_topics: tuple[str, ...] = ()
-    """Topics read that exist outside the application; they are never created for it."""
+    """Input topics that exist outside the application; they are never created for it."""
     source_topic_regex: tuple[str, ...] = ()
-    """Patterns of source topics; must be empty, as brokers refuse them so far."""
+    """Patterns for source topics; must be empty, since brokers reject them so far."""
     state_changelog_topics: tuple[StreamsGroupHeartbeatRequestTopicInfo, ...] = ()
-    """Backups of the state stores; the coordinator creates missing ones with as many partitions as tasks."""
+    """Backups of the state stores; the coordinator creates missing ones with one partition per task."""
     repartition_sink_topics: tuple[str, ...] = ()
-    """Internal topics written by this part and read by another; their sizes follow from its sources."""
+    """Internal topics written by this part and read by another; their partition counts follow from its sources."""
     repartition_source_topics: tuple[StreamsGroupHeartbeatRequestTopicInfo, ...] = ()
     """Internal topics read by this part; the coordinator creates missing ones."""
     copartition_groups: tuple[StreamsGroupHeartbeatRequestCopartitionGroup, ...] = ()
@@ -67,7 +67,7 @@ class StreamsGroupHeartbeatRequestSubtopology(Struct, frozen=True, gc=False):
 class StreamsGroupHeartbeatRequestTopology(Struct, frozen=True, gc=False):
     """Topology of StreamsGroupHeartbeatRequest."""
     epoch: int = 0
-    """Version of the application's topology; today's clients always send 0, so a changed one needs a new group."""
+    """Version of the application's topology; current clients always send 0, so a changed one needs a new group."""
     subtopologies: tuple[StreamsGroupHeartbeatRequestSubtopology, ...] = ()
     """Parts that share no state or direct edge; each yields one task per partition. Their order does not matter."""
     unknown_tags: dict[int, bytes] | None = None
@@ -77,9 +77,9 @@ class StreamsGroupHeartbeatRequestTopology(Struct, frozen=True, gc=False):
 class StreamsGroupHeartbeatRequestTaskIds(Struct, frozen=True, gc=False):
     """TaskIds of StreamsGroupHeartbeatRequest."""
     subtopology_id: str = ""
-    """Names an independent part of a Streams topology, unique inside that topology."""
+    """Identifies an independent part of a Streams topology, unique within that topology."""
     partitions: tuple[int, ...] = ()
-    """Task numbers; together with the subtopology each names a task, written 0_3 for example."""
+    """Task numbers; subtopology and number together identify a task, for example 0_3."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -87,7 +87,7 @@ class StreamsGroupHeartbeatRequestTaskIds(Struct, frozen=True, gc=False):
 class StreamsGroupHeartbeatRequestEndpoint(Struct, frozen=True, gc=False):
     """Endpoint of StreamsGroupHeartbeatRequest."""
     host: str = ""
-    """Address to dial, a DNS name or an IP literal."""
+    """Address to connect to, a DNS name or an IP literal."""
     port: int = 0
     """TCP port that goes with the host."""
     unknown_tags: dict[int, bytes] | None = None
@@ -97,11 +97,11 @@ class StreamsGroupHeartbeatRequestEndpoint(Struct, frozen=True, gc=False):
 class StreamsGroupHeartbeatRequestTaskOffset(Struct, frozen=True, gc=False):
     """TaskOffset of StreamsGroupHeartbeatRequest."""
     subtopology_id: str = ""
-    """Names an independent part of a Streams topology, unique inside that topology."""
+    """Identifies an independent part of a Streams topology, unique within that topology."""
     partition: int = 0
     """Task number in the subtopology, equal to the partition it reads."""
     offset: int = 0
-    """Sum over the changelogs of all stores of the task."""
+    """Sum over the changelogs of all the task's stores."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -117,39 +117,39 @@ class StreamsGroupHeartbeatRequest(Struct, frozen=True, gc=False):
     Endpoint = StreamsGroupHeartbeatRequestEndpoint
     TaskOffset = StreamsGroupHeartbeatRequestTaskOffset
     group_id: str = ""
-    """The application.id. The coordinator is found by hashing it."""
+    """The application.id, which is hashed to find the coordinator."""
     member_id: str = ""
-    """Base64 UUID made by the client, one per stream thread, kept until the thread ends."""
+    """Base64 UUID generated by the client, one per stream thread, kept until the thread ends."""
     member_epoch: int = 0
-    """0 joins or rejoins, -1 leaves, -2 lets a static member step away for a while; otherwise the epoch of the last answer."""
+    """0 joins or rejoins, -1 leaves, -2 lets a static member leave temporarily; otherwise the epoch from the last response."""
     endpoint_information_epoch: int = 0
-    """Version of the endpoint map the client holds, -1 for none; any other than the group's makes the broker send the map."""
+    """Version of the endpoint map the client holds, -1 for none; if it differs from the group's, the broker sends the map."""
     instance_id: str | None = None
-    """Static name (group.instance.id plus thread number) that keeps tasks over a restart, sent with every heartbeat; null for a dynamic member."""
+    """Static name (group.instance.id plus thread number) that keeps tasks across a restart, sent with every heartbeat; null for a dynamic member."""
     rack_id: str | None = None
-    """Failure zone from client.rack; null for unchanged. Assignors look at ClientTags instead."""
+    """Failure zone from client.rack; null if unchanged. Assignors look at ClientTags instead."""
     rebalance_timeout_ms: int = -1
-    """Longest time for giving up tasks (max.poll.interval.ms), after which the member is removed; -1 for unchanged."""
+    """Maximum time for giving up tasks (max.poll.interval.ms), after which the member is removed; -1 if unchanged."""
     topology: StreamsGroupHeartbeatRequestTopology | None = None
-    """What the application reads, stores and writes in between; required on a join, null afterwards."""
+    """What the application reads, stores and writes internally; required on a join, null afterwards."""
     active_tasks: tuple[StreamsGroupHeartbeatRequestTaskIds, ...] | None = None
-    """Owned for processing; null for unchanged, and a report without a revoked one acknowledges the revocation. Empty on a join."""
+    """Tasks owned for processing; null if unchanged. Leaving out a revoked task acknowledges its revocation. Empty on a join."""
     standby_tasks: tuple[StreamsGroupHeartbeatRequestTaskIds, ...] | None = None
     """Owned as hot replicas of state; null or set together with the other two lists."""
     warmup_tasks: tuple[StreamsGroupHeartbeatRequestTaskIds, ...] | None = None
-    """Owned replicas that catch up before an active move; null or set together with the other two lists."""
+    """Owned replicas that catch up before the active task moves; null or set together with the other two lists."""
     process_id: str | None = None
-    """UUID from the state directory, equal for all threads of a process, which share its disk; null for unchanged."""
+    """UUID from the state directory, the same for all threads of a process, which share its disk; null if unchanged."""
     user_endpoint: StreamsGroupHeartbeatRequestEndpoint | None = None
-    """Where other instances send interactive queries (application.server); null for unchanged, or for none on a join."""
+    """Where other instances send interactive queries (application.server); null if unchanged, or if there is none on a join."""
     client_tags: tuple[StreamsGroupHeartbeatRequestKeyValue, ...] | None = None
-    """Labels such as zone or rack that keep standbys apart (client.tag.*); null for unchanged."""
+    """Labels such as zone or rack used to spread standbys (client.tag.*); null if unchanged."""
     task_offsets: tuple[StreamsGroupHeartbeatRequestTaskOffset, ...] | None = None
-    """How far the local state of each task has been restored; null for unchanged. Brokers at v0 refuse it."""
+    """How far the local state of each task has been restored; null if unchanged. Brokers at v0 reject it."""
     task_end_offsets: tuple[StreamsGroupHeartbeatRequestTaskOffset, ...] | None = None
-    """Ends of the changelogs as the client sees them, to be compared with TaskOffsets; null for unchanged."""
+    """Ends of the changelogs as the client sees them, for comparison with TaskOffsets; null if unchanged."""
     shutdown_application: bool = False
-    """True asks all other members to stop too, after an uncaught exception; it holds until the group is empty."""
+    """True asks all other members to stop too, after an uncaught exception; it stays in effect until the group is empty."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -159,7 +159,7 @@ class StreamsGroupHeartbeatResponseStatus(Struct, frozen=True, gc=False):
     status_code: int = 0
     """0 stale topology, 1 source topics missing, 2 wrong partition counts, 3 internal topics missing, 4 shut down, 5 assignment delayed, 6 client tags missing (v1)."""
     status_detail: str = ""
-    """Sentence that names the topics, member or tags concerned."""
+    """Text naming the topics, member or tags concerned."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -167,9 +167,9 @@ class StreamsGroupHeartbeatResponseStatus(Struct, frozen=True, gc=False):
 class StreamsGroupHeartbeatResponseTaskIds(Struct, frozen=True, gc=False):
     """TaskIds of StreamsGroupHeartbeatResponse."""
     subtopology_id: str = ""
-    """Names an independent part of a Streams topology, unique inside that topology."""
+    """Identifies an independent part of a Streams topology, unique within that topology."""
     partitions: tuple[int, ...] = ()
-    """Task numbers; together with the subtopology each names a task."""
+    """Task numbers; subtopology and number together identify a task."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -177,7 +177,7 @@ class StreamsGroupHeartbeatResponseTaskIds(Struct, frozen=True, gc=False):
 class StreamsGroupHeartbeatResponseEndpoint(Struct, frozen=True, gc=False):
     """Endpoint of StreamsGroupHeartbeatResponse."""
     host: str = ""
-    """Address to dial, a DNS name or an IP literal."""
+    """Address to connect to, a DNS name or an IP literal."""
     port: int = 0
     """TCP port that goes with the host."""
     unknown_tags: dict[int, bytes] | None = None
@@ -197,7 +197,7 @@ class StreamsGroupHeartbeatResponseTopicPartition(Struct, frozen=True, gc=False)
 class StreamsGroupHeartbeatResponseEndpointToPartitions(Struct, frozen=True, gc=False):
     """EndpointToPartitions of StreamsGroupHeartbeatResponse."""
     user_endpoint: StreamsGroupHeartbeatResponseEndpoint = StreamsGroupHeartbeatResponseEndpoint()
-    """Address an instance announced; several threads may share one."""
+    """Address announced by an instance; several threads may share one."""
     active_partitions: tuple[StreamsGroupHeartbeatResponseTopicPartition, ...] = ()
     """Source partitions whose state is active there."""
     standby_partitions: tuple[StreamsGroupHeartbeatResponseTopicPartition, ...] = ()
@@ -207,43 +207,43 @@ class StreamsGroupHeartbeatResponseEndpointToPartitions(Struct, frozen=True, gc=
 
 
 class StreamsGroupHeartbeatResponse(Struct, frozen=True, gc=False):
-    """The member's epoch and, when they changed, its tasks, the endpoint map and what is wrong with the group."""
+    """The member's epoch and, when they changed, its tasks, the endpoint map and any problems in the group."""
     Status = StreamsGroupHeartbeatResponseStatus
     TaskIds = StreamsGroupHeartbeatResponseTaskIds
     Endpoint = StreamsGroupHeartbeatResponseEndpoint
     TopicPartition = StreamsGroupHeartbeatResponseTopicPartition
     EndpointToPartitions = StreamsGroupHeartbeatResponseEndpointToPartitions
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     error_message: str | None = None
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     member_id: str = ""
     """Echo of the sender's id; empty on error."""
     member_epoch: int = 0
-    """To be sent next time; stays at the old value until revoked tasks are acknowledged. 0 on error, -1 or -2 after a leave."""
+    """To be sent in the next request; stays at the old value until revoked tasks are acknowledged. 0 on error, -1 or -2 after leaving."""
     heartbeat_interval_ms: int = 0
-    """Pause until the next request (streams.heartbeat.interval.ms of the group); 0 on error or leave."""
+    """Wait before the next request (streams.heartbeat.interval.ms of the group); 0 on error or leave."""
     acceptable_recovery_lag_legacy: int = 0
-    """32-bit place of the lag in v0; always 0 in practice."""
+    """32-bit form of the lag in v0; always 0 in practice."""
     task_offset_interval_ms: int = 0
     """How often TaskOffsets and TaskEndOffsets should be reported (streams.task.offset.interval.ms); 0 from a 4.3 broker."""
     acceptable_recovery_lag: int = -1
-    """Offsets that a warm-up may lag and still count as caught up (streams.acceptable.recovery.lag); -1 where unknown."""
+    """Offsets that a warm-up may lag and still count as caught up (streams.acceptable.recovery.lag); -1 if unknown."""
     status: tuple[StreamsGroupHeartbeatResponseStatus, ...] | None = ()
-    """Conditions beside the error code, possibly several; empty when all is well, on errors and on leaving. Null counts as empty."""
+    """Conditions in addition to the error code, possibly several; empty when there are none, on errors and on leaving. Null counts as empty."""
     active_tasks: tuple[StreamsGroupHeartbeatResponseTaskIds, ...] | None = None
-    """Complete list to process from now on; null means as before, empty means none. All three lists are null or none is."""
+    """Complete list to process from now on; null means unchanged, empty means none. Either all three lists are null or none is."""
     standby_tasks: tuple[StreamsGroupHeartbeatResponseTaskIds, ...] | None = None
-    """Complete list of replicas to keep for quick takeover; null means as before."""
+    """Complete list of replicas to keep for fast takeover; null means unchanged."""
     warmup_tasks: tuple[StreamsGroupHeartbeatResponseTaskIds, ...] | None = None
-    """Complete list of replicas to build up before an active move; null means as before."""
+    """Complete list of replicas to build up before the active task moves; null means unchanged."""
     topology_description_required: bool = False
-    """True asks this member to send StreamsGroupTopologyDescriptionUpdate; at most one is asked per group and back-off window."""
+    """True asks this member to send StreamsGroupTopologyDescriptionUpdate; at most one member per group is asked in each back-off window."""
     endpoint_information_epoch: int = 0
-    """Version of the endpoint map, to be sent back next time; 0 in the answer that creates the group."""
+    """Version of the endpoint map, to be sent back in the next request; 0 in the response that creates the group."""
     partitions_by_user_endpoint: tuple[StreamsGroupHeartbeatResponseEndpointToPartitions, ...] | None = None
-    """Who answers interactive queries for which partitions; null when the client's map is current."""
+    """Which endpoint serves interactive queries for which partitions; null when the client's map is current."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

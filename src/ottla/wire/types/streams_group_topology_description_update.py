@@ -13,15 +13,15 @@ class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode(Struct
     name: str = ""
     """Unique in the graph, as in Topology.describe(), such as KSTREAM-SOURCE-0000000000."""
     node_type: int = 0
-    """1 source, 2 processor, 3 sink; anything else is refused."""
+    """1 source, 2 processor, 3 sink; anything else is rejected."""
     source_topics: tuple[str, ...] = ()
-    """Read by a source; may be empty for a pattern, and is for other kinds."""
+    """Topics read by a source; may be empty for a pattern, always empty for other node types."""
     sink_topic: str | None = None
-    """Written by a sink; null when chosen per record, and for other kinds."""
+    """Topic written by a sink; null when chosen per record, and for other node types."""
     stores: tuple[str, ...] = ()
-    """Names of the state stores a processor uses; empty for other kinds."""
+    """Names of the state stores a processor uses; empty for other node types."""
     successors: tuple[str, ...] = ()
-    """Names of the nodes that get this one's output; predecessors are not sent, as they follow from these."""
+    """Names of the nodes that receive this node's output; predecessors are not sent, since they follow from these."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -29,7 +29,7 @@ class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode(Struct
 class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionSubtopology(Struct, frozen=True, gc=False):
     """TopologyDescriptionSubtopology of StreamsGroupTopologyDescriptionUpdateRequest."""
     subtopology_id: str = ""
-    """Names an independent part of a Streams topology, unique inside that topology."""
+    """Identifies an independent part of a Streams topology, unique within that topology."""
     nodes: tuple[StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode, ...] = ()
     """Sources, processors and sinks of this part."""
     unknown_tags: dict[int, bytes] | None = None
@@ -49,21 +49,21 @@ class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore
 class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription(Struct, frozen=True, gc=False):
     """TopologyDescription of StreamsGroupTopologyDescriptionUpdateRequest."""
     subtopologies: tuple[StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionSubtopology, ...] = ()
-    """Independent parts of the graph; the order is kept for readers."""
+    """Independent parts of the graph; their order is preserved for readers."""
     global_stores: tuple[StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore, ...] = ()
-    """Stores that every process fills from all partitions of a topic, outside of any task."""
+    """Stores that every process fills from all partitions of a topic, outside any task."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class StreamsGroupTopologyDescriptionUpdateRequest(Struct, frozen=True, gc=False):
-    """A Streams member hands the broker the processing graph of its application, when asked for it."""
+    """A Streams member sends the broker the processing graph of its application, when asked for it."""
     TopologyDescriptionNode = StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode
     TopologyDescriptionSubtopology = StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionSubtopology
     TopologyDescriptionGlobalStore = StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore
     TopologyDescription = StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription
     group_id: str = ""
-    """The application.id. The coordinator is found by hashing it."""
+    """The application.id, which is hashed to find the coordinator."""
     member_id: str = ""
     """Must be a current member; its epoch is not checked."""
     topology_epoch: int = 0
@@ -77,10 +77,10 @@ class StreamsGroupTopologyDescriptionUpdateRequest(Struct, frozen=True, gc=False
 class StreamsGroupTopologyDescriptionUpdateResponse(Struct, frozen=True, gc=False):
     """Whether the broker's plugin has stored the processing graph."""
     throttle_time_ms: int = 0
-    """How long a quota makes the client wait; it delays the next push."""
+    """How long the client must wait because of a quota; it delays the next push."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     error_message: str | None = None
-    """The plugin's or broker's explanation; null when the code says enough."""
+    """Explanation from the plugin or broker; null when the code is enough."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

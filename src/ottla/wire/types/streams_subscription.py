@@ -21,7 +21,7 @@ class SubscriptionInfoDataPartitionToOffsetSum(Struct, frozen=True, gc=False):
     partition: int = 0
     """Input that the task processes, counted from 0."""
     offset_sum: int = 0
-    """Changelog positions of all its stores added up; -2 an active, up-to-date one, -3 unknown."""
+    """Total of the changelog offsets of all its stores; -2 for an active, up-to-date task, -3 if unknown."""
 
 
 class SubscriptionInfoDataTaskOffsetSum(Struct, frozen=True, gc=False):
@@ -31,11 +31,11 @@ class SubscriptionInfoDataTaskOffsetSum(Struct, frozen=True, gc=False):
     partition: int = 0
     """Input partition that the task processes."""
     offset_sum: int = 0
-    """Changelog positions of all its stores added up; -2 an active, up-to-date one, -3 unknown."""
+    """Total of the changelog offsets of all its stores; -2 for an active, up-to-date task, -3 if unknown."""
     named_topology: str | None = ""
-    """Topology it belongs to where several run in one application; null normally."""
+    """Topology it belongs to if several run in one application; normally null."""
     partition_to_offset_sum: tuple[SubscriptionInfoDataPartitionToOffsetSum, ...] = ()
-    """All tasks of this subtopology, before v10 made them entries of their own."""
+    """All tasks of this subtopology, before v10 made them separate entries."""
 
 
 class SubscriptionInfoDataClientTag(Struct, frozen=True, gc=False):
@@ -53,22 +53,22 @@ class SubscriptionInfoData(Struct, frozen=True, gc=False):
     TaskOffsetSum = SubscriptionInfoDataTaskOffsetSum
     ClientTag = SubscriptionInfoDataClientTag
     version: int = 0
-    """Layout of what follows; stands first, so that a reader knows how to go on."""
+    """Layout of the rest; comes first, so that a reader knows how to continue."""
     latest_supported_version: int = -1
-    """Highest layout the sender could read; -1 where a v1 or v2 sender did not say."""
+    """Highest layout the sender can read; -1 if a v1 or v2 sender did not say."""
     process_id: bytes = bytes(16)
-    """Kept in the state directory; all threads of one application instance send the same."""
+    """Kept in the state directory; the same for all threads of one application instance."""
     prev_tasks: tuple[SubscriptionInfoDataTaskId, ...] = ()
-    """Active ones it owned before this rebalance, for stickiness."""
+    """Active tasks it owned before this rebalance, for stickiness."""
     standby_tasks: tuple[SubscriptionInfoDataTaskId, ...] = ()
-    """Others whose state lies on its disk, standby or left over."""
+    """Other tasks whose state is on its disk, standby or left over."""
     user_end_point: bytes = b''
-    """host:port as UTF-8 where other instances can query it (application.server); empty without one."""
+    """host:port as UTF-8 where other instances can query it (application.server); empty if there is none."""
     task_offset_sums: tuple[SubscriptionInfoDataTaskOffsetSum, ...] = ()
-    """Every task with local state and how far it has come; stateless active ones too."""
+    """Every task with local state and its progress; stateless active tasks are included too."""
     unique_field: int = 0
     """Counter raised with each subscription; its value has no other meaning."""
     error_code: int = 0
-    """0 well, 4 shut the whole application down; 1 to 3 occur only in assignments."""
+    """0 no error, 4 shut down the whole application; 1 to 3 occur only in assignments."""
     client_tags: tuple[SubscriptionInfoDataClientTag, ...] = ()
-    """Labels such as zone or cluster (client.tag.*), over which standbys are spread."""
+    """Labels such as zone or cluster (client.tag.*), across which standbys are spread."""

@@ -11,44 +11,44 @@ from msgspec import Struct
 class SyncGroupRequestSyncGroupRequestAssignment(Struct, frozen=True, gc=False):
     """SyncGroupRequestAssignment of SyncGroupRequest."""
     member_id: str = ""
-    """For whom; a member left out gets empty bytes."""
+    """The member that gets this part; omitted members get empty bytes."""
     assignment: bytes = b''
-    """Opaque to the broker; for consumers a ConsumerProtocolAssignment with its version in front."""
+    """Opaque to the broker; for consumers a ConsumerProtocolAssignment prefixed with its version."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class SyncGroupRequest(Struct, frozen=True, gc=False):
-    """Ends a classic rebalance: the leader hands in the assignment, everybody fetches their part."""
+    """Completes a classic rebalance: the leader submits the assignment, and every member gets its part."""
     SyncGroupRequestAssignment = SyncGroupRequestSyncGroupRequestAssignment
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     generation_id: int = 0
-    """From the answer to JoinGroup; must still be the current one."""
+    """From the JoinGroup response; must still be the current one."""
     member_id: str = ""
-    """From the answer to JoinGroup, where it may have been new."""
+    """From the JoinGroup response, where it may have been newly assigned."""
     group_instance_id: str | None = None
-    """Static membership name (group.instance.id) that lets a restarted client take its old place; null for a dynamic one."""
+    """Static membership name (group.instance.id) that lets a restarted client resume its old membership; null for a dynamic member."""
     protocol_type: str | None = None
-    """As received from JoinGroup; null is refused in v5 although the layout permits it."""
+    """As received from JoinGroup; null is rejected in v5 although the layout permits it."""
     protocol_name: str | None = None
-    """Strategy as received from JoinGroup; null is refused in v5 although the layout permits it."""
+    """Strategy as received from JoinGroup; null is rejected in v5 although the layout permits it."""
     assignments: tuple[SyncGroupRequestSyncGroupRequestAssignment, ...] = ()
-    """Everybody's share, filled by the leader only; empty from the others."""
+    """The parts of all members, sent by the leader only; empty from the others."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class SyncGroupResponse(Struct, frozen=True, gc=False):
-    """The member's own part of the assignment."""
+    """Returns the member's own part of the assignment."""
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     protocol_type: str | None = None
-    """Kind of the group as the coordinator has it on record; null with an error."""
+    """Type of the group as recorded by the coordinator; null on error."""
     protocol_name: str | None = None
-    """Strategy of this generation; null with an error."""
+    """Strategy of this generation; null on error."""
     assignment: bytes = b''
     """Bytes from the leader for this member; empty when it got nothing or on error."""
     unknown_tags: dict[int, bytes] | None = None

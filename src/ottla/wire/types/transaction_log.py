@@ -9,7 +9,7 @@ from msgspec import Struct
 
 
 class TransactionLogKey(Struct, frozen=True, gc=False):
-    """Names a transactional id in the transaction log."""
+    """Identifies a transactional id in the transaction log."""
     transactional_id: str = ""
     """Name chosen by the application that survives restarts and ties a producer to its unfinished transaction."""
 
@@ -17,9 +17,9 @@ class TransactionLogKey(Struct, frozen=True, gc=False):
 class TransactionLogValuePartitionsSchema(Struct, frozen=True, gc=False):
     """PartitionsSchema of TransactionLogValue."""
     topic: str = ""
-    """Name of one that was written to."""
+    """Name of a topic that was written to."""
     partition_ids: tuple[int, ...] = ()
-    """Numbers inside it, counted from 0."""
+    """Numbers within the topic, counted from 0."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -28,23 +28,23 @@ class TransactionLogValue(Struct, frozen=True, gc=False):
     """State of a transactional producer."""
     PartitionsSchema = TransactionLogValuePartitionsSchema
     producer_id: int = 0
-    """Number the producer writes with now; a new one is taken when the epochs of the old run out."""
+    """Number the producer currently writes with; a new one is assigned when the old one runs out of epochs."""
     previous_producer_id: int = -1
-    """Number before the last step; a retry that still uses it after an epoch overflow is recognised. -1 for none."""
+    """Number used before the last step, kept to recognize a retry that still uses it after an epoch overflow; -1 for none."""
     next_producer_id: int = -1
     """Number reserved to take over when this transaction completes, because the epochs ran out; -1 for none."""
     producer_epoch: int = 0
-    """Generation of the producer; raised by InitProducerId and, with transaction.version 2, by every completion."""
+    """Generation of the producer; increased by InitProducerId and, with transaction.version 2, by every completion."""
     next_producer_epoch: int = -1
     """Epoch that belongs to NextProducerId in two-phase commit (KIP-939); -1 for none."""
     transaction_timeout_ms: int = 0
-    """Age at which the coordinator aborts an open one, as the producer asked (transaction.timeout.ms)."""
+    """Age at which the coordinator aborts an open transaction, as requested by the producer (transaction.timeout.ms)."""
     transaction_status: int = 0
     """0 Empty, 1 Ongoing, 2 PrepareCommit, 3 PrepareAbort, 4 CompleteCommit, 5 CompleteAbort, 6 Dead, 7 PrepareEpochFence (never stored)."""
     transaction_partitions: tuple[TransactionLogValuePartitionsSchema, ...] | None = ()
-    """Where markers must be written, __consumer_offsets among them; null in Empty, empty once complete."""
+    """Where markers must be written, including __consumer_offsets; null in Empty, empty once complete."""
     transaction_last_update_timestamp_ms: int = 0
-    """When this record was made, in milliseconds since 1970; idle ids expire by it."""
+    """When this record was created, in milliseconds since 1970; idle ids expire based on it."""
     transaction_start_timestamp_ms: int = 0
     """When the first partition was added, in milliseconds since 1970; -1 before that."""
     client_transaction_version: int = 0

@@ -11,13 +11,13 @@ from msgspec import Struct
 class TxnOffsetCommitRequestTxnOffsetCommitRequestPartition(Struct, frozen=True, gc=False):
     """TxnOffsetCommitRequestPartition of TxnOffsetCommitRequest."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     committed_offset: int = 0
-    """The position to resume at: one more than the last processed record."""
+    """The offset to resume at: one more than the last processed record's."""
     committed_leader_epoch: int = -1
     """Leader epoch of the last processed record, used to detect a truncated log on resuming; -1 when unknown."""
     committed_metadata: str | None = ""
-    """Free text kept beside the offset, at most offset.metadata.max.bytes long; null is stored as empty."""
+    """Free text stored with the offset, at most offset.metadata.max.bytes long; null is stored as empty."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -27,33 +27,33 @@ class TxnOffsetCommitRequestTxnOffsetCommitRequestTopic(Struct, frozen=True, gc=
     name: str = ""
     """Topic by name, up to v5; later versions use the id."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[TxnOffsetCommitRequestTxnOffsetCommitRequestPartition, ...] = ()
-    """Positions to store, one for each partition that moved."""
+    """Offsets to store, one for each partition that advanced."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class TxnOffsetCommitRequest(Struct, frozen=True, gc=False):
-    """Writes consumed positions of a group inside the producer's open transaction."""
+    """Writes a group's consumed offsets inside the producer's open transaction."""
     TxnOffsetCommitRequestPartition = TxnOffsetCommitRequestTxnOffsetCommitRequestPartition
     TxnOffsetCommitRequestTopic = TxnOffsetCommitRequestTxnOffsetCommitRequestTopic
     transactional_id: str = ""
-    """The transaction the offsets belong to; its coordinator is asked whether the transaction is open."""
+    """The transaction the offsets belong to; the broker checks with its coordinator whether it is open."""
     group_id: str = ""
-    """Group whose positions are stored; the request must reach the coordinator of this group."""
+    """Group whose offsets are stored; the request must reach the coordinator of this group."""
     producer_id: int = 0
-    """Must be the number that InitProducerId gave to this transactional id."""
+    """Must be the id that InitProducerId returned for this transactional id."""
     producer_epoch: int = 0
-    """Must be the newest epoch of the producer id; a smaller one is fenced."""
+    """Must be the latest epoch of the producer id; a smaller one is fenced."""
     generation_id_or_member_epoch: int = -1
-    """Generation under the classic protocol, member epoch under the consumer protocol; -1 leaves the membership unchecked."""
+    """Generation under the classic protocol, member epoch under the consumer protocol; -1 skips the membership check."""
     member_id: str = ""
-    """The consumer's identity inside its group, taken from its group metadata; empty when no group membership is used."""
+    """The consumer's id in its group, taken from its group metadata; empty when no group membership is used."""
     group_instance_id: str | None = None
-    """Static membership name (group.instance.id) that lets a restarted client take its old place; null for a dynamic one."""
+    """Static membership name (group.instance.id) that lets a restarted client resume its old membership; null for a dynamic member."""
     topics: tuple[TxnOffsetCommitRequestTxnOffsetCommitRequestTopic, ...] = ()
-    """Only what was consumed in this transaction need be listed."""
+    """Only topics consumed in this transaction have to be listed."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -61,9 +61,9 @@ class TxnOffsetCommitRequest(Struct, frozen=True, gc=False):
 class TxnOffsetCommitResponseTxnOffsetCommitResponsePartition(Struct, frozen=True, gc=False):
     """TxnOffsetCommitResponsePartition of TxnOffsetCommitResponse."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     error_code: int = 0
-    """Result for this partition; errors of the whole request are repeated on all of them, since there is no field above."""
+    """Result for this partition; errors of the whole request are repeated on every partition, since there is no top-level field."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -73,7 +73,7 @@ class TxnOffsetCommitResponseTxnOffsetCommitResponseTopic(Struct, frozen=True, g
     name: str = ""
     """Topic by name, up to v5."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[TxnOffsetCommitResponseTxnOffsetCommitResponsePartition, ...] = ()
     """One result for every requested partition."""
     unknown_tags: dict[int, bytes] | None = None
@@ -81,11 +81,11 @@ class TxnOffsetCommitResponseTxnOffsetCommitResponseTopic(Struct, frozen=True, g
 
 
 class TxnOffsetCommitResponse(Struct, frozen=True, gc=False):
-    """Says for each partition whether its offset is now pending in the transaction."""
+    """Reports for each partition whether its offset is now pending in the transaction."""
     TxnOffsetCommitResponsePartition = TxnOffsetCommitResponseTxnOffsetCommitResponsePartition
     TxnOffsetCommitResponseTopic = TxnOffsetCommitResponseTxnOffsetCommitResponseTopic
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     topics: tuple[TxnOffsetCommitResponseTxnOffsetCommitResponseTopic, ...] = ()
     """Every topic of the request once, in any order."""
     unknown_tags: dict[int, bytes] | None = None

@@ -9,9 +9,9 @@ from msgspec import Struct
 
 
 class UnregisterControllerRequest(Struct, frozen=True, gc=False):
-    """An operator removes the entry of a controller that will not come back."""
+    """An operator removes the registration of a controller that will not come back."""
     controller_id: int = 0
-    """The node.id whose registration shall be dropped; the node should be stopped by then."""
+    """The node.id whose registration is to be removed; the node should already be stopped."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -19,10 +19,10 @@ class UnregisterControllerRequest(Struct, frozen=True, gc=False):
 class UnregisterControllerResponse(Struct, frozen=True, gc=False):
     """Whether the controller's registration has been removed from the metadata log."""
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     error_message: str | None = ""
-    """A sentence for people about the failure; empty or null on success."""
+    """Readable explanation of the failure; empty or null on success."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -13,11 +13,11 @@ class UpdateFeaturesRequestFeatureUpdateKey(Struct, frozen=True, gc=False):
     feature: str = ""
     """For example metadata.version or group.version."""
     max_version_level: int = 0
-    """New finalized level; 0 switches off a feature that can be off."""
+    """New finalized level; 0 disables a feature that can be disabled."""
     allow_downgrade: bool = False
-    """True was to permit a lower level; controllers of 4.x ignore it, so v0 can only raise levels."""
+    """True was meant to permit a lower level; 4.x controllers ignore it, so v0 can only raise levels."""
     upgrade_type: int = 1
-    """1 upgrade, 2 downgrade if nothing is lost, 3 downgrade even with loss, which metadata.version refuses."""
+    """1 upgrade, 2 downgrade if nothing is lost, 3 downgrade even with loss, which metadata.version does not allow."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -26,11 +26,11 @@ class UpdateFeaturesRequest(Struct, frozen=True, gc=False):
     """Raises or lowers finalized feature levels of the cluster."""
     FeatureUpdateKey = UpdateFeaturesRequestFeatureUpdateKey
     timeout_ms: int = 60000
-    """Sent by clients; controllers of 4.x take no deadline from it."""
+    """Sent by clients; 4.x controllers do not use it as a deadline."""
     feature_updates: tuple[UpdateFeaturesRequestFeatureUpdateKey, ...] = ()
-    """Levels to set, made together or not at all."""
+    """Levels to set, either all together or not at all."""
     validate_only: bool = False
-    """True runs every check, changes nothing."""
+    """True runs every check but changes nothing."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -40,22 +40,22 @@ class UpdateFeaturesResponseUpdatableFeatureResult(Struct, frozen=True, gc=False
     feature: str = ""
     """Feature as named in the request."""
     error_code: int = 0
-    """Always 0: with a failure the list stays empty."""
+    """Always 0: on failure the list is empty."""
     error_message: str | None = ""
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class UpdateFeaturesResponse(Struct, frozen=True, gc=False):
-    """Tells whether the levels were changed."""
+    """Reports whether the levels were changed."""
     UpdatableFeatureResult = UpdateFeaturesResponseUpdatableFeatureResult
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """Verdict on all updates together."""
+    """Applies to all updates together."""
     error_message: str | None = ""
-    """Names the update that failed and why; null on success."""
+    """States which update failed and why; null on success."""
     results: tuple[UpdateFeaturesResponseUpdatableFeatureResult, ...] = ()
     """Filled on success only, one per feature; gone in v2."""
     unknown_tags: dict[int, bytes] | None = None

@@ -11,9 +11,9 @@ from msgspec import Struct
 class UpdateRaftVoterRequestListener(Struct, frozen=True, gc=False):
     """Listener of UpdateRaftVoterRequest."""
     name: str = ""
-    """Label from controller.listener.names; the leader's own must be among them."""
+    """Name from controller.listener.names; the leader's own must be among them."""
     host: str = ""
-    """Address to dial, a DNS name or an IP literal."""
+    """Address to connect to, a DNS name or an IP literal."""
     port: int = 0
     """TCP port that goes with the host."""
     unknown_tags: dict[int, bytes] | None = None
@@ -31,21 +31,21 @@ class UpdateRaftVoterRequestKRaftVersionFeature(Struct, frozen=True, gc=False):
 
 
 class UpdateRaftVoterRequest(Struct, frozen=True, gc=False):
-    """A voter tells the quorum leader its present endpoints and the kraft.version range it supports."""
+    """A voter tells the quorum leader its current endpoints and the kraft.version range it supports."""
     Listener = UpdateRaftVoterRequestListener
     KRaftVersionFeature = UpdateRaftVoterRequestKRaftVersionFeature
     cluster_id: str | None = ""
     """Guards against the wrong cluster; null skips the check."""
     current_leader_epoch: int = 0
-    """Quorum epoch in which the sender knows the receiver as leader; another value is refused."""
+    """Quorum epoch in which the sender knows the receiver as leader; any other value is rejected."""
     voter_id: int = 0
     """The node.id of the sender itself."""
     voter_directory_id: bytes = bytes(16)
-    """Identity of the log directory with the voter's metadata log; a replaced disk makes a new voter."""
+    """Identity of the log directory with the voter's metadata log; a replaced disk makes it a new voter."""
     listeners: tuple[UpdateRaftVoterRequestListener, ...] = ()
     """Complete list of addresses that replaces the stored one."""
     k_raft_version_feature: UpdateRaftVoterRequestKRaftVersionFeature = UpdateRaftVoterRequestKRaftVersionFeature()
-    """Levels of kraft.version that the sender's software can run."""
+    """Levels of kraft.version that the sender's software supports."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -65,13 +65,13 @@ class UpdateRaftVoterResponseCurrentLeader(Struct, frozen=True, gc=False):
 
 
 class UpdateRaftVoterResponse(Struct, frozen=True, gc=False):
-    """Whether the voter's entry was taken over, and who leads the quorum."""
+    """Whether the voter's entry was updated, and which node leads the quorum."""
     CurrentLeader = UpdateRaftVoterResponseCurrentLeader
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota requires the client to pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     current_leader: UpdateRaftVoterResponseCurrentLeader = UpdateRaftVoterResponseCurrentLeader()
-    """Leader as the answering node knows it; tagged so that an unknown one costs no bytes."""
+    """Leader as known to the responding node; tagged so that an unknown one costs no bytes."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -11,21 +11,21 @@ from msgspec import Struct
 class VoteRequestPartitionData(Struct, frozen=True, gc=False):
     """PartitionData of VoteRequest."""
     partition_index: int = 0
-    """Always 0, since the metadata log is not split."""
+    """Always 0, since the metadata log has one partition."""
     replica_epoch: int = 0
-    """Epoch in which the sender stands for election; for a pre-vote its present one, unchanged."""
+    """Epoch in which the sender is a candidate; for a pre-vote its current epoch, unchanged."""
     replica_id: int = 0
-    """Node that wants the vote."""
+    """Node that requests the vote."""
     replica_directory_id: bytes = bytes(16)
-    """Identity of the log directory that holds the replica, which tells a reformatted disk from the old one."""
+    """Identity of the log directory that holds the replica, which distinguishes a reformatted disk from the old one."""
     voter_directory_id: bytes = bytes(16)
-    """Log directory of the addressee as the sender knows it; zero skips the check."""
+    """Receiver's log directory as the sender knows it; zero skips the check."""
     last_offset_epoch: int = 0
-    """Epoch of the sender's last record, compared before the offset to tell whose log is more complete."""
+    """Epoch of the sender's last record, compared before the offset to decide whose log is more complete."""
     last_offset: int = 0
     """End of the sender's log: the offset after its last record."""
     pre_vote: bool = False
-    """True asks only whether a vote would be granted; nothing is promised."""
+    """True only asks whether a vote would be granted; nothing is promised."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -33,7 +33,7 @@ class VoteRequestPartitionData(Struct, frozen=True, gc=False):
 class VoteRequestTopicData(Struct, frozen=True, gc=False):
     """TopicData of VoteRequest."""
     topic_name: str = ""
-    """Always __cluster_metadata, the only log that a quorum keeps."""
+    """Always __cluster_metadata, the only log replicated by a quorum."""
     partitions: tuple[VoteRequestPartitionData, ...] = ()
     """Exactly one: the only partition of that topic."""
     unknown_tags: dict[int, bytes] | None = None
@@ -41,13 +41,13 @@ class VoteRequestTopicData(Struct, frozen=True, gc=False):
 
 
 class VoteRequest(Struct, frozen=True, gc=False):
-    """Asks a voter of the metadata quorum for its vote, or whether it would give it."""
+    """Asks a voter of the metadata quorum for its vote, or whether it would grant it."""
     PartitionData = VoteRequestPartitionData
     TopicData = VoteRequestTopicData
     cluster_id: str | None = None
     """Sender's cluster, checked when present; null skips the check."""
     voter_id: int = -1
-    """Whom the sender believes to address; -1 skips the check."""
+    """Voter the request is meant for; -1 skips the check."""
     topics: tuple[VoteRequestTopicData, ...] = ()
     """Exactly one: the metadata topic."""
     unknown_tags: dict[int, bytes] | None = None
@@ -57,13 +57,13 @@ class VoteRequest(Struct, frozen=True, gc=False):
 class VoteResponsePartitionData(Struct, frozen=True, gc=False):
     """PartitionData of VoteResponse."""
     partition_index: int = 0
-    """Always 0, since the metadata log is not split."""
+    """Always 0, since the metadata log has one partition."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     leader_id: int = 0
     """Leader that the voter follows; -1 when it knows none."""
     leader_epoch: int = 0
-    """The voter's own epoch; a higher one than the asker's makes that one stand down."""
+    """The voter's own epoch; a candidate in a lower epoch steps down."""
     vote_granted: bool = False
     """True at most once per epoch for a real vote; a pre-vote may be granted to many."""
     unknown_tags: dict[int, bytes] | None = None
@@ -73,9 +73,9 @@ class VoteResponsePartitionData(Struct, frozen=True, gc=False):
 class VoteResponseTopicData(Struct, frozen=True, gc=False):
     """TopicData of VoteResponse."""
     topic_name: str = ""
-    """Always __cluster_metadata, the only log that a quorum keeps."""
+    """Always __cluster_metadata, the only log replicated by a quorum."""
     partitions: tuple[VoteResponsePartitionData, ...] = ()
-    """The one partition asked about."""
+    """The one partition of the request."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -98,7 +98,7 @@ class VoteResponse(Struct, frozen=True, gc=False):
     TopicData = VoteResponseTopicData
     NodeEndpoint = VoteResponseNodeEndpoint
     error_code: int = 0
-    """Verdict on the whole request; the vote itself stands below."""
+    """Applies to the whole request; the vote itself is below."""
     topics: tuple[VoteResponseTopicData, ...] = ()
     """The metadata topic; empty with a top-level error."""
     node_endpoints: tuple[VoteResponseNodeEndpoint, ...] = ()

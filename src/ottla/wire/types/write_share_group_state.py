@@ -15,9 +15,9 @@ class WriteShareGroupStateRequestStateBatch(Struct, frozen=True, gc=False):
     last_offset: int = 0
     """End of the range, inclusive."""
     delivery_state: int = 0
-    """0 available again, 2 acknowledged, 3 archiving (4.4, dead-letter queue under way), 4 archived."""
+    """0 available again, 2 acknowledged, 3 archiving (4.4, on its way to the dead-letter queue), 4 archived."""
     delivery_count: int = 0
-    """Deliveries so far; must never be sent smaller than before."""
+    """Deliveries so far; must never be lower than a value sent before."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -27,15 +27,15 @@ class WriteShareGroupStateRequestPartitionData(Struct, frozen=True, gc=False):
     partition: int = 0
     """Index in the topic; last part of the key."""
     state_epoch: int = 0
-    """As received when the state was read; smaller than the stored one is fenced, -1 skips the check."""
+    """As received when the state was read; a value below the stored one is fenced, -1 skips the check."""
     leader_epoch: int = 0
-    """Epoch of the sending leader; smaller than the stored one is fenced, -1 skips the check."""
+    """Epoch of the sending leader; a value below the stored one is fenced, -1 skips the check."""
     start_offset: int = 0
-    """First offset not known to be finished, as it was before this change; everything below is forgotten. -1 leaves it."""
+    """First offset not known to be finished, as it was before this change; everything below it is discarded. -1 leaves it unchanged."""
     delivery_complete_count: int = -1
-    """Finished offsets at or above the start, so that lag is end minus start minus this; -1 where unknown."""
+    """Finished offsets at or above the start, so that lag is end minus start minus this; -1 if unknown."""
     state_batches: tuple[WriteShareGroupStateRequestStateBatch, ...] = ()
-    """Changed ranges only; where they overlap stored ones the higher delivery count wins, then the higher state."""
+    """Changed ranges only; where they overlap stored ones, the higher delivery count wins, then the higher state."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -43,7 +43,7 @@ class WriteShareGroupStateRequestPartitionData(Struct, frozen=True, gc=False):
 class WriteShareGroupStateRequestWriteStateData(Struct, frozen=True, gc=False):
     """WriteStateData of WriteShareGroupStateRequest."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[WriteShareGroupStateRequestPartitionData, ...] = ()
     """Changed share-partitions."""
     unknown_tags: dict[int, bytes] | None = None
@@ -56,9 +56,9 @@ class WriteShareGroupStateRequest(Struct, frozen=True, gc=False):
     PartitionData = WriteShareGroupStateRequestPartitionData
     WriteStateData = WriteShareGroupStateRequestWriteStateData
     group_id: str = ""
-    """First part of the key that picks the state partition; an empty one gets an empty answer."""
+    """First part of the key that picks the state partition; an empty id gets an empty response."""
     topics: tuple[WriteShareGroupStateRequestWriteStateData, ...] = ()
-    """Those with changed share-partitions."""
+    """Topics with changed share-partitions."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -70,7 +70,7 @@ class WriteShareGroupStateResponsePartitionResult(Struct, frozen=True, gc=False)
     error_code: int = 0
     """0 when the record is committed by the in-sync replicas of the state topic."""
     error_message: str | None = None
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Human-readable explanation of the error; null when the code says enough."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -78,9 +78,9 @@ class WriteShareGroupStateResponsePartitionResult(Struct, frozen=True, gc=False)
 class WriteShareGroupStateResponseWriteStateResult(Struct, frozen=True, gc=False):
     """WriteStateResult of WriteShareGroupStateResponse."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """UUID assigned at creation, which distinguishes a recreated topic from a deleted one of the same name; all zeros for none."""
     partitions: tuple[WriteShareGroupStateResponsePartitionResult, ...] = ()
-    """Outcomes, each on its own."""
+    """One result per share-partition, independent of the others."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 

@@ -11,9 +11,9 @@ from msgspec import Struct
 class WriteTxnMarkersRequestWritableTxnMarkerTopic(Struct, frozen=True, gc=False):
     """WritableTxnMarkerTopic of WriteTxnMarkersRequest."""
     name: str = ""
-    """Topics go by name here, in all versions."""
+    """Topics are identified by name in all versions."""
     partition_indexes: tuple[int, ...] = ()
-    """Numbers inside the topic, counted from 0."""
+    """Numbers within the topic, starting at 0."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -21,17 +21,17 @@ class WriteTxnMarkersRequestWritableTxnMarkerTopic(Struct, frozen=True, gc=False
 class WriteTxnMarkersRequestWritableTxnMarker(Struct, frozen=True, gc=False):
     """WritableTxnMarker of WriteTxnMarkersRequest."""
     producer_id: int = 0
-    """Number the cluster gave to a producer so that its batches can be deduplicated and fenced; -1 for none."""
+    """Number that the cluster assigned to a producer so that its batches can be deduplicated and fenced; -1 for none."""
     producer_epoch: int = 0
-    """Epoch to put on the marker: the raised one under transactions V2, else that of the records."""
+    """Epoch to put into the marker: the bumped one under transactions V2, otherwise that of the records."""
     transaction_result: bool = False
     """True writes a COMMIT marker, false an ABORT marker."""
     topics: tuple[WriteTxnMarkersRequestWritableTxnMarkerTopic, ...] = ()
-    """Partitions led by this broker that take part in the transaction."""
+    """Partitions led by this broker that are part of the transaction."""
     coordinator_epoch: int = 0
     """Leader epoch of the __transaction_state partition; stored in the marker, so that an old coordinator is fenced."""
     transaction_version: int = 0
-    """2 demands that the epoch is above the last one seen; 0 and 1 accept an equal one."""
+    """2 requires the epoch to be above the last one seen; 0 and 1 accept an equal one."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -41,7 +41,7 @@ class WriteTxnMarkersRequest(Struct, frozen=True, gc=False):
     WritableTxnMarkerTopic = WriteTxnMarkersRequestWritableTxnMarkerTopic
     WritableTxnMarker = WriteTxnMarkersRequestWritableTxnMarker
     markers: tuple[WriteTxnMarkersRequestWritableTxnMarker, ...] = ()
-    """Outcomes of different transactions, gathered for this broker."""
+    """Outcomes of different transactions, collected for this broker."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -49,9 +49,9 @@ class WriteTxnMarkersRequest(Struct, frozen=True, gc=False):
 class WriteTxnMarkersResponseWritableTxnMarkerPartitionResult(Struct, frozen=True, gc=False):
     """WritableTxnMarkerPartitionResult of WriteTxnMarkersResponse."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Number of the partition within its topic, starting at 0."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the operation as one of Kafka's numbered errors; 0 on success."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -61,7 +61,7 @@ class WriteTxnMarkersResponseWritableTxnMarkerTopicResult(Struct, frozen=True, g
     name: str = ""
     """Repeats the request's topic."""
     partitions: tuple[WriteTxnMarkersResponseWritableTxnMarkerPartitionResult, ...] = ()
-    """Each with an error of its own."""
+    """Each with its own error."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -69,15 +69,15 @@ class WriteTxnMarkersResponseWritableTxnMarkerTopicResult(Struct, frozen=True, g
 class WriteTxnMarkersResponseWritableTxnMarkerResult(Struct, frozen=True, gc=False):
     """WritableTxnMarkerResult of WriteTxnMarkersResponse."""
     producer_id: int = 0
-    """Number the cluster gave to a producer so that its batches can be deduplicated and fenced; -1 for none."""
+    """Number that the cluster assigned to a producer so that its batches can be deduplicated and fenced; -1 for none."""
     topics: tuple[WriteTxnMarkersResponseWritableTxnMarkerTopicResult, ...] = ()
-    """Results by topic, for all partitions asked."""
+    """Results by topic, for all requested partitions."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class WriteTxnMarkersResponse(Struct, frozen=True, gc=False):
-    """Tells for each marker and partition whether it is in the log."""
+    """Reports for each marker and partition whether it is in the log."""
     WritableTxnMarkerPartitionResult = WriteTxnMarkersResponseWritableTxnMarkerPartitionResult
     WritableTxnMarkerTopicResult = WriteTxnMarkersResponseWritableTxnMarkerTopicResult
     WritableTxnMarkerResult = WriteTxnMarkersResponseWritableTxnMarkerResult
