@@ -233,9 +233,10 @@ class Engine:
             return None
         now_ms = self._history.now_ms
         since_ms = now_ms if match.since_ms is None else match.since_ms
+        pause_ms = self._pauses.before(now_ms) if match.precision_ms is None else match.precision_ms
         new = Condition(
             one, self._limits[one.name], match.subject, since_ms, since_ms, now_ms,
-            connection=self._connection, pause_ms=self._pauses.before(now_ms),
+            connection=self._connection, pause_ms=pause_ms,
         )  # fmt: skip
         self._conditions.setdefault(key, {})[match.subject] = new
         self._condition_count += 1

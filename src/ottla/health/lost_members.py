@@ -35,6 +35,8 @@ class Lost:
     held: tuple[TopicPartition, ...]
     partitions: tuple[TopicPartition, ...]  # those of `held` that have lag
     still_since_ms: int
+    precision_ms: int
+    """How far apart the samples are between which the offsets moved last."""
     at_ms: int
     ended_ms: int | None = None
 
@@ -56,8 +58,9 @@ class Vanished:
         growing = {tp: lag for tp, lag in lags.items() if lag.has_news}
         if not growing or not self._stood_still(list(lags.values()), list(growing.values())):
             return None
-        since = min(self._since(lag.moved_ms) for lag in growing.values())
-        return Lost(self.member, self.client, self.held, tuple(sorted(growing)), since, self.at_ms)
+        first = min(growing.values(), key=lambda lag: lag.moved_ms)
+        since_ms, precision_ms = self._since(first.moved_ms), first.moved_ms - first.before_ms
+        return Lost(self.member, self.client, self.held, tuple(sorted(growing)), since_ms, precision_ms, self.at_ms)
 
     def _stood_still(self, lags: list[LagHistory], growing: list[LagHistory]) -> bool:
         """Whether the offsets stood still long enough: by the samples before the member vanished; or, if none had moved

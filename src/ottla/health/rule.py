@@ -45,6 +45,7 @@ class Match:
     tier: Tier | None = None  # None: the rule's
     hold_ms: float = 0  # how long it must be true before the finding opens
     since_ms: int | None = None  # when it became true, if before now
+    precision_ms: int | None = None  # how exact that is; None: the pause before the newest sample
     seen_ms: int | None = None  # when it was last known to be true, if before now
     until_ms: int | None = None  # when it ends by itself
     again_ms: int | None = None  # check again then, whether or not facts come

@@ -201,6 +201,7 @@ def test_a_member_that_stops_without_leaving_the_group() -> None:
 
     [finding] = story.open("member-lost")
     assert finding.sentence == LOST + "; no progress on orders-1, orders-2 for 6 s"
+    assert finding.precision_ms == 2_000, "the time comes from samples of the lag, not of the group"
     assert (finding.subject.name, finding.subject.member) == ("billing", "billing-2-id")
     story.during(68, 98, 2, lambda second: progress(second, 60, 68))
     assert story.open("member-lost")

@@ -135,6 +135,7 @@ def _lost(ctx: RuleContext, group: str, lost: Lost) -> Match:
     return Match(
         subject=Subject("group", group, member=lost.member),
         since_ms=lost.still_since_ms,
+        precision_ms=lost.precision_ms,
         seen_ms=lost.ended_ms,
         until_ms=lost.ended_ms + 1 if lost.ended_ms is not None else lost.at_ms + WINDOW_MS,
         sentence=f"{what}; no progress on {join(partitions)} for {duration(still_ms)}",
