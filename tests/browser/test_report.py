@@ -100,6 +100,18 @@ def test_no_page_scrolls_sideways(reader: Visitor, name: str, width: int):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+LARGER_THAN_THEIR_PLACE = """() => [...document.querySelectorAll("section, figure, .plots, .epochs")].filter(
+    place => [...place.children].some(each => each.getBoundingClientRect().height
+        && each.getBoundingClientRect().bottom > place.getBoundingClientRect().bottom + 1)
+).map(place => place.outerHTML.slice(0, 60))"""
+
+
+@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_part_lies_over_what_follows(reader: Visitor, name: str, width: int):
+    assert opened(reader, name, width=width).evaluate(LARGER_THAN_THEIR_PLACE) == []
+
+
 @pytest.mark.parametrize("name", STORIES)
 def test_everything_can_be_read_without_scripts(reader: Visitor, name: str):
     page = opened(reader, name, java_script_enabled=False)

@@ -176,7 +176,7 @@ def _incidents(facts: Facts, time: Scale) -> Markup:
                 data_to=each["to_ms"],
             )
         )
-    return element("div", *links, class_="strip") if links else NOTHING
+    return element("div", *links, class_="incidents") if links else NOTHING
 
 
 def _keys(facts: Facts, classes: Sequence[str]) -> list[Key]:
