@@ -44,6 +44,7 @@ class Condition:
     reported_ms: int = 0
     connection: str = ""  # the options with which commands reach the cluster
     pause_ms: int = 0  # between the samples before and after it became true the first time
+    is_from_records: bool = False  # whether a record, and no sample, made it true the first time
 
     @property
     def is_true(self) -> bool:
@@ -97,12 +98,15 @@ class Condition:
             evidence={**match.evidence, "thresholds": dict(self.limits)} if self.limits else match.evidence,
             sentence=match.sentence,
             next=[step.on(self.connection) for step in match.next],
-            tier=match.tier or self.rule.tier,
+            tier=self._tier(match),
         )
 
     def _precision_ms(self, match: Match) -> int | UnsetType:
-        is_exact = (match.tier or self.rule.tier) is Tier.RECORDS or not self.pause_ms
+        is_exact = self._tier(match) is Tier.RECORDS or not self.pause_ms
         return UNSET if is_exact else self.pause_ms
+
+    def _tier(self, match: Match) -> Tier:
+        return Tier.RECORDS if self.is_from_records else match.tier or self.rule.tier
 
     def _changed(self, now_ms: int, match: Match) -> Iterator[Change]:
         old = self.finding

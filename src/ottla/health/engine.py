@@ -97,12 +97,15 @@ class Engine:
         self._dropped = 0
         self._connection = connection
         self._pauses = Pauses()
+        self._is_sample = True
+        """Whether the newest fact is a sample."""
 
     def take(self, at_ms: int, fact: Fact, *, is_sample: bool = True) -> list[Change]:
         """Takes a fact and the time at which it was seen, or written if it comes from records; returns the changes of
         findings. A late fact counts as seen now: no earlier change is taken back."""
         now_ms = max(at_ms, self._history.now_ms)
         changes = list(self._run_due(now_ms - 1))
+        self._is_sample = is_sample
         if is_sample:
             self._pauses.take(now_ms, fact.kind)
             self._history.sampled_ms = now_ms
@@ -236,7 +239,7 @@ class Engine:
         pause_ms = self._pauses.before(now_ms) if match.precision_ms is None else match.precision_ms
         new = Condition(
             one, self._limits[one.name], match.subject, since_ms, since_ms, now_ms,
-            connection=self._connection, pause_ms=pause_ms,
+            connection=self._connection, pause_ms=pause_ms, is_from_records=not self._is_sample,
         )  # fmt: skip
         self._conditions.setdefault(key, {})[match.subject] = new
         self._condition_count += 1

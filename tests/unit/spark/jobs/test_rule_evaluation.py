@@ -43,13 +43,14 @@ def test_rows_that_do_not_fit_are_counted():
 
 
 def test_records_of_a_group_are_used_until_it_is_sampled():
-    def evidence(*told: tuple[int, bool]) -> object:
+    def findings(*told: tuple[int, bool]) -> list[tuple[str, object, str]]:
         evaluator = RuleEvaluator({}, {})
         for number, (epoch, is_sample) in enumerate(told):  # epochs climb for no reason
             fact = Group(group="g", type="consumer", state="Stable", group_epoch=epoch, assignment_epoch=epoch)
             evaluator.take(1_000 * number, "group", None, msgspec.json.encode(fact), is_sample=is_sample)
-        return [(each.rule, each.evidence) for each in evaluator.findings()]
+        return [(each.rule, each.evidence, each.tier) for each in evaluator.findings()]
 
     climbing = [(epoch, False) for epoch in range(12)]
+    assert [rule for rule, _, tier in findings(*climbing) if tier == "R"] == ["epochs-climb"]
     sampled = [*climbing, (12, True)]
-    assert evidence(*sampled, (1_000, False)) == evidence(*sampled) != evidence(*climbing) != []
+    assert findings(*sampled, (1_000, False)) == findings(*sampled) != findings(*climbing)
