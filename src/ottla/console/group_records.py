@@ -20,12 +20,11 @@ from ottla.client.offsets import spans
 from ottla.core.coordinator.partitioner import partition_for
 from ottla.health.phrases import plural
 from ottla.wire import WireError
-from ottla.wire.keyed import KeyedRecord, decode_keyed, record_types
+from ottla.wire.keyed import GROUP_TOPIC, KeyedRecord, decode_keyed, record_types
 from ottla.wire.types.group_classic import GroupMetadataValue
 
-__all__ = ["GROUP_TOPIC", "GroupTimeline", "Step", "UnreadableError", "read_on"]
+__all__ = ["GroupTimeline", "Step", "UnreadableError", "read_on"]
 
-GROUP_TOPIC: Final = "__consumer_offsets"
 STEPS_MAX: Final = 500
 RECORDS_MAX: Final = 500_000
 """A partition with more is not read for a page."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from ottla.client import EARLIEST, LATEST, Client, ResponseError, TopicPartition, fetch
 from ottla.client.inspect_listener import inspect_addresses, read_json, share_url
@@ -12,12 +12,10 @@ from ottla.core.coordinator.partitioner import partition_for
 from ottla.core.share.state.kept import Kept, Key, of_snapshot, updated
 from ottla.inflight.window import Window, live_windows, stored_window
 from ottla.wire import WireError, uuid_text
-from ottla.wire.keyed import KeyedRecord, decode_keyed
+from ottla.wire.keyed import SHARE_TOPIC, KeyedRecord, decode_keyed
 from ottla.wire.types.share_state import ShareSnapshotValue, ShareUpdateValue
 
-__all__ = ["STATE_TOPIC", "windows"]
-
-STATE_TOPIC: Final = "__share_group_state"
+__all__ = ["windows"]
 
 
 class _Stored(NamedTuple):
@@ -64,19 +62,19 @@ async def _stored(
     try:
         found = await _replayed(client, set(keys.values()))
     except (ResponseError, WireError) as error:
-        on_failure(f"{STATE_TOPIC} cannot be read: {error}")
+        on_failure(f"{SHARE_TOPIC} cannot be read: {error}")
         found = {}
     return {at: stored_window(at, *found.get(key, (None, None))) for at, key in keys.items()}
 
 
 async def _replayed(client: Client, keys: Collection[Key]) -> dict[Key, _Stored]:
     """The state of these keys, from the records of their partitions."""
-    count = len((await client.topics([STATE_TOPIC]))[STATE_TOPIC].partitions)
+    count = len((await client.topics([SHARE_TOPIC]))[SHARE_TOPIC].partitions)
     places = {partition_for(f"{key.group_id}:{uuid_text(key.topic_id)}:{key.partition}", count) for key in keys}
     found: dict[Key, _Stored] = {}
-    async for record in fetch(client, {(STATE_TOPIC, place): EARLIEST for place in places}, until=LATEST):
+    async for record in fetch(client, {(SHARE_TOPIC, place): EARLIEST for place in places}, until=LATEST):
         if record.key is not None:
-            _replay(found, keys, decode_keyed(STATE_TOPIC, record.key, record.value), record.timestamp_ms)
+            _replay(found, keys, decode_keyed(SHARE_TOPIC, record.key, record.value), record.timestamp_ms)
     return found
 
 

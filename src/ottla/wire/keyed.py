@@ -18,10 +18,12 @@ from ottla.wire.index import MESSAGES
 from ottla.wire.support import Refused, read_varint
 from ottla.wire.trace import uvarint
 
+GROUP_TOPIC = "__consumer_offsets"
+SHARE_TOPIC = "__share_group_state"
 FAMILIES: dict[str, tuple[str, ...]] = {
-    "__consumer_offsets": ("group_classic", "group_consumer", "group_share", "group_streams"),
+    GROUP_TOPIC: ("group_classic", "group_consumer", "group_share", "group_streams"),
     "__transaction_state": ("transaction_log",),
-    "__share_group_state": ("share_state",),
+    SHARE_TOPIC: ("share_state",),
     "__cluster_metadata": ("cluster_metadata",),
     "__remote_log_metadata": ("remote_log",),
 }

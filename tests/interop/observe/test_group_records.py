@@ -15,9 +15,10 @@ from ottla.health.facts import Group, GroupMember, TopicPartitions
 from ottla.health.samples import OBSERVATIONS
 from ottla.spark.jobs.folds.fold import RecordRow, SampleRow, fold
 from ottla.spark.jobs.folds.records import GROUP_RECORDS
-from ottla.spark.pipeline.event_decoder import GROUP_TOPIC, EventDecoder
+from ottla.spark.pipeline.event_decoder import EventDecoder
 from ottla.spark.pipeline.in_process import plan_of, rows_of
 from ottla.spark.pipeline.origins import Origin, cluster_origin, directory_origin
+from ottla.wire.keyed import GROUP_TOPIC
 from tests.interop.node.brokers import Node
 from tests.interop.observe.watching import Watched
 from tests.interop.spark import group_history as history

@@ -11,7 +11,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from ottla import __version__
 from ottla.cli.demo.children import Children
@@ -26,11 +26,9 @@ from ottla.observe import read_topic
 from ottla.spark.jobs.rule_evaluation import RuleEvaluator, finding_row
 from ottla.spark.report import facts_of_findings, page
 from ottla.wire import uuid_text
-from ottla.wire.keyed import decode_keyed
+from ottla.wire.keyed import SHARE_TOPIC, decode_keyed
 
 __all__ = ["PipelineFailed", "why_no_spark", "with_spark", "without_spark"]
-
-SHARE_STATE: Final = "__share_group_state"
 
 Row = tuple[int, int, int, str, str | None, bytes | None, bytes | None]
 """Time, rank, number, kind, error, body and key: records come before samples of the same moment."""
@@ -95,10 +93,10 @@ class StateRecord(NamedTuple):
 
 
 async def _share_states(client: Client) -> AsyncIterator[StateRecord]:
-    partitions = (await client.topics([SHARE_STATE]))[SHARE_STATE].partitions
-    async for record in fetch(client, {(SHARE_STATE, number): EARLIEST for number in partitions}, until=LATEST):
+    partitions = (await client.topics([SHARE_TOPIC]))[SHARE_TOPIC].partitions
+    async for record in fetch(client, {(SHARE_TOPIC, number): EARLIEST for number in partitions}, until=LATEST):
         if record.key is not None and record.value is not None:
-            kind = type(decode_keyed(SHARE_STATE, record.key, None).key).__name__.removesuffix("Key")
+            kind = type(decode_keyed(SHARE_TOPIC, record.key, None).key).__name__.removesuffix("Key")
             yield StateRecord(record.timestamp_ms, record.offset, kind, record.key, record.value)
 
 

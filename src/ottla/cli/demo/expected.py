@@ -90,7 +90,7 @@ def _resolved(each: Finding) -> bool:
 def _member_lost(found: list[Finding], killed: Facts) -> Iterator[Expectation]:
     lost = _of(found, "member-lost")
     yield _expect("exactly one member was lost", len(lost) == 1, [each["sentence"] for each in lost])
-    for each in [one for one in lost if one["evidence"]["client"] == killed["client"]][:1] or lost[:1]:
+    for each in sorted(lost, key=lambda one: one["evidence"]["client"] != killed["client"])[:1]:
         subject, evidence = each["subject"], each["evidence"]
         who = (subject["name"], evidence["client"], sorted(evidence["partitions"]))
         wanted = (

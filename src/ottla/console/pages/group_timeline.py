@@ -12,7 +12,7 @@ import msgspec
 
 from ottla.client import Client
 from ottla.console.group_lookup import find_group
-from ottla.console.group_records import GROUP_TOPIC, STEPS_MAX, GroupTimeline, Step, UnreadableError, read_on
+from ottla.console.group_records import STEPS_MAX, GroupTimeline, Step, UnreadableError, read_on
 from ottla.console.html.epoch_plot import epoch_plot
 from ottla.console.html.groups import epochs, group_head, has_epochs, long_list
 from ottla.console.html.parts import Cell, Column, code, command, nothing, section, since, table
@@ -25,6 +25,7 @@ from ottla.health.facts import Group
 from ottla.health.phrases import consume_since
 from ottla.observe.cluster_state import EVENTS_MAX
 from ottla.observe.series_history import Point
+from ottla.wire.keyed import GROUP_TOPIC
 
 RECORDS, SAMPLES = "records", "samples"
 WHAT: Final = "timeline from records"

@@ -12,28 +12,27 @@ from ottla.observe.memory import ProbeContext
 from ottla.observe.probe_result import ProbeResult, not_visible, probe_result
 from ottla.wire import WireError, uuid_text
 from ottla.wire.errors import ErrorCode
-from ottla.wire.keyed import decode_keyed
+from ottla.wire.keyed import SHARE_TOPIC, decode_keyed
 from ottla.wire.types.share_state import ShareSnapshotValue, ShareUpdateValue
 
-__all__ = ["TOPIC", "probe_share_state", "state_fact"]
+__all__ = ["probe_share_state", "state_fact"]
 
-TOPIC: Final = "__share_group_state"
 RECORDS_PER_PROBE: Final = 5_000
 DENIED: Final = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED})
 
 
 async def probe_share_state(ctx: ProbeContext) -> list[ProbeResult]:
-    topic = ctx.memory.topics.get(TOPIC)
+    topic = ctx.memory.topics.get(SHARE_TOPIC)
     if topic is None:
         return [_absent(ctx)]
-    partitions = [TopicPartition(TOPIC, number) for number, each in topic.partitions.items() if each.leader >= 0]
+    partitions = [TopicPartition(SHARE_TOPIC, number) for number, each in topic.partitions.items() if each.leader >= 0]
     try:
         ends = await _ends(ctx, partitions)
         records = await _read(ctx, ends)
     except ResponseError as error:
         if error.code not in DENIED:
             raise
-        return [not_visible("share_state", f"needs READ on {TOPIC} (error: {ctx.error_of(error)})")]
+        return [not_visible("share_state", f"needs READ on {SHARE_TOPIC} (error: {ctx.error_of(error)})")]
     names = {known.topic_id: name for name, known in ctx.memory.topics.items()}
     facts = (state_fact(record, names) for record in records)
     return [probe_result("share_state", Coverage(what="share_state", visible=True)),
@@ -43,7 +42,7 @@ async def probe_share_state(ctx: ProbeContext) -> list[ProbeResult]:
 
 def _absent(ctx: ProbeContext) -> ProbeResult:
     if any(each.type == "share" for each in ctx.memory.groups):
-        return not_visible("share_state", f"needs DESCRIBE and READ on {TOPIC}, which is not visible")
+        return not_visible("share_state", f"needs DESCRIBE and READ on {SHARE_TOPIC}, which is not visible")
     return probe_result("share_state", Coverage(what="share_state", visible=True))  # there are no share groups yet
 
 
@@ -77,7 +76,7 @@ def state_fact(record: ConsumerRecord, names: dict[bytes, str]) -> ShareState | 
     if record.key is None or record.value is None:
         return None
     try:
-        decoded = decode_keyed(TOPIC, record.key, record.value)
+        decoded = decode_keyed(SHARE_TOPIC, record.key, record.value)
     except WireError:
         return None
     value: Any = decoded.value

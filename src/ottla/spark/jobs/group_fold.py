@@ -47,17 +47,21 @@ RECORDS_FIRST, SAMPLES_AFTER = 0, 1
 _ORDER: Final = ("rank", "partition", "place", "seq")
 _COMMON: Final = frozenset(("cluster", "group", "source", "run_date"))
 _MADE: Final = (GROUP_TIMELINE, REBALANCES, STABILITY, TASK_MOVEMENT)
+_TABLES: Final = {table.name: table for table in (*_MADE, GROUP_FACTS)}
+
+
+def _columns(table: Table) -> tuple[Column, ...]:
+    return tuple(each for each in table.columns if each.name != "run_date")
 
 
 def _united() -> tuple[Column, ...]:
     """The columns of all tables, each once."""
     found = {"table": Column("table", Scalar("string"))}
-    for table in (*_MADE, GROUP_FACTS):
-        found |= {each.name: each for each in table.columns if each.name != "run_date"}
+    for table in _TABLES.values():
+        found |= {each.name: each for each in _columns(table)}
     return tuple(found.values())
 
 
-_TABLES: Final = {table.name: table for table in (*_MADE, GROUP_FACTS)}
 FOLDED: Final = _united()
 """The columns of the frame that `folded` returns."""
 
@@ -82,16 +86,12 @@ def fold_to_files(inputs: Mapping[str, DataFrame], params: Params, path: Path) -
         table.name: spark.read.schema(ddl(_columns(table))).parquet(*files)
         if (files := [str(file) for file in (path / table.name).glob("*.parquet")])
         else spark.createDataFrame([], ddl(_columns(table)))
-        for table in (*_MADE, GROUP_FACTS)
+        for table in _TABLES.values()
     }
 
 
 def _in_order(history: DataFrame) -> DataFrame:
     return history.repartition("cluster", "group").sortWithinPartitions("cluster", "group", *_ORDER)
-
-
-def _columns(table: Table) -> tuple[Column, ...]:
-    return tuple(each for each in table.columns if each.name != "run_date")
 
 
 def table_of(table: Table, inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
@@ -178,9 +178,7 @@ class _Rows:
         self._begin()
 
     def _begin(self) -> None:
-        self._columns = {
-            table.name: {name: [] for name in table.names if name != "run_date"} for table in (*_MADE, GROUP_FACTS)
-        }
+        self._columns = {name: {each.name: [] for each in _columns(table)} for name, table in _TABLES.items()}
         self.count = 0
 
     def add(self, cluster: str, group: str, source: str, out: Out) -> None:

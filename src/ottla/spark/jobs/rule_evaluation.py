@@ -15,13 +15,12 @@ from ottla.health.facts import FACTS, Configs, Fact, Failed, Gone, Group, ShareS
 from ottla.health.samples import UNREACHABLE
 from ottla.spark.jobs.share_state import STATE_TYPES, read_state, start_of
 from ottla.wire import WireError, uuid_text
-from ottla.wire.keyed import decode_keyed
+from ottla.wire.keyed import SHARE_TOPIC, decode_keyed
 
 __all__ = ["CONFIG_RECORD", "RuleEvaluator", "finding_row"]
 
 CONFIG_RECORD: Final = "ConfigRecord"
 _RESOURCES: Final = {2: "topic", 4: "broker", 32: "group"}
-_SHARE_TOPIC: Final = "__share_group_state"
 
 
 class _Config(msgspec.Struct, rename="camel"):
@@ -99,7 +98,7 @@ class RuleEvaluator:
         return False
 
     def _share_state(self, ts: int, kind: str, key: bytes, value: bytes) -> ShareState:
-        place, state = decode_keyed(_SHARE_TOPIC, key, None).key, read_state(kind, value)
+        place, state = decode_keyed(SHARE_TOPIC, key, None).key, read_state(kind, value)
         topic_id = uuid_text(place.topic_id)
         batches = (
             StateBatch(

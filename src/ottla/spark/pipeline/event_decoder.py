@@ -14,19 +14,17 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ottla import wire
 from ottla.health.samples import OBSERVATIONS
 from ottla.spark.schemas import arrow_schema, ddl
 from ottla.wire import WireError, uuid_text
+from ottla.wire.keyed import GROUP_TOPIC, SHARE_TOPIC, decode_keyed
 
 __all__ = [
     "COMMITS",
     "EVENT_COLUMNS",
     "EVENT_DDL",
-    "GROUP_TOPIC",
     "RECORDS",
     "SAMPLES",
-    "SHARE_TOPIC",
     "EventDecoder",
     "sample_events",
 ]
@@ -34,8 +32,6 @@ __all__ = [
 RECORDS: Final = "records"
 COMMITS: Final = "commits"
 SAMPLES: Final = "samples"
-GROUP_TOPIC: Final = "__consumer_offsets"
-SHARE_TOPIC: Final = "__share_group_state"
 
 EVENT_COLUMNS: Final = {
     "input": "string",
@@ -148,7 +144,7 @@ class _Key(NamedTuple):
 
 def _key(topic: str, key: bytes | None) -> _Key:
     try:
-        found = wire.keyed.decode_keyed(topic, key or b"", None).key
+        found = decode_keyed(topic, key or b"", None).key
     except WireError:
         return _Key()
     name = type(found).__name__.removesuffix("Key")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -82,10 +82,11 @@ class Ingestion:
             frames.append((rows, self._decoder))
         if self._files:
             frames.append((files_frame(spark, self._files), self._files_decoder))
-        if len(frames) > 1:
-            _write_together(frames, path)
-        for rows, decode in frames if len(frames) == 1 else ():
-            write_by_workers(rows, _Events(decode), path)
+        match frames:
+            case [(rows, decode)]:
+                write_by_workers(rows, partial(_events, decode=decode), path)
+            case [_, *_]:
+                _write_together(frames, path)
         return describe_events(path)
 
     def _until_allowed(self, read: Callable[[], T]) -> T:
@@ -101,14 +102,9 @@ class Ingestion:
                 self._notes.append(f"{refused} was skipped: not authorized (needs READ on the topic)")
 
 
-class _Events:
-    """Decodes events, in a worker."""
-
-    def __init__(self, decode: Decode) -> None:
-        self._decode = decode
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Rows:
-        return by_input(self._decode(batches))
+def _events(batches: Iterator[pa.RecordBatch], decode: Decode) -> Rows:
+    """The events of some rows, in a worker."""
+    return by_input(decode(batches))
 
 
 def _write_together(frames: Sequence[tuple[DataFrame, Decode]], path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from ottla.spark.errors import OttlaSparkError
-from ottla.spark.pipeline.event_decoder import GROUP_TOPIC, SHARE_TOPIC
+from ottla.wire.keyed import GROUP_TOPIC, SHARE_TOPIC
 
 __all__ = ["ClusterOrigin", "DirectoryOrigin", "Origin", "cluster_origin", "directory_origin"]
 

@@ -14,12 +14,12 @@ from ottla.health.samples import encode
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.jobs.share_state import STATE_TYPES
 from ottla.spark.pipeline.end_offsets import ends_table
-from ottla.spark.pipeline.event_decoder import GROUP_TOPIC, EventDecoder
+from ottla.spark.pipeline.event_decoder import EventDecoder
 from ottla.spark.pipeline.in_process import samples_once, write_events
 from ottla.spark.pipeline.ingest import EventFiles, Ingestion, Starts, describe_events, require_events
 from ottla.spark.pipeline.origins import directory_origin
 from ottla.wire import uuid_text
-from ottla.wire.keyed import encode_framed
+from ottla.wire.keyed import GROUP_TOPIC, encode_framed
 from ottla.wire.types.group_classic import OffsetCommitKey, OffsetCommitValue
 from tests.unit.spark.log_directories import CLUSTER
 from tests.unit.spark.pipeline.cluster_files import NOON, TOPIC_ID, ClusterFiles, busy_day

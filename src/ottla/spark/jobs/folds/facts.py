@@ -13,11 +13,11 @@ from typing import Final
 import msgspec
 
 from ottla.health.facts import Gone, Group, GroupMember, Subtopology, Tasks, TopicPartitions
-from ottla.spark.jobs.folds.records import read_target, tasks_of, topic_text
+from ottla.spark.jobs.folds.records import read_target, tasks_of
 from ottla.spark.jobs.folds.state import NOBODY, NOTHING, State, TrackedMember
 from ottla.spark.jobs.folds.tracker import GroupTracker
 from ottla.spark.jobs.params import Params
-from ottla.wire import WireError
+from ottla.wire import WireError, uuid_text
 from ottla.wire.keyed import versioned_decoder
 
 __all__ = ["EVERY_MS", "FactState", "GroupFacts"]
@@ -175,7 +175,7 @@ def _target_partitions(group_type: str, target: bytes) -> tuple[tuple[str, tuple
         found = read_target[group_type](target).topic_partitions
     except WireError:  # there is none, or it cannot be read
         return ()
-    return tuple((topic_text(each.topic_id), each.partitions) for each in found)
+    return tuple((uuid_text(each.topic_id), each.partitions) for each in found)
 
 
 @lru_cache(maxsize=10_000)

@@ -94,8 +94,9 @@ class Fold:
         self, partition: int, offset: int, timestamp: int, record_type: str, key: bytes, value: bytes | None
     ) -> None:
         """The next record of the group. Records up to the last offset are skipped."""
-        state = self._group.state
-        if partition == state.partition and offset <= state.offset:
+        state, moment = self._group.state, self._moment
+        last = moment[-1] if moment else (state.partition, state.offset)
+        if partition == last[0] and offset <= last[1]:
             return
         if timestamp != self._moment_ms or len(self._moment) == MOMENT_MAX:
             self._take_moment(is_over=timestamp != self._moment_ms)
@@ -113,10 +114,7 @@ class Fold:
         if self._facts is not None:
             self._facts.before(group, ts, (record_type for _, _, record_type, _, _ in moment))
         for partition, offset, record_type, key, value in moment:
-            state = group.state
-            if partition == state.partition and offset <= state.offset:
-                continue
-            state.partition = partition
+            group.state.partition = partition
             group.at(ts, offset)
             follow_record(group, record_type, key, value)
         if self._facts is None:

@@ -17,11 +17,9 @@ from ottla.spark.jobs.folds.classic import follow_classic
 from ottla.spark.jobs.folds.state import NOBODY, NOTHING, TrackedMember
 from ottla.spark.jobs.folds.tracker import GroupTracker
 from ottla.wire import WireError, uuid_text
-from ottla.wire.keyed import decode_keyed, versioned_decoder
+from ottla.wire.keyed import GROUP_TOPIC, decode_keyed, versioned_decoder
 
-__all__ = ["GROUP_RECORDS", "follow_record", "read_target", "tasks_of", "topic_text"]
-
-TOPIC: Final = "__consumer_offsets"
+__all__ = ["GROUP_RECORDS", "follow_record", "read_target", "tasks_of"]
 
 read_target: Final = {
     kind.lower(): versioned_decoder(f"{kind}GroupTargetAssignmentMemberValue")
@@ -49,7 +47,7 @@ def follow_record(group: GroupTracker, record_type: str, key: bytes, value: byte
 @lru_cache(maxsize=65_536)
 def _key(key: bytes) -> Any:
     """The key of a record. Few are new: a group writes about the same members again and again."""
-    return decode_keyed(TOPIC, key, None).key
+    return decode_keyed(GROUP_TOPIC, key, None).key
 
 
 # --- the group --------------------------------------------------------------------------------------------------------
@@ -181,16 +179,15 @@ def _placements(found: Any) -> set[tuple[str, str]]:
 
 
 def _current(group: GroupTracker, key: bytes, found: Any) -> None:
-    if found is not None:
-        pending = _partitions(found.partitions_pending_revocation)
-        group.current(
-            _member(group, key), found.member_epoch, found.state, _partitions(found.assigned_partitions), pending
-        )
-
-
-def _current_share(group: GroupTracker, key: bytes, found: Any) -> None:
-    if found is not None:
-        group.current(_member(group, key), found.member_epoch, found.state, _partitions(found.assigned_partitions))
+    if found is None:
+        return
+    group.current(
+        _member(group, key),
+        found.member_epoch,
+        found.state,
+        _partitions(found.assigned_partitions),
+        _partitions(getattr(found, "partitions_pending_revocation", ())),  # share groups have none
+    )
 
 
 def _current_tasks(group: GroupTracker, key: bytes, found: Any) -> None:
@@ -224,17 +221,12 @@ def tasks_of(found: Sequence[Any]) -> frozenset[str]:
 
 @lru_cache(maxsize=65_536)
 def _partition(topic_id: bytes, number: int) -> str:
-    return f"{topic_text(topic_id)}-{number}"
+    return f"{uuid_text(topic_id)}-{number}"
 
 
 @lru_cache(maxsize=65_536)
 def _task(subtopology: str, number: int) -> str:
     return f"{subtopology}_{number}"
-
-
-@lru_cache(maxsize=10_000)
-def topic_text(topic_id: bytes) -> str:
-    return uuid_text(topic_id)
 
 
 # --- types of records -------------------------------------------------------------------------------------------------
@@ -276,7 +268,7 @@ def _record_type(name: str, group_type: str, step: _Step) -> _RecordType:
 GROUP_RECORDS: Final[dict[str, _RecordType]] = {
     "GroupMetadata": _record_type("GroupMetadata", "classic", follow_classic),
     **_types("Consumer", "consumer", GroupRegularExpression=_regex),
-    **_types("Share", "share", GroupStatePartitionMetadata=_initialized, GroupCurrentMemberAssignment=_current_share),
+    **_types("Share", "share", GroupStatePartitionMetadata=_initialized),
     **_types(
         "Streams",
         "streams",

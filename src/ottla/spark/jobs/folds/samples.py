@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from ottla.health.facts import Gone, Group, GroupMember, Tasks, TopicPartitions
+from ottla.health.facts import Gone, Group, GroupMember, Tasks, TopicPartitions, read_fact
 from ottla.spark.jobs.folds.state import NOBODY, NOTHING, TrackedMember
 from ottla.spark.jobs.folds.tracker import GroupTracker
 
@@ -22,21 +22,20 @@ GAP_MS: Final = 90_000
 SAMPLES: Final = ("group", "gone")
 _AT_REST: Final = frozenset(("Stable", "Empty", "Dead"))
 
-_read_group: Final = msgspec.json.Decoder(Group, strict=False).decode
-_read_gone: Final = msgspec.json.Decoder(Gone, strict=False).decode
-
 
 def follow_sample(group: GroupTracker, kind: str, body: bytes | str | None) -> None:
     """Take a sample. `group.at` was called with its time."""
     if body is None or kind not in SAMPLES:
         return
     try:
-        if kind == "gone":
-            _follow_gone(group, _read_gone(body))
-        else:
-            _follow_group(group, _read_group(body))
+        fact = read_fact(kind, body)
     except msgspec.MsgspecError as error:
         group.out.faults.append(f"the sample of {kind} at {group.state.ts} cannot be read: {error}")
+        return
+    if isinstance(fact, Group):
+        _follow_group(group, fact)
+    elif isinstance(fact, Gone):
+        _follow_gone(group, fact)
 
 
 def _follow_gone(group: GroupTracker, fact: Gone) -> None:
