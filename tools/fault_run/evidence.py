@@ -35,7 +35,7 @@ def _lines(data_dir: Path) -> Iterator[dict[str, Any]]:
 def batches(data_dir: Path) -> dict[int, Batch]:
     """Base offset -> batch."""
     return {
-        line["baseOffset"]: Batch(line["partitionLeaderEpoch"], line["crc"])
+        line["base_offset"]: Batch(line["partition_leader_epoch"], line["crc"])
         for line in _lines(data_dir)
         if line["kind"] == "batch"
     }

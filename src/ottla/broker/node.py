@@ -553,7 +553,7 @@ class Node:
     def access_view(self) -> dict[str, object]:
         """Failed logins and refused requests, for the inspect listener."""
         refused = [] if self._audit_events is None else self._audit_events.view()
-        return {"node": self.node_id, "failedLogins": self.logins.view(), "refusedRequests": refused}
+        return {"node": self.node_id, "failed_logins": self.logins.view(), "refused_requests": refused}
 
     def _check_web_user(self, host: str, user: str, password: str) -> bool:
         """Whether a user of the listener that secures the pages has given his password."""

@@ -22,7 +22,7 @@ FORMATS = ("json", "html", "markdown")
 @click.argument("words", metavar="[NAME [VERSION] [request|response]]", nargs=-1)
 @click.option("--error", "error", metavar="NAME|CODE", help="Explain an error by its name or code.")
 @click.option("--list", "is_list", is_flag=True, help="List all pages, like `ottla explain` alone.")
-@click.option("--json", "form", flag_value="json", help="The page as a JSON object; several pages as an array.")
+@click.option("--json", "form", flag_value="json", help="Print the pages as the rows of a JSON object.")
 @click.option("--html", "form", flag_value="html", help="The page as one self-contained HTML file.")
 @click.option("--markdown", "form", flag_value="markdown", help="The page as Markdown.")
 @click.option("--width", type=click.IntRange(min=40), help="Columns to use instead of the terminal's width.")
@@ -96,7 +96,7 @@ def _rendered(pages: Sequence[Page], form: str) -> str:
     if form == "json":
         from ottla.explain.render import json
 
-        return json.render_all(pages) + "\n"
+        return json.render(pages) + "\n"
     if form == "html":
         from ottla.explain.render import html
 

@@ -85,23 +85,23 @@ def live_frame(line: Mapping[str, Any]) -> LiveFrame:
     errors: Mapping[str, int] = line["errors"]
     return LiveFrame(
         node=line["node"],
-        at_us=line["atUs"],
+        at_us=line["at_us"],
         conn=line["client"],
         listener=line["broker"],
-        client_id=line["clientId"],
+        client_id=line["client_id"],
         principal=line["principal"],
         api=line["api"],
         version=line["version"],
-        corr=line["correlationId"],
+        corr=line["correlation_id"],
         dir="req" if line["kind"] == "request" else "resp",
-        bytes=line["sizeBytes"],
-        ms=line.get("latencyMs"),
+        bytes=line["size_bytes"],
+        ms=line.get("latency_ms"),
         error=", ".join(name if count == 1 else f"{name} ×{count}" for name, count in errors.items()) or None,
         text=line["text"],
         json=line["body"],
-        left_out=line.get("bodyLeftOut"),
-        hex=line.get("bodyHex"),
-        record_bytes_left_out=line["recordBytesLeftOut"],
+        left_out=line.get("body_left_out"),
+        hex=line.get("body_hex"),
+        record_bytes_left_out=line["record_bytes_left_out"],
     )
 
 
@@ -120,7 +120,9 @@ class Tap:
 
     def take(self, node: int, line: Mapping[str, Any]) -> None:
         if line["kind"] == "status":
-            self._note(NodeTraffic(node, line["seenPerSecond"], line["shownPerSecond"], line["oneIn"], line["dropped"]))
+            self._note(
+                NodeTraffic(node, line["seen_per_second"], line["shown_per_second"], line["one_in"], line["dropped"])
+            )
         else:
             self.frames.append(live_frame(line))
             self.has_news = True

@@ -2,7 +2,7 @@
 
 `body_json` has the shape of Kafka's own JsonConverter: field names with their first letter lower, bytes in base64,
 uuids as 22 characters; tagged fields at their default are absent. The content of opened bytes replaces them, and
-`holds` names it; a secret is `{"withheldBytes": n}`.
+`holds` names it; a secret is `{"withheld_bytes": n}`.
 
 `tree_json` adds positions: each node has `start` and `end`, and its fields below it.
 """
@@ -25,14 +25,14 @@ Json = Any
 def body_json(node: Node) -> Json:
     """The content of a node, without positions."""
     if node.withheld:
-        return {"withheldBytes": node.end - node.start}
+        return {"withheld_bytes": node.end - node.start}
     if node.value is not NOTHING:
         return _scalar(node)
     if node.kind == "array" or node.type.startswith("records"):
         return [body_json(child) for child in node.fields()]
     fields: dict[str, Json] = {"holds": node.holds} if node.holds else {}
     if node.name == "Rest":
-        fields["restBytes"] = node.end - node.start
+        fields["rest_bytes"] = node.end - node.start
     return fields | {_json_name(child.name): body_json(child) for child in node.fields()}
 
 

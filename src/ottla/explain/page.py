@@ -1,7 +1,7 @@
 """A page about the protocol, as data.
 
 A page is about one message in one version, or about one error code. Renderers only print what is in it, so terminal,
-JSON, Markdown and HTML always agree; the JSON form is the page itself (keys in camelCase).
+JSON, Markdown and HTML always agree; the JSON form is the page itself.
 
 Paths name fields the same way everywhere. A span of the example has a full path with indexes
 (`ShareFetchRequest.Topics[0].TopicId`); diagram rows and schema rows have the same path without them
@@ -20,7 +20,7 @@ BlockKind: TypeAlias = Literal["frame", "header", "framing", "body", "batch"]
 ChangeKind: TypeAlias = Literal["added", "removed", "changed"]
 
 
-class PageRef(Struct, frozen=True, rename="camel"):
+class PageRef(Struct, frozen=True):
     """Refers to a page. An API is named without Request or Response; without `version` the default one is meant."""
 
     kind: PageKind
@@ -29,7 +29,7 @@ class PageRef(Struct, frozen=True, rename="camel"):
     version: int | None = None
 
 
-class ProsePiece(Struct, frozen=True, rename="camel"):
+class ProsePiece(Struct, frozen=True):
     """Some words of a text; those with a target are a link to that page."""
 
     text: str
@@ -44,7 +44,7 @@ def plain(prose: Prose) -> str:
     return "".join(piece.text for piece in prose)
 
 
-class ErrorRow(Struct, frozen=True, rename="camel"):
+class ErrorRow(Struct, frozen=True):
     """An error that the response may have, and what it means in this API."""
 
     name: str
@@ -57,7 +57,7 @@ class ErrorRow(Struct, frozen=True, rename="camel"):
     """Any API may answer with it; it has no special meaning here."""
 
 
-class DiagramRow(Struct, frozen=True, rename="camel"):
+class DiagramRow(Struct, frozen=True):
     """One field, or one tagged section, in the order of the bytes; a struct's rows follow its field, one deeper."""
 
     depth: int
@@ -71,7 +71,7 @@ class DiagramRow(Struct, frozen=True, rename="camel"):
     is_tagged_section: bool = False
 
 
-class Block(Struct, frozen=True, rename="camel"):
+class Block(Struct, frozen=True):
     """A titled part of the diagram: frame, header, framing of a record, body, the batch in a records field."""
 
     kind: BlockKind
@@ -80,7 +80,7 @@ class Block(Struct, frozen=True, rename="camel"):
     rows: tuple[DiagramRow, ...]
 
 
-class SchemaRow(Struct, frozen=True, rename="camel"):
+class SchemaRow(Struct, frozen=True):
     """A field of the schema in this version with its description; `depth` as in the diagram."""
 
     depth: int
@@ -95,7 +95,7 @@ class SchemaRow(Struct, frozen=True, rename="camel"):
     path: str
 
 
-class Span(Struct, frozen=True, rename="camel"):
+class Span(Struct, frozen=True):
     """A label for the bytes `start` to `end` (exclusive) of the example. Its spans cover every byte once."""
 
     start: int
@@ -118,7 +118,7 @@ class Span(Struct, frozen=True, rename="camel"):
         return self.role == "value"
 
 
-class Example(Struct, frozen=True, rename="camel"):
+class Example(Struct, frozen=True):
     """A plausible message as JSON and as bytes, with everything before it on the wire or on disk."""
 
     caption: str
@@ -137,14 +137,14 @@ class Example(Struct, frozen=True, rename="camel"):
         return bytes.fromhex(self.hex)
 
 
-class FieldChange(Struct, frozen=True, rename="camel"):
+class FieldChange(Struct, frozen=True):
     kind: ChangeKind
     path: str
     detail: str
     """The type that was added or removed, or the change: `int32`, `int32 → int64`, `nullable`."""
 
 
-class VersionRow(Struct, frozen=True, rename="camel"):
+class VersionRow(Struct, frozen=True):
     """The changes of a version since the one before it; the first has none."""
 
     version: int
@@ -156,7 +156,7 @@ class VersionRow(Struct, frozen=True, rename="camel"):
     """Whether it is the version of the page."""
 
 
-class MessagePage(Struct, frozen=True, rename="camel"):
+class MessagePage(Struct, frozen=True):
     """The page of one message (or record type, or header) in one version."""
 
     ref: PageRef
@@ -194,7 +194,7 @@ class MessagePage(Struct, frozen=True, rename="camel"):
     """Newest first."""
 
 
-class ErrorUse(Struct, frozen=True, rename="camel"):
+class ErrorUse(Struct, frozen=True):
     """An API that may answer with the error of the page."""
 
     api: str
@@ -204,7 +204,7 @@ class ErrorUse(Struct, frozen=True, rename="camel"):
     target: PageRef
 
 
-class ErrorPage(Struct, frozen=True, rename="camel"):
+class ErrorPage(Struct, frozen=True):
     ref: PageRef
     title: str
     name: str
@@ -223,7 +223,7 @@ class ErrorPage(Struct, frozen=True, rename="camel"):
 Page: TypeAlias = MessagePage | ErrorPage
 
 
-class CatalogueRow(Struct, frozen=True, rename="camel"):
+class CatalogueRow(Struct, frozen=True):
     """One line of the list of all pages."""
 
     ref: PageRef
@@ -233,6 +233,6 @@ class CatalogueRow(Struct, frozen=True, rename="camel"):
     summary: str
 
 
-class CatalogueSection(Struct, frozen=True, rename="camel"):
+class CatalogueSection(Struct, frozen=True):
     title: str
     rows: tuple[CatalogueRow, ...]

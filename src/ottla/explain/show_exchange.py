@@ -311,7 +311,7 @@ def exchange_json(
             found = message_json(message, label, topic_names, with_records=with_records) | shared
             if message is exchange.response:
                 latency = exchange.latency_ns
-                found["latencyMs"] = None if latency is None else latency / 1_000_000
+                found["latency_ms"] = None if latency is None else latency / 1_000_000
                 found["errors"] = dict(facts.errors)
             found["outcome"] = exchange.outcome
             yield found
@@ -321,8 +321,8 @@ def loss_json(loss: Loss, label: Label) -> dict[str, Any]:
     return _label_json(label, loss.at_ns) | {
         "kind": "loss",
         "sender": loss.sender.value,
-        "lostBytes": loss.lost_bytes,
-        "passedBytes": loss.passed_bytes,
+        "lost_bytes": loss.lost_bytes,
+        "passed_bytes": loss.passed_bytes,
     }
 
 
@@ -333,14 +333,14 @@ def _label_json(label: Label, at_ns: int) -> dict[str, Any]:
 def message_json(message: Message, label: Label, topic_names: TopicLookup, *, with_records: bool) -> dict[str, Any]:
     """One message as an object. Without `with_records` record batches have their headers only."""
     kind = "token" if message.name == SASL_TOKEN else "request" if message.name.endswith("Request") else "response"
-    found = _label_json(label, message.at_ns) | {"kind": kind, "sizeBytes": message.size_bytes}
+    found = _label_json(label, message.at_ns) | {"kind": kind, "size_bytes": message.size_bytes}
     if kind == "token":
         return found
     found |= {
         "api": message.api or None,
         "version": message.version if message.name else None,
-        "correlationId": message.correlation_id,
-        "clientId": message.client_id,
+        "correlation_id": message.correlation_id,
+        "client_id": message.client_id,
         "body": _body(message, topic_names, with_records=with_records),
     }
     if not message.name:
@@ -351,7 +351,7 @@ def message_json(message: Message, label: Label, topic_names: TopicLookup, *, wi
 
 
 def error_json(error: WireError) -> dict[str, Json]:
-    return {"path": error.path, "byteOffset": error.byte_offset, "reason": error.reason}
+    return {"path": error.path, "byte_offset": error.byte_offset, "reason": error.reason}
 
 
 def _body(message: Message, topic_names: TopicLookup, *, with_records: bool) -> Any:

@@ -84,13 +84,13 @@ def live_windows(answer: Mapping[str, Any]) -> list[Window]:
     return [
         Window(
             TopicPartition(each["topic"], each["partition"]),
-            each["startOffset"],
+            each["start_offset"],
             tuple(_live_range(found) for found in each["ranges"]),
             is_live=True,
-            locks_max=each["maxRecordLocks"],
-            end_offset=each.get("endOffset"),
-            delivery_limit=each.get("deliveryCountLimit"),
-            finished=each.get("deliveryCompleteCount"),
+            locks_max=each["max_record_locks"],
+            end_offset=each.get("end_offset"),
+            delivery_limit=each.get("delivery_count_limit"),
+            finished=each.get("delivery_complete_count"),
         )
         for each in answer["partitions"]
     ]
@@ -98,12 +98,12 @@ def live_windows(answer: Mapping[str, Any]) -> list[Window]:
 
 def _live_range(found: Mapping[str, Any]) -> Range:
     return Range(
-        found["firstOffset"],
-        found["lastOffset"],
+        found["first_offset"],
+        found["last_offset"],
         found["state"],
-        found["deliveryCount"],
-        found["memberId"],
-        found["lockTimeoutMs"],
+        found["delivery_count"],
+        found["member_id"],
+        found["lock_timeout_ms"],
     )
 
 

@@ -151,25 +151,25 @@ def _batch_lines(source: _Source, file: File, position: int, batch: AnyBatch) ->
 
 
 def _batch_values(batch: AnyBatch) -> Line:
-    values: Line = {"magic": batch.magic, "sizeBytes": batch.size_bytes, "lastOffset": batch.last_offset}
+    values: Line = {"magic": batch.magic, "size_bytes": batch.size_bytes, "last_offset": batch.last_offset}
     if not isinstance(batch, BatchView):
         return values
     return {
-        "baseOffset": batch.base_offset,
+        "base_offset": batch.base_offset,
         **values,
-        "recordCount": batch.record_count,
-        "partitionLeaderEpoch": batch.partition_leader_epoch,
+        "record_count": batch.record_count,
+        "partition_leader_epoch": batch.partition_leader_epoch,
         "crc": batch.crc,
         "compression": batch.compression.name.lower(),
-        "timestampType": batch.timestamp_type.name,
-        "baseTimestamp": batch.base_timestamp,
-        "maxTimestamp": batch.max_timestamp,
-        "producerId": batch.producer_id,
-        "producerEpoch": batch.producer_epoch,
-        "baseSequence": batch.base_sequence,
-        "isTransactional": batch.is_transactional,
-        "isControl": batch.is_control,
-        "deleteHorizonMs": batch.delete_horizon_ms,
+        "timestamp_type": batch.timestamp_type.name,
+        "base_timestamp": batch.base_timestamp,
+        "max_timestamp": batch.max_timestamp,
+        "producer_id": batch.producer_id,
+        "producer_epoch": batch.producer_epoch,
+        "base_sequence": batch.base_sequence,
+        "is_transactional": batch.is_transactional,
+        "is_control": batch.is_control,
+        "delete_horizon_ms": batch.delete_horizon_ms,
     }
 
 
@@ -193,7 +193,7 @@ def _control_values(record: Record) -> Line:
     message = control.message
     version = 0 if message is None else MESSAGES[type(message).__name__].low
     return {
-        "controlType": control.type.name,
+        "control_type": control.type.name,
         "value": None if message is None else _typed(message, version),
     }
 
@@ -227,7 +227,7 @@ def _bytes_value(name: str, data: bytes | bytearray | memoryview | None) -> Line
         text = "\x00"
     if text.isprintable() or all(part.isprintable() for part in text.split()):
         return {name: text}
-    return {f"{name}Base64": base64.b64encode(raw).decode()}
+    return {f"{name}_base64": base64.b64encode(raw).decode()}
 
 
 # --- indexes and snapshots --------------------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ def _dump_entries(source: _Source, entry: Struct, values: Callable[[tuple[int, .
             data = file.read(min(entry.size * _ENTRY_BLOCK, size - size % entry.size - start), start)
             for number, fields in enumerate(entry.iter_unpack(data), start // entry.size):
                 if number and not any(fields):
-                    yield source.line("unused", fromEntry=number, sizeBytes=size - number * entry.size)
+                    yield source.line("unused", from_entry=number, size_bytes=size - number * entry.size)
                     return
                 yield source.line("entry", entry=number, **values(fields, base_offset))
         if size % entry.size:
@@ -264,7 +264,7 @@ def _dump_time_index(source: _Source) -> Iterator[Line]:
 
 
 def _dump_txn_index(source: _Source) -> Iterator[Line]:
-    names = ("version", "producerId", "firstOffset", "lastOffset", "lastStableOffset")
+    names = ("version", "producer_id", "first_offset", "last_offset", "last_stable_offset")
     return _dump_entries(source, _TXN_ENTRY, lambda it, _base: dict(zip(names, it, strict=True)))
 
 
@@ -275,17 +275,17 @@ def _dump_producers(source: _Source) -> Iterator[Line]:
         yield source.error(error)
         return
     if not entries:
-        yield source.line("producers", producerCount=0)
+        yield source.line("producers", producer_count=0)
     for entry in entries:
         yield source.line(
             "producer",
-            producerId=entry.producer_id,
-            producerEpoch=entry.producer_epoch,
-            lastSequence=entry.last_sequence,
-            lastOffset=entry.last_data_offset,
-            lastTimestamp=entry.last_timestamp,
-            coordinatorEpoch=entry.coordinator_epoch,
-            currentTxnFirstOffset=entry.txn_first_offset,
+            producer_id=entry.producer_id,
+            producer_epoch=entry.producer_epoch,
+            last_sequence=entry.last_sequence,
+            last_offset=entry.last_data_offset,
+            last_timestamp=entry.last_timestamp,
+            coordinator_epoch=entry.coordinator_epoch,
+            current_txn_first_offset=entry.txn_first_offset,
         )
 
 
@@ -309,7 +309,7 @@ def _dump_epochs(source: _Source) -> Iterator[Line]:
         yield source.error(error)
         return
     for epoch, start_offset in entries:
-        yield source.line("epoch", leaderEpoch=epoch, startOffset=start_offset)
+        yield source.line("epoch", leader_epoch=epoch, start_offset=start_offset)
 
 
 def _dump_partition_metadata(source: _Source) -> Iterator[Line]:
@@ -318,7 +318,7 @@ def _dump_partition_metadata(source: _Source) -> Iterator[Line]:
     except CheckpointError as error:
         yield source.error(error)
         return
-    yield source.line("partition", topicId=wire.uuid_text(topic_id))
+    yield source.line("partition", topic_id=wire.uuid_text(topic_id))
 
 
 def _dump_properties(source: _Source) -> Iterator[Line]:

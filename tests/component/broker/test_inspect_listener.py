@@ -63,20 +63,20 @@ def test_ranges_with_state_owner_and_time_left(running: RunningNode) -> None:
     ranges = partition.pop("ranges")
     assert partition == {
         "topic": topic.name,
-        "topicId": uuid_text(topic.topic_id),
+        "topic_id": uuid_text(topic.topic_id),
         "partition": 0,
         "phase": "active",
-        "startOffset": 0,
-        "endOffset": 9,
-        "nextFetchOffset": 8,
-        "inFlight": 10,
-        "maxRecordLocks": 2000,
-        "deliveryCountLimit": 5,
-        "deliveryCompleteCount": 2,
-        "stateEpoch": 3,
-        "leaderEpoch": 0,
+        "start_offset": 0,
+        "end_offset": 9,
+        "next_fetch_offset": 8,
+        "in_flight": 10,
+        "max_record_locks": 2000,
+        "delivery_count_limit": 5,
+        "delivery_complete_count": 2,
+        "state_epoch": 3,
+        "leader_epoch": 0,
     }
-    names = ("firstOffset", "lastOffset", "state", "deliveryCount", "memberId", "lockTimeoutMs", "nextState")
+    names = ("first_offset", "last_offset", "state", "delivery_count", "member_id", "lock_timeout_ms", "next_state")
     assert [tuple(each[name] for name in names) for each in ranges] == [
         (0, 0, "ACQUIRED", 1, "m1", LOCK_MS - 1_000, None),
         (1, 2, "ACKNOWLEDGED", 1, None, None, None),

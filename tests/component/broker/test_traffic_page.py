@@ -60,12 +60,12 @@ def port_of(running: RunningNode) -> int:
 def test_requests_and_responses_come_as_they_pass(running: RunningNode):
     with asked(port_of(running)) as (status, lines, _):
         first = next(lines)
-        assert (status, first["kind"], first["node"], first["oneIn"]) == (200, "status", 1, 1)
+        assert (status, first["kind"], first["node"], first["one_in"]) == (200, "status", 1, 1)
         running.client.ask(ListGroupsRequest(), 4)
         frames = (each for each in lines if each.get("api") == "ListGroups")
         request, response = next(frames), next(frames)
     assert (request["kind"], response["kind"], response["errors"]) == ("request", "response", {})
-    assert (request["clientId"], request["principal"], request["broker"]) == ("test", "User:ANONYMOUS", "PLAINTEXT")
+    assert (request["client_id"], request["principal"], request["broker"]) == ("test", "User:ANONYMOUS", "PLAINTEXT")
     assert response["body"]["groups"] == []
 
 
@@ -97,7 +97,7 @@ def test_the_node_applies_the_filters(running: RunningNode):
         running.client.ask(ListGroupsRequest(), 4)
         running.client.connect("other-1").ask(ListGroupsRequest(), 4)
         frame = next(each for each in lines if each["kind"] != "status")
-    assert frame["clientId"] == "other-1"
+    assert frame["client_id"] == "other-1"
 
 
 def test_a_node_that_stops_ends_its_streams(tmp_path: Path):
@@ -188,7 +188,7 @@ def test_logins_pass_without_their_secrets(tmp_path: Path):
             frames = (each for each in lines if each["kind"] != "status")
             request, response = next(frames), next(frames)
         made.stop()
-    assert list(request["body"]["authBytes"]) == ["withheldBytes"]
+    assert list(request["body"]["authBytes"]) == ["withheld_bytes"]
     assert (request["errors"], response["errors"]) == ({}, {})
     for each in (request, response):
         assert "alice-secret" not in json.dumps(each)

@@ -75,8 +75,8 @@ ARGUMENTS: dict[str, list[str]] = {
 
 LINES = {"topics consume", "decode", "proxy"}
 """They print one JSON object for each record or message."""
-DOCUMENTS = {"explain", "pipeline run", "pipeline report", "topics reassign plan"}
-"""Their JSON is a document: a page, a report, or a plan in the form of Kafka's tool."""
+DOCUMENTS = {"pipeline run", "pipeline report", "topics reassign plan"}
+"""Their JSON is a document: a report, or a plan in the form of Kafka's tool."""
 TESTED_ELSEWHERE = {
     "streams describe", "streams tasks", "streams watch", "topics reassign verify", "tokens create", "tokens list",
     "cluster status", "acls list",

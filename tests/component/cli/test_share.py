@@ -222,9 +222,9 @@ def test_a_partition_that_has_not_begun(kept: Kept | None):
 
 
 def test_a_live_window_counts_all_states():
-    found = {"firstOffset": 0, "lastOffset": 4, "state": "ACQUIRED", "deliveryCount": 1, "memberId": "m"}
-    partition = {"topic": "jobs", "partition": 0, "startOffset": 0, "maxRecordLocks": 100}
-    answer = {"partitions": [partition | {"ranges": [found | {"lockTimeoutMs": 5}]}]}
+    found = {"first_offset": 0, "last_offset": 4, "state": "ACQUIRED", "delivery_count": 1, "member_id": "m"}
+    partition = {"topic": "jobs", "partition": 0, "start_offset": 0, "max_record_locks": 100}
+    answer = {"partitions": [partition | {"ranges": [found | {"lock_timeout_ms": 5}]}]}
     (window,) = live_windows(answer)
     assert (window.offsets_in("ACQUIRED"), window.offsets_in("AVAILABLE"), window.locks_max) == (5, 0, 100)
 

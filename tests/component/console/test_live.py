@@ -139,7 +139,7 @@ def test_each_user_sees_what_his_rights_allow_and_nobody_sees_a_password():
             shown = (
                 browser.page("/live?api=SaslAuthenticate").text + browser.page("/live.json?api=SaslAuthenticate").text
             )
-    assert "withheldBytes" in shown
+    assert "withheld_bytes" in shown
     for secret in (b"alice-secret", b"admin-secret"):
         assert secret.decode() not in shown
         assert secret.hex() not in shown.replace(" ", "")

@@ -119,6 +119,7 @@ def test_json_has_the_guess_the_content_and_the_places(ottla: Ottla):
     assert found["header"]["RequestHeader"]["clientId"] == "me"
     [size, header, body] = found["tree"]
     assert (size["end"], header["start"], body["end"]) == (4, 4, len(FRAME))
+    assert (found["size_bytes"], found["has_size"]) == (len(FRAME), True)
     assert "error" not in found
 
 
@@ -128,7 +129,7 @@ def test_json_of_half_a_message_has_its_error(ottla: Ottla):
     found = json.loads(outcome.out)
     assert found["body"] is None
     assert found["error"]["path"] == "MetadataRequest.Topics[0].Name"
-    assert found["error"]["byteOffset"] == 35
+    assert found["error"]["byte_offset"] == 35
 
 
 def test_frames_one_after_the_other_are_shown_one_by_one(ottla: Ottla):
@@ -312,7 +313,7 @@ def test_json_is_a_line_per_message(ottla: Ottla, capture: Path):
     lines = [json.loads(line) for line in ottla.good("--pcap", str(capture), "--json").splitlines()]
     assert [line["kind"] for line in lines] == ["request", "response"] * 5
     assert lines[0]["body"]["topics"][0]["name"] == "orders"
-    assert lines[1]["latencyMs"] == pytest.approx(1.0)
+    assert lines[1]["latency_ms"] == pytest.approx(1.0)
 
 
 def test_a_cut_capture_shows_what_there_is_and_then_says_so(ottla: Ottla, capture: Path):
@@ -360,7 +361,7 @@ def test_losses_are_shown_and_summed_up(ottla: Ottla, tmp_path: Path):
     assert "45 bytes from the client are missing" in outcome.out
     assert "45 bytes missing" in outcome.err
     losses = [json.loads(line) for line in ottla.good("--pcap", str(path), "--json").splitlines()]
-    assert [line["lostBytes"] for line in losses if line["kind"] == "loss"] == [45]
+    assert [line["lost_bytes"] for line in losses if line["kind"] == "loss"] == [45]
 
 
 @pytest.mark.parametrize(

@@ -30,8 +30,9 @@ def test_the_width_can_be_chosen(capsys: pytest.CaptureFixture[str]):
 
 
 def test_json(capsys: pytest.CaptureFixture[str]):
-    assert json.loads(output(["ShareFetch", "2", "request", "--json"], capsys))["title"] == "ShareFetchRequest v2"
-    assert len(json.loads(output(["ShareFetch", "--json"], capsys))) == 2
+    [page] = json.loads(output(["ShareFetch", "2", "request", "--json"], capsys))["rows"]
+    assert page["title"] == "ShareFetchRequest v2"
+    assert len(json.loads(output(["ShareFetch", "--json"], capsys))["rows"]) == 2
 
 
 def test_markdown(capsys: pytest.CaptureFixture[str]):
@@ -61,7 +62,8 @@ def test_alone_it_lists_what_there_is(arguments: list[str], capsys: pytest.Captu
 
 
 def test_the_list_as_json_and_markdown(capsys: pytest.CaptureFixture[str]):
-    assert json.loads(output(["--json"], capsys))[0]["title"] == "APIs"
+    first = json.loads(output(["--json"], capsys))["rows"][0]
+    assert (first["section"], first["name"]) == ("APIs", "Produce")
     assert output(["--list", "--markdown"], capsys).startswith("# What can be explained\n")
 
 

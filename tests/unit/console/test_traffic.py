@@ -21,25 +21,25 @@ def frame(node: int, at_us: int, **more: Any) -> dict[str, Any]:
     return {
         "kind": "request",
         "node": node,
-        "atUs": at_us,
+        "at_us": at_us,
         "client": "127.0.0.1:50000",
         "broker": "PLAINTEXT",
-        "clientId": "app",
+        "client_id": "app",
         "principal": "User:ann",
         "api": "Fetch",
         "version": 17,
-        "correlationId": 1,
-        "sizeBytes": 10,
+        "correlation_id": 1,
+        "size_bytes": 10,
         "errors": {},
         "text": "",
         "body": {},
-        "recordBytesLeftOut": 0,
+        "record_bytes_left_out": 0,
         **more,
     }
 
 
 def status(node: int) -> dict[str, Any]:
-    return {"kind": "status", "node": node, "seenPerSecond": 40, "shownPerSecond": 4, "oneIn": 10, "dropped": 3}
+    return {"kind": "status", "node": node, "seen_per_second": 40, "shown_per_second": 4, "one_in": 10, "dropped": 3}
 
 
 class Streams:
@@ -173,6 +173,6 @@ def test_a_node_that_does_not_answer_is_not_waited_for_long():
 
 
 def test_errors_are_counted_in_words():
-    line = frame(1, 1, kind="response", errors={"NOT_LEADER_OR_FOLLOWER": 2, "REQUEST_TIMED_OUT": 1}, latencyMs=1.5)
+    line = frame(1, 1, kind="response", errors={"NOT_LEADER_OR_FOLLOWER": 2, "REQUEST_TIMED_OUT": 1}, latency_ms=1.5)
     shown = traffic.live_frame(line)
     assert (shown.dir, shown.ms, shown.error) == ("resp", 1.5, "NOT_LEADER_OR_FOLLOWER ×2, REQUEST_TIMED_OUT")

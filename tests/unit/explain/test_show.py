@@ -208,17 +208,17 @@ def test_json_has_an_object_for_each_message():
         "client": "10.0.0.1:40000",
         "broker": "10.0.0.2:9092",
         "kind": "request",
-        "sizeBytes": 46,
+        "size_bytes": 46,
         "api": "Heartbeat",
         "version": 4,
-        "correlationId": 1,
-        "clientId": "consumer-1",
+        "correlation_id": 1,
+        "client_id": "consumer-1",
         "body": {"groupId": "orders-app", "generationId": 3, "memberId": "m-1", "groupInstanceId": None},
         "groups": ["orders-app"],
         "topics": [],
         "outcome": "answered",
     }
-    assert (response["kind"], response["latencyMs"], response["errors"]) == (
+    assert (response["kind"], response["latency_ms"], response["errors"]) == (
         "response",
         12.3,
         {"REBALANCE_IN_PROGRESS": 1},
@@ -245,7 +245,7 @@ def test_losses_are_told():
     loss = Loss(Side.BROKER, 1_448, 20, made.START_NS)
     words = ("1,448 bytes from the broker are missing", "20 bytes from the broker skipped, no complete message")
     assert text_of([loss_line(loss, LABEL, 200)]) == f"04:00:00.000  #3 {', '.join(words)}"
-    assert loss_json(loss, LABEL)["lostBytes"] == 1_448
+    assert loss_json(loss, LABEL)["lost_bytes"] == 1_448
 
 
 @pytest.mark.parametrize(

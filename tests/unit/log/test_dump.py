@@ -42,9 +42,9 @@ def test_a_segment_gives_its_batches_and_records(tmp_path: Path) -> None:
     log.append_as_leader(batch(b"one", b"\xff\x00", keys=[b"k", None]), 3, NOW)
     found = lines(tmp_path / "orders-0" / "00000000000000000000.log")
     assert kinds(found) == ["batch", "record", "record"]
-    assert (found[0]["baseOffset"], found[0]["partitionLeaderEpoch"], found[0]["recordCount"]) == (0, 3, 2)
+    assert (found[0]["base_offset"], found[0]["partition_leader_epoch"], found[0]["record_count"]) == (0, 3, 2)
     assert (found[1]["key"], found[1]["value"], found[1]["timestamp"]) == ("k", "one", NOW)
-    assert (found[2]["key"], found[2]["valueBase64"]) == (None, "/wA=")
+    assert (found[2]["key"], found[2]["value_base64"]) == (None, "/wA=")
     assert kinds(lines(tmp_path / "orders-0" / "00000000000000000000.log", Options(records=False))) == ["batch"]
 
 
@@ -63,7 +63,7 @@ def test_records_of_an_internal_topic_are_opened(tmp_path: Path) -> None:
     assert "no record type 32767" in unknown["error"]
     renamed = tmp_path / "00000000000000000000.log"
     renamed.write_bytes((tmp_path / "__consumer_offsets-7" / "00000000000000000000.log").read_bytes())
-    assert "keyBase64" in lines(renamed)[1], "without a topic nothing is guessed"
+    assert "key_base64" in lines(renamed)[1], "without a topic nothing is guessed"
     assert lines(renamed, Options(topic="__consumer_offsets"))[1] == {**first, "file": str(renamed)}
 
 
@@ -81,7 +81,7 @@ def test_a_quorum_snapshot_gives_control_and_metadata_records(tmp_path: Path) ->
     path.write_bytes(head + builder.build())
     found = lines(path)
     assert kinds(found) == ["batch", "record", "record", "batch", "record"]
-    assert (found[1]["controlType"], found[2]["value"]["data"]["kRaftVersion"]) == ("SNAPSHOT_HEADER", 1)
+    assert (found[1]["control_type"], found[2]["value"]["data"]["kRaftVersion"]) == ("SNAPSHOT_HEADER", 1)
     assert found[4]["value"]["type"] == "FeatureLevelRecord"
 
 
@@ -104,15 +104,15 @@ def test_a_partition_with_everything(tmp_path: Path) -> None:
         "kind": "entry",
         "entry": 0,
         "version": 0,
-        "producerId": 9,
-        "firstOffset": 3,
-        "lastOffset": 4,
-        "lastStableOffset": 5,
+        "producer_id": 9,
+        "first_offset": 3,
+        "last_offset": 4,
+        "last_stable_offset": 5,
     }
-    assert by_file["00000000000000000005.snapshot"][0]["producerId"] == 9
-    assert by_file["leader-epoch-checkpoint"][0]["startOffset"] == 0
-    assert by_file["partition.metadata"][0]["topicId"] == "AAECAwQFBgcICQoLDA0ODw"
-    assert [line["controlType"] for line in by_file["00000000000000000000.log"] if "controlType" in line] == ["ABORT"]
+    assert by_file["00000000000000000005.snapshot"][0]["producer_id"] == 9
+    assert by_file["leader-epoch-checkpoint"][0]["start_offset"] == 0
+    assert by_file["partition.metadata"][0]["topic_id"] == "AAECAwQFBgcICQoLDA0ODw"
+    assert [line["control_type"] for line in by_file["00000000000000000000.log"] if "control_type" in line] == ["ABORT"]
 
 
 def test_small_files_of_a_log_directory(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_the_unused_rest_of_a_live_index_is_one_line(tmp_path: Path) -> None:
     path.write_bytes((5).to_bytes(4, "big") + (4096).to_bytes(4, "big") + bytes(80_000))
     first, rest = lines(path)
     assert (first["offset"], first["position"]) == (105, 4096)
-    assert (rest["kind"], rest["fromEntry"], rest["sizeBytes"]) == ("unused", 1, 80_000)
+    assert (rest["kind"], rest["from_entry"], rest["size_bytes"]) == ("unused", 1, 80_000)
 
 
 @pytest.mark.parametrize(

@@ -64,13 +64,13 @@ def test_a_group_that_comes_new_to_a_page_had_counted_nothing(monkeypatch: pytes
 
 def test_windows():
     ranges = [
-        {"firstOffset": 5, "lastOffset": 9, "deliveryCount": 4},
-        {"firstOffset": 10, "lastOffset": 10, "deliveryCount": 1},
+        {"first_offset": 5, "last_offset": 9, "delivery_count": 4},
+        {"first_offset": 10, "last_offset": 10, "delivery_count": 1},
     ]
     partitions = [
-        {"topic": "orders", "partition": 2, "startOffset": 7, "endOffset": 10, "ranges": ranges},
-        {"topic": "orders", "partition": 3, "startOffset": 7, "endOffset": 7, "ranges": []},
-        {"topic": None, "partition": 0, "startOffset": 7, "endOffset": 9, "ranges": []},
+        {"topic": "orders", "partition": 2, "start_offset": 7, "end_offset": 10, "ranges": ranges},
+        {"topic": "orders", "partition": 3, "start_offset": 7, "end_offset": 7, "ranges": []},
+        {"topic": None, "partition": 0, "start_offset": 7, "end_offset": 9, "ranges": []},
     ]
     assert list(window_facts({"group": "g", "partitions": partitions})) == [
         ShareWindow(group="g", topic="orders", partition=2, start=7, end=10, first_count=4),

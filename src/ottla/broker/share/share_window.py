@@ -34,18 +34,18 @@ def _partition(led: LedSharePartition, topic: str | None, now_ms: int) -> dict[s
     core, window = led.core, led.core.window
     return {
         "topic": topic,
-        "topicId": uuid_text(led.key.topic_id),
+        "topic_id": uuid_text(led.key.topic_id),
         "partition": led.key.partition,
         "phase": core.phase.value,
-        "startOffset": window.start,
-        "endOffset": window.end,
-        "nextFetchOffset": window.next_fetch_offset,
-        "inFlight": window.in_flight_count,
-        "maxRecordLocks": core.settings.max_record_locks,
-        "deliveryCountLimit": core.settings.delivery_count_limit,
-        "deliveryCompleteCount": window.complete_count,
-        "stateEpoch": core.state_epoch,
-        "leaderEpoch": core.leader_epoch,
+        "start_offset": window.start,
+        "end_offset": window.end,
+        "next_fetch_offset": window.next_fetch_offset,
+        "in_flight": window.in_flight_count,
+        "max_record_locks": core.settings.max_record_locks,
+        "delivery_count_limit": core.settings.delivery_count_limit,
+        "delivery_complete_count": window.complete_count,
+        "state_epoch": core.state_epoch,
+        "leader_epoch": core.leader_epoch,
         "ranges": [_range(run, now_ms) for run in window.runs() if _is_in_flight(run, window)],
     }
 
@@ -58,11 +58,11 @@ def _is_in_flight(run: Run, window: Window) -> bool:
 def _range(run: Run, now_ms: int) -> dict[str, Any]:
     is_acquired = run.state is RecordState.ACQUIRED
     return {
-        "firstOffset": run.first,
-        "lastOffset": run.last,
+        "first_offset": run.first,
+        "last_offset": run.last,
         "state": run.state.name,
-        "nextState": run.target.name if run.write_id != NO_WRITE else None,
-        "deliveryCount": run.delivery_count,
-        "memberId": run.member_id if is_acquired else None,
-        "lockTimeoutMs": max(run.lock_at_ms - now_ms, 0) if is_acquired else None,
+        "next_state": run.target.name if run.write_id != NO_WRITE else None,
+        "delivery_count": run.delivery_count,
+        "member_id": run.member_id if is_acquired else None,
+        "lock_timeout_ms": max(run.lock_at_ms - now_ms, 0) if is_acquired else None,
     }

@@ -51,20 +51,20 @@ class TrafficText:
         facts = exchange_facts(exchange, self._topic_names)
         line |= {
             "node": self._node_id,
-            "atUs": frame.at_us,
+            "at_us": frame.at_us,
             "principal": frame.principal,
             "groups": list(facts.groups),
             "topics": list(facts.topics),
             "errors": dict(facts.errors),
             "text": _words(exchange, facts),
-            "recordBytesLeftOut": frame.record_bytes,
+            "record_bytes_left_out": frame.record_bytes,
         }
         if frame.took_us is not None:
-            line["latencyMs"] = frame.took_us / 1000
+            line["latency_ms"] = frame.took_us / 1000
         if frame.body is not None and not is_shown:
-            line["bodyLeftOut"] = f"larger than {limit_bytes // 1024} KiB"
+            line["body_left_out"] = f"larger than {limit_bytes // 1024} KiB"
         if not is_careful and data is not None and len(data) <= HEX_BYTES_MAX:
-            line["bodyHex"] = data.hex()
+            line["body_hex"] = data.hex()
         return _line(line)
 
     def status(self, viewer: Viewer) -> bytes:
@@ -72,9 +72,9 @@ class TrafficText:
             {
                 "kind": "status",
                 "node": self._node_id,
-                "seenPerSecond": viewer.seen_per_second,
-                "shownPerSecond": viewer.shown_per_second,
-                "oneIn": viewer.one_in,
+                "seen_per_second": viewer.seen_per_second,
+                "shown_per_second": viewer.shown_per_second,
+                "one_in": viewer.one_in,
                 "dropped": viewer.dropped,
             }
         )

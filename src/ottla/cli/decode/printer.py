@@ -74,8 +74,8 @@ def dissection_json(taken_apart: Dissection, data: bytes, verdict: Verdict, *, i
         "message": taken_apart.name,
         "version": taken_apart.version,
         "versions": list(best.versions),
-        "sizeBytes": len(data),
-        "hasSize": best.wrapping.has_size,
+        "size_bytes": len(data),
+        "has_size": best.wrapping.has_size,
         "before": best.wrapping.before,
         "guess": None if is_named else _guess_json(verdict),
         "header": {node.name: body_json(node) for node in before if node is not None},
@@ -84,7 +84,7 @@ def dissection_json(taken_apart: Dissection, data: bytes, verdict: Verdict, *, i
     }
     if taken_apart.error is not None:
         found["error"] = error_json(taken_apart.error)
-        found["restBytes"] = taken_apart.rest_bytes
+        found["rest_bytes"] = taken_apart.rest_bytes
     return found
 
 
@@ -101,5 +101,5 @@ def _candidate_json(candidate: Candidate) -> dict[str, Any]:
         "message": candidate.name,
         "versions": list(candidate.versions),
         "before": candidate.wrapping.before,
-        "gainBits": round(candidate.gain_bits, 1),
+        "gain_bits": round(candidate.gain_bits, 1),
     }

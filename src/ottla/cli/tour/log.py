@@ -49,8 +49,8 @@ def files(stage: Stage) -> None:
         stage.check("Kafka's own names, sizes and formats", (path / "00000000000000000000.log").exists())
         first = next(line for line in dump(OsDisk(), str(path / "00000000000000000000.log")) if line["kind"] == "batch")
         stage.show(Text("$ ottla dump 00000000000000000000.log", style="bold"))
-        stage.show(json.dumps({name: first[name] for name in ("baseOffset", "lastOffset", "recordCount", "crc")}))
-        stage.check("the dump reads what was written", first["recordCount"] == RECORDS)
+        stage.show(json.dumps({name: first[name] for name in ("base_offset", "last_offset", "record_count", "crc")}))
+        stage.check("the dump reads what was written", first["record_count"] == RECORDS)
 
 
 def crash(stage: Stage) -> None:

@@ -1,4 +1,4 @@
-"""Pages as JSON: the page itself, keys in camelCase."""
+"""Pages as JSON: one object whose `rows` are the pages themselves, or the lines of the list of all pages."""
 
 from __future__ import annotations
 
@@ -9,19 +9,15 @@ import msgspec
 from ottla.explain.page import CatalogueSection, Page
 
 
-def render(page: Page) -> str:
-    """One page as an object."""
-    return _pretty(page)
-
-
-def render_all(pages: Sequence[Page]) -> str:
-    """One page as an object, several as an array."""
-    return _pretty(pages[0]) if len(pages) == 1 else _pretty(list(pages))
+def render(pages: Sequence[Page]) -> str:
+    return _rows(pages)
 
 
 def catalogue(sections: Sequence[CatalogueSection]) -> str:
-    return _pretty(list(sections))
+    return _rows([
+        {"section": section.title} | msgspec.structs.asdict(row) for section in sections for row in section.rows
+    ])  # fmt: skip
 
 
-def _pretty(value: object) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+def _rows(rows: Sequence[object]) -> str:
+    return msgspec.json.format(msgspec.json.encode({"rows": rows}), indent=2).decode()

@@ -33,9 +33,9 @@ async def probe_access(ctx: ProbeContext) -> list[ProbeResult]:
 def access_facts(answer: Mapping[str, Any]) -> Iterator[tuple[str, LoginFailures | Refusals]]:
     """Names and facts."""
     node = answer["node"]
-    for each in answer["failedLogins"]:
+    for each in answer["failed_logins"]:
         fact = LoginFailures(node=node, user=each["user"], address=each["address"], failed=each["count"])
         yield f"{fact.user}@{fact.address}@{node}", fact
-    for each in answer["refusedRequests"]:
+    for each in answer["refused_requests"]:
         refused = Refusals(node=node, principal=each["principal"], api=each["api"], refused=each["count"])
         yield f"{refused.principal}@{refused.api}@{node}", refused

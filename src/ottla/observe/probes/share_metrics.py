@@ -103,14 +103,16 @@ async def probe_share_windows(ctx: ProbeContext) -> list[ProbeResult]:
 
 def window_facts(answer: Mapping[str, Any]) -> Iterable[ShareWindow]:
     for each in answer.get("partitions", ()):
-        if each["topic"] is None or each["startOffset"] < 0:
+        if each["topic"] is None or each["start_offset"] < 0:
             continue
-        at_start = [some for some in each["ranges"] if some["firstOffset"] <= each["startOffset"] <= some["lastOffset"]]
+        at_start = [
+            some for some in each["ranges"] if some["first_offset"] <= each["start_offset"] <= some["last_offset"]
+        ]
         yield ShareWindow(
             group=answer["group"],
             topic=each["topic"],
             partition=each["partition"],
-            start=each["startOffset"],
-            end=each["endOffset"],
-            first_count=at_start[0]["deliveryCount"] if at_start else None,
+            start=each["start_offset"],
+            end=each["end_offset"],
+            first_count=at_start[0]["delivery_count"] if at_start else None,
         )

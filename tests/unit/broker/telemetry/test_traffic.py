@@ -43,20 +43,20 @@ def test_a_request_is_seen_before_it_is_answered(watched: Watched):
     viewer = watched.watch()
     asked = watched.ask(BEAT, 4, size_bytes=40)
     (request,) = frames(viewer)
-    assert (request["kind"], request["api"], request["version"], request["sizeBytes"]) == (
+    assert (request["kind"], request["api"], request["version"], request["size_bytes"]) == (
         "request",
         "Heartbeat",
         4,
         44,
     )
-    assert (request["clientId"], request["principal"], request["client"]) == ("app", "User:ann", "127.0.0.1:50000")
+    assert (request["client_id"], request["principal"], request["client"]) == ("app", "User:ann", "127.0.0.1:50000")
     watched.answer(asked, HeartbeatResponse(error_code=27), 10)
     (response,) = frames(viewer)
-    assert (response["kind"], response["correlationId"]) == ("response", request["correlationId"])
+    assert (response["kind"], response["correlation_id"]) == ("response", request["correlation_id"])
     assert (response["errors"], response["text"]) == ({"REBALANCE_IN_PROGRESS": 1}, "")
     assert request["text"] == "group g"
-    assert response["latencyMs"] >= 0
-    assert response["atUs"] >= request["atUs"]
+    assert response["latency_ms"] >= 0
+    assert response["at_us"] >= request["at_us"]
 
 
 def test_a_response_is_shown_only_with_its_request(watched: Watched):
@@ -70,7 +70,7 @@ def test_filters_choose_clients_and_apis(watched: Watched):
     by_client, by_api = watched.watch(client="work*"), watched.watch(api="ListGroups")
     beat(watched, client_id="worker-1")
     watched.exchange(ListGroupsRequest(), ListGroupsResponse(), 4, "app")
-    assert {each["clientId"] for each in frames(by_client)} == {"worker-1"}
+    assert {each["client_id"] for each in frames(by_client)} == {"worker-1"}
     assert [each["api"] for each in frames(by_api)] == ["ListGroups", "ListGroups"]
 
 
@@ -82,7 +82,7 @@ def test_errors_alone_come_with_their_requests(watched: Watched):
     watched.answer(asked, HeartbeatResponse(error_code=25))
     shown = frames(viewer)
     assert [each["kind"] for each in shown] == ["request", "response"]
-    assert shown[0]["sizeBytes"] == 44
+    assert shown[0]["size_bytes"] == 44
     assert shown[1]["errors"] == {"UNKNOWN_MEMBER_ID": 1}
 
 
@@ -103,7 +103,7 @@ def test_a_slow_viewer_loses_the_oldest_and_is_told(watched: Watched, monkeypatc
     assert status(viewer)["dropped"] == 6
     for _ in range(8):
         beat(watched)
-    assert frames(viewer)[0]["correlationId"] == 12
+    assert frames(viewer)[0]["correlation_id"] == 12
 
 
 def test_a_ring_holds_so_many_bytes(watched: Watched, monkeypatch: pytest.MonkeyPatch):
@@ -124,13 +124,13 @@ def test_above_the_limit_one_in_so_many_is_shown(watched: Watched):
             shown += [second] * len(frames(viewer))
         watched.clock.advance(1_000)
     told = status(viewer)
-    assert told["oneIn"] == 20, "ten exchanges of two frames for each that may be shown"
-    assert told["seenPerSecond"] == 20 * FRAMES_PER_SECOND_MAX
+    assert told["one_in"] == 20, "ten exchanges of two frames for each that may be shown"
+    assert told["seen_per_second"] == 20 * FRAMES_PER_SECOND_MAX
     for second in range(4):
         assert shown.count(second) <= FRAMES_PER_SECOND_MAX + 1
     assert shown.count(3) > 0.5 * FRAMES_PER_SECOND_MAX
     watched.clock.advance(1_000)
-    assert status(viewer)["oneIn"] == 1
+    assert status(viewer)["one_in"] == 1
 
 
 def test_a_sample_has_all_that_one_client_asks_in_turn(watched: Watched):

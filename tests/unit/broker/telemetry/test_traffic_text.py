@@ -47,7 +47,7 @@ def test_secrets_are_in_no_line(case: Case):
     text = (viewer.take() or b"").decode()
     assert case.name.removesuffix("Request").removesuffix("Response") in text
     assert leaks(text) == []
-    assert shown(case.message, case.version).get("bodyHex") is None
+    assert shown(case.message, case.version).get("body_hex") is None
 
 
 def produce(records: bytes | memoryview) -> ProduceRequest:
@@ -68,7 +68,7 @@ def test_records_are_told_by_their_batches():
     viewer = watched.watch()
     watched.ask(produce(memoryview(RECORDS)), 13, size_bytes=len(RECORDS) + 40)
     (line,) = frames(viewer)
-    assert (line["recordBytesLeftOut"], line["text"]) == (len(RECORDS), "topic orders  3 records")
+    assert (line["record_bytes_left_out"], line["text"]) == (len(RECORDS), "topic orders  3 records")
     (batch,) = line["body"]["topicData"][0]["partitionData"][0]["records"]
     assert (batch["recordCount"], batch["producerId"]) == (3, -1)
     for word in ("the-key", "the-value", "the-header", "dGhl"):
@@ -85,7 +85,7 @@ def test_records_in_files_stay_there():
     viewer = watched.watch()
     watched.exchange(FetchRequest(), fetched(Place()), 17)
     line = frames(viewer)[1]
-    assert (line["recordBytesLeftOut"], line["text"]) == (500, "topic orders")
+    assert (line["record_bytes_left_out"], line["text"]) == (500, "topic orders")
     partition = line["body"]["responses"][0]["partitions"][0]
     assert (partition["highWatermark"], partition["records"]) == (9, None)
 
@@ -96,28 +96,28 @@ def test_many_records_are_not_kept():
     request = produce(bytes(RECORD_BYTES_MAX + 1))
     watched.ask(request, 13, size_bytes=RECORD_BYTES_MAX + 41)
     (line,) = frames(viewer)
-    assert line["recordBytesLeftOut"] == RECORD_BYTES_MAX + 1
+    assert line["record_bytes_left_out"] == RECORD_BYTES_MAX + 1
     assert line["body"]["topicData"][0]["partitionData"][0]["records"] is None
 
 
 def test_a_large_message_has_no_body():
     names = tuple(f"group-{number:05}" for number in range(3_000))
     line = shown(DescribeGroupsRequest(groups=names), 5, size_bytes=BODY_BYTES_MAX + 1)
-    assert (line["body"], line["bodyLeftOut"], line["text"]) == (None, "larger than 32 KiB", "")
-    assert "bodyHex" not in line
+    assert (line["body"], line["body_left_out"], line["text"]) == (None, "larger than 32 KiB", "")
+    assert "body_hex" not in line
 
 
 def test_bytes_of_small_messages_without_secrets():
     body = DescribeGroupsRequest(groups=("g",))
     line = shown(body, 5)
-    assert bytes.fromhex(line["bodyHex"]) == wire.encode(body, 5)
+    assert bytes.fromhex(line["body_hex"]) == wire.encode(body, 5)
     assert line["text"] == "group g"
-    assert "bodyHex" not in shown(DescribeGroupsRequest(groups=("g" * HEX_BYTES_MAX,)), 5, HEX_BYTES_MAX + 20)
+    assert "body_hex" not in shown(DescribeGroupsRequest(groups=("g" * HEX_BYTES_MAX,)), 5, HEX_BYTES_MAX + 20)
 
 
 def test_a_message_without_fields_has_an_empty_body():
     line = shown(ListGroupsRequest(), 0)
-    assert (line["body"], line["bodyHex"]) == ({}, "")
+    assert (line["body"], line["body_hex"]) == ({}, "")
 
 
 def test_an_answer_that_was_encoded_before_is_read_again():
@@ -130,4 +130,4 @@ def test_an_answer_that_was_encoded_before_is_read_again():
 def test_a_request_in_an_unknown_version_has_no_body():
     line = shown(None, 4, name="ApiVersionsRequest")
     assert (line["api"], line["body"]) == ("ApiVersions", None)
-    assert "bodyLeftOut" not in line
+    assert "body_left_out" not in line
