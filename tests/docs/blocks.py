@@ -33,6 +33,12 @@ TESTED_BY = {
     ("docs/how-to/share.md", "python"): "tests/docs/test_share.py",
     ("docs/how-to/observe.md", "python"): "tests/docs/test_observe.py",
     ("docs/how-to/client.md", "python"): "tests/interop/test_client_docs.py",
+    ("docs/how-to/spark.md", "python"): "tests/interop/spark/test_docs.py",
+    ("docs/how-to/spark-files.md", "python"): "tests/interop/spark/test_docs.py",
+    ("docs/how-to/spark-share.md", "python"): "tests/interop/spark/test_docs.py",
+    ("docs/how-to/spark-sink.md", "python"): "tests/interop/spark/test_docs.py",
+    ("docs/how-to/pipeline.md", "console"): "tests/interop/pipeline/test_docs.py",
+    ("docs/reference/report.md", "python"): "tests/interop/pipeline/test_docs.py",
     ("README.md", "python"): "tests/docs/test_readme.py",
 }
 """Page and language -> the test."""

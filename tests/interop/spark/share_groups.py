@@ -9,8 +9,8 @@ from tests.interop.spark.topics import new_name
 
 
 class ShareGroup:
-    def __init__(self, servers: str, **configs: object) -> None:
-        self.name = new_name("group")
+    def __init__(self, servers: str, name: str | None = None, **configs: object) -> None:
+        self.name = name or new_name("group")
         self.servers = servers
         given = {"share_auto_offset_reset": "earliest", **configs}
         changes = [Change(Operation.SET, key.replace("_", "."), str(value)) for key, value in given.items()]
