@@ -38,6 +38,8 @@ TESTED_BY = {
     ("docs/how-to/spark-share.md", "python"): "tests/interop/spark/test_docs.py",
     ("docs/how-to/spark-sink.md", "python"): "tests/interop/spark/test_docs.py",
     ("docs/how-to/pipeline.md", "console"): "tests/interop/pipeline/test_docs.py",
+    ("docs/how-to/sql.md", "python"): "tests/component/spark/test_sql_page.py",
+    ("docs/how-to/sql.md", "sql"): "tests/component/spark/test_sql_page.py",
     ("docs/reference/report.md", "python"): "tests/interop/pipeline/test_docs.py",
     ("README.md", "python"): "tests/docs/test_readme.py",
 }
