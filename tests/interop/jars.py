@@ -1,7 +1,7 @@
 """Java libraries by name: each pom in java/jars becomes a folder of jars in the user's cache, fetched once by Maven.
 
-`python -m tests.interop.jars` fetches all of them and shows what is happening; the fixtures fetch what
-they need by themselves.
+`python -m tests.interop.jars` fetches all of them and shows what is happening, and with names some, and prints their
+folders; the fixtures fetch what they need by themselves.
 """
 
 import fcntl
@@ -20,7 +20,8 @@ APACHE_KAFKA = "apache-kafka-4.3.1"
 CLIENTS_4_4 = "kafka-clients-4.4.0"
 CLIENTS_4_2 = "kafka-clients-4.2.1"
 SPARK_KAFKA = "spark-kafka-4.2.0"
-ALL = (APACHE_KAFKA, CLIENTS_4_4, CLIENTS_4_2, SPARK_KAFKA)
+DELTA = "delta-spark-4.4.0"
+ALL = (APACHE_KAFKA, CLIENTS_4_4, CLIENTS_4_2, SPARK_KAFKA, DELTA)
 FETCH_TIMEOUT_S = 900
 
 Report = Callable[[str], object]
@@ -107,10 +108,12 @@ def locked(path: Path) -> Iterator[None]:
 
 if __name__ == "__main__":
     try:
-        for each in ALL:
-            libraries(each)
-        from tests.interop.shared_classes import share_classes  # which needs what this module has
+        found = [libraries(each) for each in sys.argv[1:] or ALL]
+        if sys.argv[1:]:
+            sys.stdout.write("".join(f"{each}\n" for each in found))
+        else:
+            from tests.interop.shared_classes import share_classes  # which needs what this module has
 
-        share_classes(sys.stderr.write)
+            share_classes(sys.stderr.write)
     except SetupError as missing:
         sys.exit(f"interop: {missing}")

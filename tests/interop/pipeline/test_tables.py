@@ -18,6 +18,7 @@ from ottla.client.cluster import describe_quorum
 from ottla.client.share.offsets import describe_offsets
 from ottla.spark.jobs.tables import TABLES
 from tests.interop import process
+from tests.interop.jars import DELTA, libraries
 from tests.interop.pipeline.conftest import FILES, NETWORK, POISON, RECORDS, WORK, Cluster, Output, ottla, run_pipeline
 from tests.interop.spark.group_history import CLASSIC, SIMPLE
 from tests.interop.spark.sessions import plain_environment, standalone_cluster
@@ -139,10 +140,10 @@ def test_a_run_on_a_standalone_cluster_gives_the_same_tables(cluster: Cluster, o
 
 
 def test_tables_of_delta_are_the_same_and_a_second_run_adds_no_version_with_changes(cluster: Cluster, tmp_path: Path):
-    pytest.importorskip("delta", reason="needs ottla[delta]")
     expected = run_pipeline(tmp_path / "parquet", *cluster.source(FILES))
+    jars = ",".join(map(str, libraries(DELTA).glob("*.jar")))
     for _ in range(2):
-        run = run_pipeline(tmp_path / "delta", "--delta", *cluster.source(FILES)).run
+        run = run_pipeline(tmp_path / "delta", "--delta", "--conf", f"spark.jars={jars}", *cluster.source(FILES)).run
         rows = {each["name"]: each["rows"] for each in run["tables"]}
         assert rows == {each["name"]: each["rows"] for each in expected.run["tables"]}
     last = max((tmp_path / "delta" / "tables" / "share_delivery" / "_delta_log").glob("*.json"))

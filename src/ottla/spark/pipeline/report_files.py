@@ -46,7 +46,7 @@ def _tables(out: Path, run: dict[str, Any], spark: SparkSession | None) -> dict[
         if name not in TABLES:
             continue
         if table["format"] != "delta":
-            data = dataset_of(path)
+            data = dataset_of(path, TABLES[name].columns)
         elif spark is None:
             raise OttlaSparkError("these are Delta tables: `ottla pipeline run` writes their report")
         else:

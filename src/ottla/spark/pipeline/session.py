@@ -56,7 +56,9 @@ def pipeline_session(
     if is_small:
         settings["spark.driver.extraJavaOptions"] = SHORT_LIFE
     if delta:
-        settings |= {**DELTA_CONF, "spark.jars.packages": _delta_package()}
+        settings |= DELTA_CONF
+        if "spark.jars" not in (conf or {}):  # else Delta's jars are expected to be among them
+            settings["spark.jars.packages"] = _delta_package()
     with _errors_into(log):
         spark = session(master, app_name="ottla pipeline", conf={**settings, **(conf or {})})
         if not master.startswith("local"):

@@ -2,6 +2,8 @@
 
 A run replaces the days that it has computed and no others. With Delta, rows are merged by the table's key and obsolete
 rows of these days are deleted: readers see the table either before or after the run.
+
+Days that an earlier version of ottla has written may lack columns. They are read as nulls; Delta adds the columns.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from ottla.spark.jobs.tables import Table
+from ottla.spark.records.types import Column, arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -77,30 +80,39 @@ def _merge(rows: DataFrame, table: Table, path: Path, days: Days) -> None:
         rows.write.format("delta").partitionBy(DAY).save(str(path))
         return
     rows = rows.persist()
-    old = spark.read.format("delta").load(str(path)).where(days.condition(DAY)).select(*table.names)
+    old = spark.read.format("delta").load(str(path)).where(days.condition(DAY))
     try:
-        if not (rows.exceptAll(old).isEmpty() and old.exceptAll(rows).isEmpty()):
+        if not _are_same(rows, old):
             _replace_rows(DeltaTable.forPath(spark, str(path)), rows, table, days)
     finally:
         rows.unpersist()
 
 
+def _are_same(rows: DataFrame, old: DataFrame) -> bool:
+    if set(rows.columns) - set(old.columns):  # an earlier version of ottla has written them
+        return False
+    old = old.select(*rows.columns)
+    return rows.exceptAll(old).isEmpty() and old.exceptAll(rows).isEmpty()
+
+
 def _replace_rows(target: Any, rows: DataFrame, table: Table, days: Days) -> None:
     is_same_key = " and ".join(f"old.`{name}` <=> new.`{name}`" for name in table.key)
-    merge = target.alias("old").merge(rows.alias("new"), is_same_key).whenMatchedUpdateAll().whenNotMatchedInsertAll()
+    merge = target.alias("old").merge(rows.alias("new"), is_same_key).withSchemaEvolution()
+    merge = merge.whenMatchedUpdateAll().whenNotMatchedInsertAll()
     merge.whenNotMatchedBySourceDelete(condition=days.condition(f"old.{DAY}")).execute()
 
 
-def dataset_of(path: Path) -> Any:
-    """A table of Parquet files, for readers without Spark; None if it has no rows."""
+def dataset_of(path: Path, columns: tuple[Column, ...] = ()) -> Any:
+    """A table of Parquet files, for readers without Spark; None if it has no rows. With `columns` it has exactly these,
+    whichever version of ottla has written its files."""
     import pyarrow as pa
     import pyarrow.dataset as ds
 
     if not any(path.glob(f"{DAY}=*/*.parquet")):
         return None
-    return ds.dataset(
-        path, format="parquet", partitioning=ds.partitioning(pa.schema([(DAY, pa.string())]), flavor="hive")
-    )
+    partitioning = ds.partitioning(pa.schema([(DAY, pa.string())]), flavor="hive")
+    schema = arrow_schema(columns) if columns else None
+    return ds.dataset(path, schema=schema, format="parquet", partitioning=partitioning)
 
 
 def source_of(path: Path) -> str | None:

@@ -12,6 +12,7 @@ import pytest
 
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.jobs.share_configs import share_limits
+from ottla.spark.jobs.tables import columns
 from ottla.spark.pipeline.archive import Archive
 from ottla.spark.pipeline.event_decoder import EVENT_COLUMNS
 from ottla.spark.pipeline.event_lookup import configs_in, kinds_in, metadata_table, seen_in, topic_names
@@ -66,6 +67,19 @@ def test_where_rows_come_from(tmp_path: Path, sources: tuple[str, ...], expected
 
 def test_a_table_without_rows_is_none(tmp_path: Path):
     assert (source_of(tmp_path), dataset_of(tmp_path), count_rows(tmp_path)) == (None, None, 0)
+
+
+def test_days_of_an_earlier_version_have_nulls_in_new_columns(tmp_path: Path):
+    written(tmp_path, "2026-01-01", "records")
+    day = tmp_path / "run_date=2026-01-02"
+    day.mkdir()
+    pq.write_table(pa.table({"source": ["samples"], "lag": pa.array([7], pa.int32()), "gone": [1]}), day / "p.parquet")
+    found = dataset_of(tmp_path, columns("source:text lag:long run_date:text")).to_table().sort_by("run_date")
+    assert found.schema.field("lag").type == pa.int64()
+    assert found.to_pylist() == [
+        {"source": "records", "lag": None, "run_date": "2026-01-01"},
+        {"source": "samples", "lag": 7, "run_date": "2026-01-02"},
+    ]
 
 
 def test_days_have_bounds_or_none():
