@@ -15,8 +15,7 @@ AlterPartitionReassignments  0, 1      moves partitions to other brokers, or can
                                        forbid a change of the replication factor (KIP-860)
 ListPartitionReassignments   0         lists ongoing reassignments
 AlterClientQuotas            0, 1      sets and removes quotas, which take effect at once
-AlterUserScramCredentials    0         creates, replaces and deletes SCRAM credentials, with which clients cannot log in
-                                       yet
+AlterUserScramCredentials    0         creates, replaces and deletes SCRAM credentials
 UpdateFeatures               0 to 2    changes levels of features. In 0 a downgrade is a flag; from 1 on it is safe or
                                        unsafe, and a change can be validated only. From 2 on there is one error for
                                        all features
