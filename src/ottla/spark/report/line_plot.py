@@ -22,7 +22,7 @@ ROOM: Final = 0.05
 DOTTED: Final = 60
 """Lines of at most so many points show every point."""
 SENTENCES: Final = 6
-UNITS: Final = {"%": " %", "s": " s"}
+UNITS: Final = {"%": " %", "s": " s", "ms": " ms"}
 _WIDE: Final = ("group", "assignment")
 
 Facts = Mapping[str, Any]

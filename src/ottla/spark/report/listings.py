@@ -68,7 +68,8 @@ LISTINGS: Final = {
         "group:text, delivered:number:deliveries, redelivered:number:redeliveries, "
         "redelivered_share:ratio:redelivered, accepted:number, released:number, "
         "rejected_or_archived:number:rejected or archived, rejected:number, "
-        "lock_expiries:number:locks expired, max_delivery_count:number:highest delivery count, lag:number",
+        "lock_expiries:number:locks expired, mean_lock_ms:ms:mean time in lock, "
+        "max_delivery_count:number:highest delivery count, lag:number",
     ),
     "stalled": _listing(
         "Stalled partitions",

@@ -27,6 +27,8 @@ READ: Final = {
     "deliveries": "How often records were delivered: for the first time, the second, and so on. Long bars below the "
     "first mean repeated work.",
     "redelivery": "Share of redeliveries among all deliveries, in windows of {window_s:g} s. Near 0 % is healthy.",
+    "lock-time": "Mean time that a delivered record was locked, in windows of {window_s:g} s. If it comes close to the "
+    "lock duration, consumers are too slow. Known only if metrics of ottla brokers were sampled.",
     "lag-records": "Records that a group had not read yet, over all partitions. If the line keeps rising, the group "
     "does not catch up by itself.",
     "lag-seconds": "How long the next record to read had been waiting, in the group’s slowest partition.",

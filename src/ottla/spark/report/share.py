@@ -26,7 +26,7 @@ ORDINALS: Final = {
 COUNTS: Final = tuple(ORDINALS)
 SUMMED: Final = (
     "delivered", "redelivered", "accepted", "released", "rejected_or_archived", "rejected", "lock_expiries",
-    "lock_expiries_est", *COUNTS,
+    "lock_expiries_est", "time_in_lock_ms", *COUNTS,
 )  # fmt: skip
 _STALLED: Final = (
     "cluster",
@@ -74,18 +74,19 @@ def _sentence(numbers: dict[str, Any]) -> str:
 
 def _groups(delivery: Rows) -> list[Row]:
     wanted = {name: (name, "sum") for name in SUMMED}
-    worst = {"max_delivery_count": ("max_delivery_count", "max"), "longest_stall_s": ("stalled_s", "max"),
-             "time_in_lock_ms": ("time_in_lock_ms", "max")}  # fmt: skip
+    worst = {"max_delivery_count": ("max_delivery_count", "max"), "longest_stall_s": ("stalled_s", "max")}
     rows = delivery.grouped(KEYS, wanted | worst)
     lags = _lags(delivery)
     for row in rows:
-        row["redelivered_share"] = _share(row)
+        row["redelivered_share"] = _share(row, "redelivered")
+        row["mean_lock_ms"] = None if row["time_in_lock_ms"] is None else _share(row, "time_in_lock_ms")
         row["lag"] = lags.get((row["cluster"], row["group"]))
     return sorted(rows, key=lambda row: (-(row["redelivered"] or 0), row["cluster"], row["group"]))
 
 
-def _share(row: Row) -> float | None:
-    return round((row["redelivered"] or 0) / row["delivered"], 4) if row["delivered"] else None
+def _share(row: Row, name: str) -> float | None:
+    """A value for each delivery."""
+    return round((row[name] or 0) / row["delivered"], 4) if row["delivered"] else None
 
 
 def _lags(delivery: Rows) -> dict[Key, int]:
@@ -133,7 +134,7 @@ def _figures(material: Material, groups: list[Row]) -> list[Row]:
         {"name": material.label(key), "bars": [{"name": ORDINALS[name], "value": row[name] or 0} for name in COUNTS]}
         for key, row in zip(keys[:BARS], groups, strict=False)
     ]
-    return [
+    figures = [
         {
             **base,
             "id": "deliveries",
@@ -150,21 +151,39 @@ def _figures(material: Material, groups: list[Row]) -> list[Row]:
             "title": "Redeliveries",
             "window_ms": material.windows["share_delivery"],
             "unit": "%",
-            "lines": _rates(material, keys[:LINES]),
+            "lines": _rates(material, keys[:LINES], "redelivered", 100),
             "spans": _storms(material),
             "left_out": max(0, len(groups) - LINES),
         },
     ]
+    timed = [key for key, row in zip(keys, groups, strict=True) if row["time_in_lock_ms"]]
+    if timed:
+        figures.append(
+            {
+                **base,
+                "groups": [group for _, group in timed[:LINES]],
+                "id": "lock-time",
+                "kind": "lines",
+                "title": "Time in lock",
+                "window_ms": material.windows["share_delivery"],
+                "unit": "ms",
+                "lines": _rates(material, timed[:LINES], "time_in_lock_ms", 1),
+                "spans": [],
+                "left_out": max(0, len(timed) - LINES),
+            }
+        )
+    return figures
 
 
-def _rates(material: Material, chosen: list[Key]) -> list[Row]:
-    wanted = {"delivered": ("delivered", "sum"), "redelivered": ("redelivered", "sum")}
+def _rates(material: Material, chosen: list[Key], name: str, factor: int) -> list[Row]:
+    """A value for each delivery, window by window."""
+    wanted = {"delivered": ("delivered", "sum"), name: (name, "sum")}
     lines: dict[Key, list[Point]] = {key: [] for key in chosen}
     rows = material.rows("share_delivery").among(chosen).grouped([*KEYS, "window_start"], wanted)
     for row in rows:
-        if row["delivered"] and (row["cluster"], row["group"]) in lines:
-            percent = round(100 * (row["redelivered"] or 0) / row["delivered"], 2)
-            lines[row["cluster"], row["group"]].append((row["window_start"], percent))
+        if row["delivered"] and row[name] is not None and (row["cluster"], row["group"]) in lines:
+            value = round(factor * row[name] / row["delivered"], 2)
+            lines[row["cluster"], row["group"]].append((row["window_start"], value))
     return [_rate(material, key, points) for key, points in lines.items()]
 
 
@@ -174,11 +193,11 @@ def _rate(material: Material, key: Key, points: list[Point]) -> Row:
     if len(points) > POINTS_MAX // 2:
         return line
     drawn: list[list[float | None]] = []
-    for at, (ms, percent) in enumerate(points):
-        drawn.append([ms, percent])
+    for at, (ms, value) in enumerate(points):
+        drawn.append([ms, value])
         end_ms = ms + material.windows["share_delivery"]
         if at + 1 == len(points) or points[at + 1][0] > end_ms:
-            drawn += [[min(end_ms, max(material.to_ms, ms)), percent], [end_ms, None]]
+            drawn += [[min(end_ms, max(material.to_ms, ms)), value], [end_ms, None]]
     return line | {"step": True, "points": drawn[:-1]}
 
 

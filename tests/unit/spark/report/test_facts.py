@@ -334,6 +334,21 @@ def test_lag_goes_on_over_days():
     assert [value for _, value in line["points"]] == [10, 18, 4]
 
 
+def test_time_in_lock_is_drawn_where_brokers_counted_it(incidents: Facts):
+    assert [each["id"] for each in incidents["figures"] if each["id"] == "lock-time"] == []
+    rows = story.share_rows()["share_delivery"]
+    first, second = sorted({row["window_start"] for row in rows})[:2]
+    whole = {"group": "risk-checks", "topic_id": "", "partition": -1, "poison": []}
+    rows += [whole | {"window_start": start, "time_in_lock_ms": ms} for start, ms in ((first, 90_000), (second, 0))]
+    facts = facts_of(tables_of({"share_delivery": rows}), run_of(), 0)
+    delivered = sum(row["delivered"] for row in rows if row["window_start"] == first and row["partition"] >= 0)
+    [line] = figure(facts, "lock-time")["lines"]
+    assert line["points"][0] == [first, round(90_000 / delivered, 2)]
+    assert [value for ms, value in line["points"] if ms >= second] == [0.0, 0.0], "later windows are not known"
+    [group] = rows_of(facts, "share_groups")
+    assert group["mean_lock_ms"] == round(90_000 / sum(row.get("delivered", 0) for row in rows), 4)
+
+
 def test_share_groups_have_no_consumer_lag(incidents: Facts):
     assert "risk-checks" not in {row["group"] for row in rows_of(incidents, "lag")}
 
