@@ -14,8 +14,8 @@ __all__ = ["VERSION", "data_part", "facts_of", "facts_of_findings"]
 
 VERSION: Final = 1
 TABLES_SHOWN: Final = (
-    "nodes", "topics", "replicas", "elections", "groups", "rebalances", "triggers", "task_movement", "share_groups",
-    "stalled", "poison", "lag", "inputs", "outputs",
+    "nodes", "topics", "replicas", "elections", "groups", "all_groups", "rebalances", "triggers", "task_movement",
+    "share_groups", "stalled", "poison", "lag", "inputs", "outputs",
 )  # fmt: skip
 """All tables of the facts, with or without rows."""
 _RUN: Final = ("run_id", "versions", "command", "source", "thresholds", "notes")

@@ -9,6 +9,7 @@ from typing import Any, Final
 import pyarrow.compute as pc
 
 from ottla.health.phrases import number, plural
+from ottla.spark.report.group_search import all_groups
 from ottla.spark.report.material import Key, Material
 from ottla.spark.report.names import clients_of, told_apart
 from ottla.spark.report.part import Part, table
@@ -29,6 +30,8 @@ def groups_part(material: Material) -> Part:
     order = "with findings first, then by number of rebalances"
     part = Part(has_rows=bool(rows))
     part.tables["groups"] = table(rows, len(rows), order)
+    if len(rows) > TIMELINES:
+        part.tables["all_groups"] = all_groups(material, rows)
     part.figures = _timelines(material, [(row["cluster"], row["group"]) for row in rows])
     longest = max((row["longest_rebalance_ms"] or 0 for row in rows), default=0)
     kinds = Counter(row["type"] or "unknown" for row in rows)

@@ -11,6 +11,7 @@ from ottla.health import RULES
 from ottla.spark.report.band_plot import heat_plot
 from ottla.spark.report.cards import badge, cards
 from ottla.spark.report.count_plots import bar_plot, strip_plot
+from ottla.spark.report.group_search import search_box
 from ottla.spark.report.headline import STATES, time_of
 from ottla.spark.report.line_plot import line_plot
 from ottla.spark.report.listings import listed
@@ -117,7 +118,9 @@ def cluster(facts: Facts) -> Markup:
 def groups(facts: Facts) -> Markup:
     plots = _plots(facts, "groups", "lines")
     read = joined([element("h3", "Epochs over time"), element("p", _EPOCHS, class_="read")]) if plots else NOTHING
-    return joined([_judged(facts, "groups"), _tables(facts, "groups"), element("div", read, plots, class_="epochs")])
+    found = search_box(facts["tables"]["all_groups"])
+    parts = [_judged(facts, "groups"), _tables(facts, "groups"), found, element("div", read, plots, class_="epochs")]
+    return joined(parts)
 
 
 def rebalances(facts: Facts) -> Markup:

@@ -265,6 +265,20 @@ def test_a_member_that_leaves_gives_up_its_tasks():
     assert [(cell["from_ms"], cell["to_ms"]) for cell in row["cells"]] == [(at(1), at(5))]
 
 
+def test_every_group_of_many_has_its_strips():
+    rows = [{"group": f"g{number:02}", "type": "consumer", "group_epoch": epoch, "started": at(epoch), "duration_ms": 5}
+            for number in range(20) for epoch in range(number + 1)]  # fmt: skip
+    lag = [{"group": "g03", "topic": "t", "partition": 0, "window_start": at(second), "lag_records": second * 10}
+           for second in (0, 10, 19)]  # fmt: skip
+    run = run_of() | {"range": {"from_ms": at(0), "to_ms": at(0) + 48_000 - 1}}
+    facts = facts_of(tables_of({"rebalances": rows, "consumer_lag": lag}), run, 0)
+    found = facts["tables"]["all_groups"]
+    assert (found["total"], found["rows"][0]["label"]) == (20, "g19"), "in the order of the table"
+    [third] = [row for row in found["rows"] if row["label"] == "g03"]
+    assert (third["rebalances_strip"], third["max_lag"]) == ("9999".ljust(48, "0"), 190)
+    assert {at: level for at, level in enumerate(third["lag_strip"]) if level != "0"} == {10: "5", 19: "9"}
+
+
 # --- share groups, lag, quorum ----------------------------------------------------------------------------------------
 
 

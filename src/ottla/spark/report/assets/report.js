@@ -1,4 +1,4 @@
-// What the report does beyond being read: values under the pointer, zoom by a range, local times, short cards.
+// What the report does beyond being read: values under the pointer, zoom by a range, search, local times, short cards.
 "use strict";
 (() => {
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
@@ -202,6 +202,52 @@
     plots.forEach((plot) => plot.draw());
   }
 
+  // --- all groups: what is typed chooses some, and each is drawn ---
+
+  const FOUND_MAX = 40;
+  const SVG = Object.assign(document.createElement("template"), { innerHTML: "<svg/>" }).content.firstChild.namespaceURI;
+
+  function strip(digits, kind, title) {
+    const image = document.createElementNS(SVG, "svg");
+    Object.entries({ viewBox: `0 0 ${digits.length} 9`, preserveAspectRatio: "none", class: `strip ${kind}`, role: "img", "aria-label": title })
+      .forEach((each) => image.setAttribute(...each));
+    [...digits].forEach((digit, at) => {
+      if (digit === "0") return;
+      const bar = image.appendChild(document.createElementNS(SVG, "rect"));
+      Object.entries({ x: at, y: 9 - digit, width: 1, height: digit }).forEach((each) => bar.setAttribute(...each));
+    });
+    return image;
+  }
+
+  function groupItem([name, kind, state, rebalances, longest, findings, rebalanced, lagged, lag]) {
+    const item = document.createElement("li");
+    made("b", "", item).textContent = name;
+    const words = [kind, state, `${rebalances.toLocaleString("en")} rebalances`];
+    if (longest !== null) words.push(`longest ${(longest / 1000).toLocaleString("en")} s`);
+    if (lag !== null) words.push(`up to ${lag.toLocaleString("en")} records behind`);
+    if (findings) words.push(`${findings} findings`);
+    made("span", "", item).textContent = words.filter(Boolean).join(" · ");
+    if (rebalanced) item.append(strip(rebalanced, "rebalanced", "Rebalances over time"));
+    if (lagged) item.append(strip(lagged, "lagged", "Lag over time"));
+    return item;
+  }
+
+  function setUpSearch(box) {
+    const groups = JSON.parse(box.querySelector("script").textContent);
+    const texts = groups.map(([name, kind, state]) => `${name} ${kind} ${state}`.toLowerCase());
+    const field = box.querySelector("input"), list = box.querySelector("ul"), status = box.querySelector("p");
+    const show = () => {
+      const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const found = groups.filter((_, at) => words.every((word) => texts[at].includes(word)));
+      list.replaceChildren(...found.slice(0, FOUND_MAX).map(groupItem));
+      const some = found.length > FOUND_MAX ? `, the first ${FOUND_MAX} are shown` : "";
+      status.textContent = `${found.length.toLocaleString("en")} groups${some}. Bars show rebalances and lag over the time of the report, each group by its own maximum.`;
+    };
+    box.hidden = false;
+    field.addEventListener("input", show);
+    show();
+  }
+
   // --- small things ---
 
   function setUpCard(row) {
@@ -254,4 +300,5 @@
   all(".cards tbody tr").forEach(setUpCard);
   all("table.cards").forEach(setUpTable);
   all("[data-copy]").forEach(setUpCopy);
+  all(".search").forEach(setUpSearch);
 })();

@@ -1,0 +1,76 @@
+"""All groups in a few characters each, so that a page can draw any of ten thousand: how often each rebalanced, and how
+far it was behind, over the time of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+import pyarrow.compute as pc
+
+from ottla.draw.markup import NOTHING, Markup, element
+from ottla.spark.report.html_table import DETAIL, permalink
+from ottla.spark.report.material import Key, Material
+from ottla.spark.report.rows import Row
+
+__all__ = ["BUCKETS", "all_groups", "search_box"]
+
+BUCKETS: Final = 48
+LEVELS: Final = 9
+"""A strip has a digit for each bucket: 0 for nothing, 9 for the highest value of the group."""
+KEYS: Final = ("cluster", "group")
+CELLS: Final = ("type", "state", "rebalances", "longest_rebalance_ms", "findings")
+
+
+def all_groups(material: Material, groups: Sequence[Row]) -> Row:
+    """A table of all groups, in the order of `groups`, with their strips."""
+    rebalances, _ = _strips(material, "rebalances", "started", ("started", "count"))
+    lag, furthest = _strips(material, "consumer_lag", "window_start", ("lag_records", "max"))
+    rows = []
+    for row in groups:
+        key = (row["cluster"], row["group"])
+        strips = {"rebalances_strip": rebalances.get(key), "lag_strip": lag.get(key), "max_lag": furthest.get(key)}
+        rows.append({"label": material.label(key), **{name: row[name] for name in CELLS}, **strips})
+    return {"total": len(rows), "order": "as in the table of groups", "rows": rows}
+
+
+def _strips(material: Material, table: str, time: str, value: tuple[str, str]) -> tuple[dict[Key, str], dict[Key, int]]:
+    """A strip for each group with values above 0, and its highest value."""
+    width_ms = max(1, -(-(material.to_ms - material.from_ms + 1) // BUCKETS))
+    best: dict[Key, list[int]] = {}
+    for piece in material.rows(table).pieces(list(dict.fromkeys([*KEYS, time, value[0]]))):
+        bucket = pc.divide(pc.subtract(piece[time], material.from_ms), width_ms)
+        found = piece.append_column("bucket", bucket).group_by([*KEYS, "bucket"]).aggregate([value])
+        for row in found.rename_columns([*KEYS, "bucket", "value"]).to_pylist():
+            if row["value"] and row["bucket"] is not None and 0 <= row["bucket"] < BUCKETS:
+                values = best.setdefault((row["cluster"], row["group"]), [0] * BUCKETS)
+                values[row["bucket"]] = _joined(values[row["bucket"]], row["value"], value[1])
+    highest = {key: max(values) for key, values in best.items()}
+    return {key: "".join(str(-(-LEVELS * each // highest[key])) for each in best[key]) for key in best}, highest
+
+
+def _joined(one: int, other: int, how: str) -> int:
+    """The value of two pieces of a table."""
+    return one + other if how == "count" else max(one, other)
+
+
+def search_box(table: Mapping[str, Any]) -> Markup:
+    """The script fills it. Without scripts there is the table of groups."""
+    rows = table["rows"][: DETAIL.get().groups]
+    if not rows:
+        return NOTHING
+    # Without names of columns, and with no character that could end the script.
+    data = Markup(msgspec.json.encode([list(row.values()) for row in rows]).decode().replace("<", "\\u003c"))
+    field = element("input", type="search", autocomplete="off", spellcheck="false")
+    return element(
+        "div",
+        element("h3", f"Find one of {len(rows):,} groups", permalink("all-groups")),
+        element("label", "Name, kind or state ", field),
+        element("p", class_="read", role="status"),
+        element("ul"),
+        element("script", data, type="application/json"),
+        class_="search",
+        id="all-groups",
+        hidden=True,
+    )
