@@ -80,6 +80,19 @@ def test_opens_with_the_network_off(reader: Visitor, name: str):
     assert page.locator(".lights li .said").all_inner_texts() == [area["sentence"] for area in facts["areas"]]
 
 
+def test_any_group_can_be_found_and_is_drawn(reader: Visitor):
+    page, facts = opened(reader, "crowd"), facts_of_story(reader, "crowd")
+    groups = facts["tables"]["all_groups"]["rows"]
+    wanted = groups[-1]["label"]
+    assert page.locator("#all-groups li").count() == 40, "the first, before anything is typed"
+    page.get_by_label("Name, kind or state").fill(f"{wanted.upper()} consumer")
+    assert page.locator("#all-groups li b").all_inner_texts() == [wanted]
+    assert page.locator("#all-groups .rebalanced rect").count() == len(groups[-1]["rebalances_strip"].replace("0", ""))
+    assert page.locator("#all-groups [role=status]").inner_text().startswith("1 group")
+    page.get_by_label("Name, kind or state").fill("no such group")
+    assert page.locator("#all-groups li").count() == 0
+
+
 def test_numbers_of_the_page_are_those_of_the_json(reader: Visitor):
     page, facts = opened(reader), facts_of_story(reader)
     rows = page.locator("#table-poison tbody tr")

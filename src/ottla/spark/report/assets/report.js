@@ -241,7 +241,7 @@
       const found = groups.filter((_, at) => words.every((word) => texts[at].includes(word)));
       list.replaceChildren(...found.slice(0, FOUND_MAX).map(groupItem));
       const some = found.length > FOUND_MAX ? `, the first ${FOUND_MAX} are shown` : "";
-      status.textContent = `${found.length.toLocaleString("en")} groups${some}. Bars show rebalances and lag over the time of the report, each group by its own maximum.`;
+      status.textContent = `${found.length.toLocaleString("en")} ${found.length === 1 ? "group" : "groups"}${some}. Bars show rebalances and lag over the time of the report, each group by its own maximum.`;
     };
     box.hidden = false;
     field.addEventListener("input", show);
