@@ -219,13 +219,15 @@
     return image;
   }
 
+  const counted = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
+
   function groupItem([name, kind, state, rebalances, longest, findings, rebalanced, lagged, lag]) {
     const item = document.createElement("li");
     made("b", "", item).textContent = name;
-    const words = [kind, state, `${rebalances.toLocaleString("en")} rebalances`];
+    const words = [kind, state, counted(rebalances, "rebalance")];
     if (longest !== null) words.push(`longest ${(longest / 1000).toLocaleString("en")} s`);
     if (lag !== null) words.push(`up to ${lag.toLocaleString("en")} records behind`);
-    if (findings) words.push(`${findings} findings`);
+    if (findings) words.push(counted(findings, "finding"));
     made("span", "", item).textContent = words.filter(Boolean).join(" · ");
     if (rebalanced) item.append(strip(rebalanced, "rebalanced", "Rebalances over time"));
     if (lagged) item.append(strip(lagged, "lagged", "Lag over time"));
@@ -241,7 +243,7 @@
       const found = groups.filter((_, at) => words.every((word) => texts[at].includes(word)));
       list.replaceChildren(...found.slice(0, FOUND_MAX).map(groupItem));
       const some = found.length > FOUND_MAX ? `, the first ${FOUND_MAX} are shown` : "";
-      status.textContent = `${found.length.toLocaleString("en")} ${found.length === 1 ? "group" : "groups"}${some}. Bars show rebalances and lag over the time of the report, each group by its own maximum.`;
+      status.textContent = `${counted(found.length, "group")}${some}. The first bars are rebalances, the second lag, over the time of the report; the highest bar is the group’s own maximum.`;
     };
     box.hidden = false;
     field.addEventListener("input", show);
