@@ -3,18 +3,15 @@ far it was behind, over the time of the report."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
-import msgspec
 import pyarrow.compute as pc
 
-from ottla.draw.markup import NOTHING, Markup, element
-from ottla.spark.report.html_table import DETAIL, permalink
 from ottla.spark.report.material import Key, Material
 from ottla.spark.report.rows import Row
 
-__all__ = ["BUCKETS", "all_groups", "search_box"]
+__all__ = ["BUCKETS", "all_groups"]
 
 BUCKETS: Final = 48
 LEVELS: Final = 9
@@ -53,24 +50,3 @@ def _strips(material: Material, table: str, time: str, value: tuple[str, str]) -
 def _joined(one: int, other: int, how: str) -> int:
     """The value of two pieces of a table."""
     return one + other if how == "count" else max(one, other)
-
-
-def search_box(table: Mapping[str, Any]) -> Markup:
-    """The script fills it. Without scripts there is the table of groups."""
-    rows = table["rows"][: DETAIL.get().groups]
-    if not rows:
-        return NOTHING
-    # Without names of columns, and with no character that could end the script.
-    data = Markup(msgspec.json.encode([list(row.values()) for row in rows]).decode().replace("<", "\\u003c"))
-    field = element("input", type="search", autocomplete="off", spellcheck="false")
-    return element(
-        "div",
-        element("h3", f"Find one of {len(rows):,} groups", permalink("all-groups")),
-        element("label", "Name, kind or state ", field),
-        element("p", class_="read", role="status"),
-        element("ul"),
-        element("script", data, type="application/json"),
-        class_="search",
-        id="all-groups",
-        hidden=True,
-    )

@@ -11,8 +11,8 @@ from ottla.health import RULES
 from ottla.spark.report.band_plot import heat_plot
 from ottla.spark.report.cards import badge, cards
 from ottla.spark.report.count_plots import bar_plot, strip_plot
-from ottla.spark.report.group_search import search_box
 from ottla.spark.report.headline import STATES, time_of
+from ottla.spark.report.html_search import search_box
 from ottla.spark.report.line_plot import line_plot
 from ottla.spark.report.listings import listed
 
