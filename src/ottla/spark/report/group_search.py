@@ -8,15 +8,14 @@ from typing import Final
 
 import pyarrow.compute as pc
 
-from ottla.spark.report.material import Key, Material
-from ottla.spark.report.rows import Row
+from ottla.spark.report.material import KEYS, Key, Material
+from ottla.spark.report.rows import Derived, Row
 
 __all__ = ["BUCKETS", "all_groups"]
 
 BUCKETS: Final = 48
 LEVELS: Final = 9
 """A strip has a digit for each bucket: 0 for nothing, 9 for the highest value of the group."""
-KEYS: Final = ("cluster", "group")
 CELLS: Final = ("type", "state", "rebalances", "longest_rebalance_ms", "findings")
 
 
@@ -35,18 +34,11 @@ def all_groups(material: Material, groups: Sequence[Row]) -> Row:
 def _strips(material: Material, table: str, time: str, value: tuple[str, str]) -> tuple[dict[Key, str], dict[Key, int]]:
     """A strip for each group with values above 0, and its highest value."""
     width_ms = max(1, -(-(material.to_ms - material.from_ms + 1) // BUCKETS))
-    best: dict[Key, list[int]] = {}
-    for piece in material.rows(table).pieces(list(dict.fromkeys([*KEYS, time, value[0]]))):
-        bucket = pc.divide(pc.subtract(piece[time], material.from_ms), width_ms)
-        found = piece.append_column("bucket", bucket).group_by([*KEYS, "bucket"]).aggregate([value])
-        for row in found.rename_columns([*KEYS, "bucket", "value"]).to_pylist():
-            if row["value"] and row["bucket"] is not None and 0 <= row["bucket"] < BUCKETS:
-                values = best.setdefault((row["cluster"], row["group"]), [0] * BUCKETS)
-                values[row["bucket"]] = _joined(values[row["bucket"]], row["value"], value[1])
-    highest = {key: max(values) for key, values in best.items()}
-    return {key: "".join(str(-(-LEVELS * each // highest[key])) for each in best[key]) for key in best}, highest
-
-
-def _joined(one: int, other: int, how: str) -> int:
-    """The value of two pieces of a table."""
-    return one + other if how == "count" else max(one, other)
+    bucket = Derived("bucket", (time,), lambda piece: pc.divide(pc.subtract(piece[time], material.from_ms), width_ms))
+    found = material.rows(table).deriving(bucket).aggregated([*KEYS, "bucket"], {"value": value})
+    values: dict[Key, list[int]] = {}
+    for row in [] if found is None else found.to_pylist():
+        if row["value"] and row["bucket"] is not None and 0 <= row["bucket"] < BUCKETS:
+            values.setdefault((row["cluster"], row["group"]), [0] * BUCKETS)[row["bucket"]] = row["value"]
+    highest = {key: max(each) for key, each in values.items()}
+    return {key: "".join(str(-(-LEVELS * each // highest[key])) for each in values[key]) for key in values}, highest

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from ottla.health.phrases import number, plural
 from ottla.spark.report.group_search import all_groups
-from ottla.spark.report.material import Key, Material
+from ottla.spark.report.material import KEYS, Key, Material
 from ottla.spark.report.names import clients_of, told_apart
 from ottla.spark.report.part import Part, table
 from ottla.spark.report.rows import Row
@@ -21,7 +21,6 @@ MEMBER_LINES: Final = 6
 SPANS: Final = 100
 POINTS: Final = 400
 """Points of each line in these plots, of which two are side by side."""
-KEYS: Final = ("cluster", "group")
 _EPOCH_EVENTS: Final = ("epoch_bumped", "target_computed", "member_epoch", "member_left", "member_fenced", "deleted")
 
 

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from ottla.health.phrases import duration, plural
 from ottla.spark.jobs.params import Params
-from ottla.spark.report.material import Key, Material
+from ottla.spark.report.material import KEYS, Key, Material
 from ottla.spark.report.part import Part, table
 from ottla.spark.report.rows import Row, Rows, last_of_each
 from ottla.spark.report.thin import Point, thinned
@@ -18,7 +18,6 @@ WINDOW_MS: Final = Params().lag_window_ms
 """A row has the lag at the end of its window."""
 LINES: Final = 8
 SLICE_ROWS: Final = 4_000_000
-KEYS: Final = ("cluster", "group")
 SUMS: Final = {"lag": ("lag_records", "sum"), "seconds": ("lag_seconds", "max")}
 """Over all partitions: the sum of the records, and the seconds of the slowest one."""
 TOPIC: Final = (*KEYS, "topic")

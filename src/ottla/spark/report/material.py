@@ -14,7 +14,7 @@ from ottla.spark.jobs.tables import TABLES
 from ottla.spark.report.rows import Row, Rows
 from ottla.spark.report.thin import Point, gap_ms, thinned
 
-__all__ = ["Key", "Material", "material_of"]
+__all__ = ["KEYS", "Key", "Material", "material_of"]
 
 WINDOWS_MS: Final = {
     "share_delivery": Params().share_window_ms,
@@ -25,6 +25,8 @@ WINDOWS_MS: Final = {
 
 Key = tuple[str, str]
 """A cluster and a group of it."""
+KEYS: Final = ("cluster", "group")
+"""The columns of a key."""
 
 
 @dataclass(frozen=True, slots=True)

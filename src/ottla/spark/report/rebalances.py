@@ -58,13 +58,13 @@ def _sentence(numbers: dict[str, Any]) -> str:
 
 def _with_phases(rebalances: Rows) -> Rows:
     phases = Phases(rebalances)
-    return rebalances.deriving(
-        Derived(
-            "phase",
-            ("cluster", "group", "started", "group_epoch"),
-            lambda row: phases.of((row["cluster"], row["group"]), row["started"], row["group_epoch"]),
-        )
-    )
+
+    def of_each(piece: Any) -> Any:
+        rows = piece.to_pylist()
+        found = [phases.of((row["cluster"], row["group"]), row["started"], row["group_epoch"]) for row in rows]
+        return pa.array(found, pa.string())
+
+    return rebalances.deriving(Derived("phase", ("cluster", "group", "started", "group_epoch"), of_each))
 
 
 def _tell_members(material: Material, rows: list[Row]) -> None:

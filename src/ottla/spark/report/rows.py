@@ -23,11 +23,12 @@ _MERGED_BY: Final = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
 
 
 class Derived(NamedTuple):
-    """A column of texts that is made from others."""
+    """A column that is made from others."""
 
     name: str
     sources: tuple[str, ...]
-    value: Callable[[Row], Any]
+    values: Callable[[Source], Any]
+    """Makes the column of a table that has the sources."""
 
 
 class Rows:
@@ -124,8 +125,7 @@ def _with_all(piece: Any, columns: Sequence[str]) -> Any:
 
 
 def _with_derived(piece: Any, derived: Derived) -> Any:
-    rows = _with_all(piece, derived.sources).to_pylist()
-    return piece.append_column(derived.name, pa.array(map(derived.value, rows), pa.string()))
+    return piece.append_column(derived.name, derived.values(_with_all(piece, derived.sources)))
 
 
 def _aggregated(piece: Any, keys: Sequence[str], wanted: Mapping[str, tuple[str, str]]) -> Any:

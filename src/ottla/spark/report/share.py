@@ -8,14 +8,13 @@ from typing import Any, Final
 import pyarrow.compute as pc
 
 from ottla.health.phrases import plural
-from ottla.spark.report.material import Key, Material
+from ottla.spark.report.material import KEYS, Key, Material
 from ottla.spark.report.part import KEPT_ROWS, Part, table
 from ottla.spark.report.rows import Row, Rows
 from ottla.spark.report.thin import POINTS_MAX, Point
 
 LINES: Final = 8
 BARS: Final = 12
-KEYS: Final = ("cluster", "group")
 ORDINALS: Final = {
     "count_1": "first",
     "count_2": "second",
@@ -129,14 +128,14 @@ def _poison(delivery: Rows) -> list[Row]:
 
 def _figures(material: Material, groups: list[Row]) -> list[Row]:
     keys = [(row["cluster"], row["group"]) for row in groups]
-    base = {"area": "share", "groups": [key[1] for key in keys[:LINES]]}
     bars = [
         {"name": material.label(key), "bars": [{"name": ORDINALS[name], "value": row[name] or 0} for name in COUNTS]}
         for key, row in zip(keys[:BARS], groups, strict=False)
     ]
-    figures = [
+    figures: list[Row] = [
         {
-            **base,
+            "area": "share",
+            "groups": [key[1] for key in keys[:LINES]],
             "id": "deliveries",
             "kind": "bars",
             "title": "Deliveries by attempt",
@@ -144,35 +143,28 @@ def _figures(material: Material, groups: list[Row]) -> list[Row]:
             "rows": bars,
             "left_out": max(0, len(groups) - BARS),
         },
-        {
-            **base,
-            "id": "redelivery",
-            "kind": "lines",
-            "title": "Redeliveries",
-            "window_ms": material.windows["share_delivery"],
-            "unit": "%",
-            "lines": _rates(material, keys[:LINES], "redelivered", 100),
-            "spans": _storms(material),
-            "left_out": max(0, len(groups) - LINES),
-        },
+        _per_delivery(material, "redelivery", "Redeliveries", "%", keys, "redelivered") | {"spans": _storms(material)},
     ]
     timed = [key for key, row in zip(keys, groups, strict=True) if row["time_in_lock_ms"]]
     if timed:
-        figures.append(
-            {
-                **base,
-                "groups": [group for _, group in timed[:LINES]],
-                "id": "lock-time",
-                "kind": "lines",
-                "title": "Time in lock",
-                "window_ms": material.windows["share_delivery"],
-                "unit": "ms",
-                "lines": _rates(material, timed[:LINES], "time_in_lock_ms", 1),
-                "spans": [],
-                "left_out": max(0, len(timed) - LINES),
-            }
-        )
+        figures.append(_per_delivery(material, "lock-time", "Time in lock", "ms", timed, "time_in_lock_ms"))
     return figures
+
+
+def _per_delivery(material: Material, name: str, title: str, unit: str, keys: list[Key], column: str) -> Row:
+    """A plot of a value for each delivery, with a line for each of the first groups."""
+    return {
+        "id": name,
+        "area": "share",
+        "kind": "lines",
+        "title": title,
+        "groups": [group for _, group in keys[:LINES]],
+        "window_ms": material.windows["share_delivery"],
+        "unit": unit,
+        "lines": _rates(material, keys[:LINES], column, 100 if unit == "%" else 1),
+        "spans": [],
+        "left_out": max(0, len(keys) - LINES),
+    }
 
 
 def _rates(material: Material, chosen: list[Key], name: str, factor: int) -> list[Row]:

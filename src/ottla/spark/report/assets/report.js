@@ -226,7 +226,7 @@
     made("b", "", item).textContent = name;
     const words = [kind, state, counted(rebalances, "rebalance")];
     if (longest !== null) words.push(`longest ${(longest / 1000).toLocaleString("en")} s`);
-    if (lag !== null) words.push(`up to ${lag.toLocaleString("en")} records behind`);
+    if (lag !== null) words.push(`up to ${lag.toLocaleString("en")} records behind in one partition`);
     if (findings) words.push(counted(findings, "finding"));
     made("span", "", item).textContent = words.filter(Boolean).join(" · ");
     if (rebalanced) item.append(strip(rebalanced, "rebalanced", "Rebalances over time"));
