@@ -192,13 +192,14 @@ def test_available_now_ends_though_more_comes(queries: Queries, topics: Topics):
     assert [row[OFFSET] for row in stream.rows()] == list(range(80))
 
 
-def test_one_task_reads_several_small_partitions(queries: Queries, topics: Topics):
+@pytest.mark.parametrize(("least", "tasks"), [({}, 1), ({"minRecordsPerPartition": 1}, 3)])
+def test_one_task_reads_several_small_partitions(queries: Queries, topics: Topics, least: dict[str, int], tasks: int):
     name = topics.create(partitions=3)
     for partition in range(3):
         topics.fill(name, partition, 10 + partition)
-    stream = queries.stream(name, startingOffsets="earliest", minRecordsPerPartition=100)
+    stream = queries.stream(name, startingOffsets="earliest", **least)
     stream.run()
-    assert len(list(stream.rows_path.glob("part-*"))) == 1
+    assert len(list(stream.rows_path.glob("part-*"))) == tasks
     found = [(row[PARTITION], row[OFFSET]) for row in stream.rows()]
     assert found == [(partition, offset) for partition in range(3) for offset in range(10 + partition)]
 

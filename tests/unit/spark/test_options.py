@@ -116,6 +116,20 @@ def test_a_stream_has_no_end():
             topic_options(**{name: value}).for_stream()
 
 
+@pytest.mark.parametrize(
+    ("given", "least"),
+    [
+        ({}, 1_000),
+        ({"minRecordsPerPartition": "7"}, 7),
+        ({"minPartitions": "8"}, 1),
+        ({"maxRecordsPerPartition": "8"}, 1),
+        ({"minPartitions": "8", "minRecordsPerPartition": "7"}, 7),
+    ],
+)
+def test_small_partitions_are_joined_unless_tasks_are_split(given: dict[str, str], least: int):
+    assert topic_options(**given).joined_records == least
+
+
 def test_joined_tasks_are_not_larger_than_split_ones():
     text = refusal(minRecordsPerPartition="5", maxRecordsPerPartition="4")
     assert text == "option minRecordsPerPartition: 5 is more than maxRecordsPerPartition, 4"

@@ -32,14 +32,14 @@ def test_everything_is_read_unless_told_otherwise():
 @pytest.mark.parametrize(
     ("sizes", "least", "expected"),
     [
-        ([5, 5, 5], None, [[5], [5], [5]]),
+        ([5, 5, 5], 1, [[5], [5], [5]]),
         ([5, 5, 5], 5, [[5], [5], [5]]),
         ([5, 5, 5], 6, [[5, 5], [5]]),
         ([1, 2, 90, 3, 4], 10, [[1, 2, 90], [3, 4]]),
         ([], 10, []),
     ],
 )
-def test_small_ranges_are_read_by_one_task(sizes: list[int], least: int | None, expected: list[list[int]]):
+def test_small_ranges_are_read_by_one_task(sizes: list[int], least: int, expected: list[list[int]]):
     tasks = [Task(at(number), None, 7, 7 + size, 1, 0) for number, size in enumerate(sizes)]
     joined = join_tasks(tasks, least)
     assert [[part.until - part.start for part in each.parts] for each in joined] == expected

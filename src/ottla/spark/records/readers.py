@@ -269,7 +269,7 @@ class ClusterRecordReader(_ClusterTasks, RangeReader[ClusterRecordOptions]):
             options = replace(options, min_partitions=None, max_records_per_partition=None)
         if options.is_metadata:  # controllers do not look for times
             wanted = wanted._replace(time_from_ms=None)
-        return join_tasks(plan_batch(self._cluster(), options, wanted), None)
+        return join_tasks(plan_batch(self._cluster(), options, wanted))
 
 
 class ClusterRecordPushdownReader(TakesFilters, ClusterRecordReader):
@@ -285,4 +285,4 @@ class ClusterRecordStreamReader(_ClusterTasks, RangeStreamReader[ClusterRecordOp
     def _tasks_between(self, start: SourceOffset, end: SourceOffset) -> list[JoinedTask]:
         from ottla.spark.topic.plan import join_tasks
 
-        return join_tasks(self._plan.tasks_between(start, end), self._options.min_records_per_partition)
+        return join_tasks(self._plan.tasks_between(start, end), self._options.joined_records)

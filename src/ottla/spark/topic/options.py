@@ -19,6 +19,9 @@ from ottla.spark.schemas import RecordColumns
 __all__ = ["TopicOptions"]
 
 POLL_TIMEOUT_MS: Final = 120_000
+JOINED_RECORDS: Final = 1_000
+"""A task of a stream reads at least so many records: a Python worker takes some 30 ms for each task, and as little for
+hundreds of records as for one."""
 ISOLATIONS: Final = ("read_uncommitted", "read_committed")
 
 
@@ -57,6 +60,12 @@ class TopicOptions(RangeOptions, RecordOptions, ClusterOptions):
         self.read_options(None)  # raises in the planner, not in a task
 
     # --- what the values mean -----------------------------------------------------------------------------------------
+
+    @property
+    def joined_records(self) -> int:
+        """The least number of records of a task of a stream."""
+        is_split = self.min_partitions is not None or self.max_records_per_partition is not None
+        return self.min_records_per_partition or (1 if is_split else JOINED_RECORDS)
 
     @property
     def columns(self) -> RecordColumns:

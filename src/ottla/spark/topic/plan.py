@@ -39,12 +39,12 @@ class JoinedTask(NamedTuple):
     parts: tuple[Task, ...]
 
 
-def join_tasks(tasks: Iterable[Task], min_records: int | None) -> list[JoinedTask]:
+def join_tasks(tasks: Iterable[Task], min_records: int = 1) -> list[JoinedTask]:
     """Tasks of at least so many offsets, except for the last. Tasks keep their order."""
     joined: list[list[Task]] = []
-    size = min_records or 0
+    size = min_records
     for each in tasks:
-        if size >= (min_records or 0):
+        if size >= min_records:
             joined.append([])
             size = 0
         joined[-1].append(each)

@@ -39,7 +39,7 @@ class TopicStreamReader(RangeStreamReader[TopicOptions]):
     def _tasks_between(self, start: SourceOffset, end: SourceOffset) -> list[JoinedTask]:
         from ottla.spark.topic.plan import join_tasks
 
-        return join_tasks(self._plan.tasks_between(start, end), self._options.min_records_per_partition)
+        return join_tasks(self._plan.tasks_between(start, end), self._options.joined_records)
 
     def _rows(self, task: JoinedTask) -> Iterator[pa.RecordBatch]:
         for each in task.parts:
