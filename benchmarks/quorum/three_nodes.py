@@ -13,6 +13,7 @@ from tests.interop.quorum.members import Quorum, until
 __all__ = ["NODES", "ThreeNodes"]
 
 NODES = (1, 2, 3)
+CREATE_MS = 60_000
 
 
 class ThreeNodes:
@@ -48,12 +49,13 @@ class ThreeNodes:
         with closing(raw.RawClient(self.ports[number])) as client:
             _wait_in_sync(client, None)
 
-    def make_topic(self, name: str) -> bytes:
-        """A topic with one partition, which is in sync on all nodes; its id."""
+    def make_topic(self, name: str, partitions: int = 1) -> bytes:
+        """A topic whose partitions are in sync on all nodes; its id."""
         kind = CreateTopicsRequest
-        topic = kind.CreatableTopic(name, -1, -1, (kind.CreatableReplicaAssignment(0, NODES),))
+        placed = tuple(kind.CreatableReplicaAssignment(number, _from(number)) for number in range(partitions))
+        topic = kind.CreatableTopic(name, -1, -1, placed)
         with closing(raw.RawClient(self.port)) as client:
-            (made,) = client.call(kind((topic,), 10_000), 7).topics
+            (made,) = client.call(kind((topic,), CREATE_MS), 7).topics
             assert made.error_code == 0, made
             _wait_in_sync(client, (MetadataRequest.MetadataRequestTopic(name=name),))
         return bytes(made.topic_id)
@@ -69,6 +71,12 @@ class ThreeNodes:
 
     def _sum(self, figure: Callable[[int], float]) -> float:
         return sum(figure(node.pid or 0) for node in self._quorum.nodes.values())
+
+
+def _from(number: int) -> tuple[int, ...]:
+    """All nodes; the first one leads the first partition, and so on."""
+    first = number % len(NODES)
+    return NODES[first:] + NODES[:first]
 
 
 def _wait_in_sync(client: raw.RawClient, topics: tuple[MetadataRequest.MetadataRequestTopic, ...] | None) -> None:
