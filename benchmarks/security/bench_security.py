@@ -95,7 +95,7 @@ def measure_logins(broker: GuardedBroker, options: argparse.Namespace) -> Figure
                 continue
             properties = broker.guarded.properties(door, mechanism, token_file=str(token))
             if mechanism == "OAUTHBEARER":
-                properties["ottla.oauth.callback"] = "benchmarks.security.bench_security:shown_token"
+                properties["ottla.oauth.callback"] = f"{shown_token.__module__}:shown_token"
                 _shown.append(token.read_text())
             settings = settings_of(properties)
             _log_in(broker.guarded.doors[door], settings)  # it has derived its key now
