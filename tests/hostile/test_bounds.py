@@ -311,7 +311,7 @@ def sessions_have_room_for_so_much(_directory: Path, patch: pytest.MonkeyPatch) 
     sessions = FetchSessions(2, 1_000, lambda: next(numbers))
 
     def opened(count: int) -> Any:
-        return sessions.open(wanted(count), uses_ids=False, is_follower=False, now_ms=0)
+        return sessions.open(wanted(count), uses_ids=False, now_ms=0)
 
     assert opened(11) is None, "too many partitions"
     first = opened(5)

@@ -81,7 +81,7 @@ from ottla.broker.replicas.log_chores import LogChores
 from ottla.broker.replicas.log_dir_moves import LogDirMoves
 from ottla.broker.replicas.partition_loader import PartitionLoader
 from ottla.broker.replicas.replica_fetcher import ReplicaFetchers
-from ottla.broker.replicas.replicas import Replica, Replicas, log_end_key
+from ottla.broker.replicas.replicas import Replica, Replicas
 from ottla.broker.replicas.storage import NodeStorage, lock_directories, release
 from ottla.broker.replicas.unit_of_work import UnitOfWork
 from ottla.broker.telemetry.audit_events import AuditEvents
@@ -196,14 +196,18 @@ class Node:
         self.encoded_topics = EncodedTopics(self.cooperative_tasks, clock)
         self.deleted_topics = DeletedTopics(clock)
 
+        self.fetch_sessions = FetchSessions(
+            config["max.incremental.fetch.session.cache.slots"], SESSION_EVICTION_MS, lambda: randomness.below(1 << 31)
+        )
         self.replicas = Replicas(
             self.node_id,
             storage.directories,
             self.settings,
             self.image,
             clock,
+            fetch_sessions=self.fetch_sessions,
             wake=self._partition_moved,
-            appended=lambda key: self.purgatory.wake(log_end_key(*key)),
+            wake_followers=self.purgatory.wake,
             offload=self.offload,
             new_uuid=randomness.uuid,
             went_offline=self._went_offline,
@@ -214,9 +218,6 @@ class Node:
         self.fetchers = ReplicaFetchers(self)
         self.brokers = BrokerConnections(self.loop, self.image, self.address_of, self.connect_to_broker)
         self.unit_of_work = UnitOfWork(self.loop, clock, self.replicas)
-        self.fetch_sessions = FetchSessions(
-            config["max.incremental.fetch.session.cache.slots"], SESSION_EVICTION_MS, lambda: randomness.below(1 << 31)
-        )
         self.log_dir_moves = LogDirMoves(self)
 
         self.advertised = sockets.advertised()

@@ -24,7 +24,8 @@ def sessions(slots: int = 3) -> FetchSessions:
 
 
 def opened(cache: FetchSessions, size: int = 1, *, now_ms: int = 0, is_follower: bool = False) -> FetchSession | None:
-    return cache.open(map(wanted, range(size)), uses_ids=True, is_follower=is_follower, now_ms=now_ms)
+    follower = (1, 7) if is_follower else None
+    return cache.open(map(wanted, range(size)), uses_ids=True, follower=follower, now_ms=now_ms)
 
 
 def go_on(
@@ -196,7 +197,7 @@ def test_what_was_told_is_not_told_again():
 def renamed(again: WantedPartition) -> bool:
     """Whether a partition that was told of is news for a client who names it again."""
     cache = sessions()
-    session = cache.open([wanted(offset=3)], uses_ids=True, is_follower=True, now_ms=0)
+    session = cache.open([wanted(offset=3)], uses_ids=True, follower=(1, 7), now_ms=0)
     assert session is not None
     told(session.partitions[TOPIC_ID, 0])
     go_on(cache, session.session_id, 1, (again,))
@@ -250,3 +251,59 @@ def test_a_moved_position_does_not_make_old_news_new():
 
 
 # --- over the wire ----------------------------------------------------------------------------------------------------
+
+
+# --- what followers need not look at ----------------------------------------------------------------------------------
+
+
+def unsettled(session: FetchSession) -> list[int]:
+    return [partition for _, partition in session.unsettled]
+
+
+def followed(cache: FetchSessions, size: int = 3) -> FetchSession:
+    session = opened(cache, size, is_follower=True)
+    assert session is not None
+    for each in session.partitions.values():
+        session.settle(each)
+    return session
+
+
+def test_a_settled_partition_is_looked_at_again_when_something_happens_to_it():
+    session = followed(sessions())
+    assert unsettled(session) == []
+    assert session.look_again((TOPIC_ID, 1))
+    assert not session.look_again((TOPIC_ID, 1)), "it was not settled any more"
+    assert unsettled(session) == [1]
+
+
+def test_what_a_follower_names_is_looked_at_and_what_it_forgets_is_not():
+    cache = sessions()
+    session = followed(cache)
+    go_on(cache, session.session_id, 1, (wanted(2, offset=9),))
+    assert unsettled(session) == [2]
+    assert session.unsettled[TOPIC_ID, 2].fetch_offset == 9
+    session.forget((TOPIC_ID, 2))
+    assert unsettled(session) == []
+    assert (TOPIC_ID, 2) not in session.partitions
+
+
+def test_a_follower_that_registers_anew_is_looked_at_anew():
+    session = followed(sessions())
+    session.take_epoch(7)
+    assert unsettled(session) == []
+    session.take_epoch(8)
+    assert unsettled(session) == [0, 1, 2]
+
+
+def test_only_open_sessions_of_followers_are_told():
+    cache = sessions()
+    opened(cache, 3)
+    session = followed(cache)
+
+    def told_of(partition: int) -> list[int]:
+        return [each.session_id for each, _ in cache.of_followers_with("t", TOPIC_ID, partition)]
+
+    assert told_of(2) == [session.session_id]
+    assert told_of(3) == []
+    cache.close(session.session_id)
+    assert told_of(2) == []

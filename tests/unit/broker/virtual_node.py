@@ -98,8 +98,10 @@ def create_topic(name: str) -> CreateTopicsRequest:
     return CreateTopicsRequest((CreateTopicsRequest.CreatableTopic(name, 1, 1),))
 
 
-def produce_to(topic_id: bytes, value: bytes = b"v", *, acks: int = -1, timeout_ms: int = 1000) -> ProduceRequest:
+def produce_to(
+    topic_id: bytes, value: bytes = b"v", *, partition: int = 0, acks: int = -1, timeout_ms: int = 1000
+) -> ProduceRequest:
     kind = ProduceRequest
     batch = build_batch([Record(0, 0, b"k", value, ())])
-    data = kind.TopicProduceData(topic_id=topic_id, partition_data=(kind.PartitionProduceData(0, batch),))
+    data = kind.TopicProduceData(topic_id=topic_id, partition_data=(kind.PartitionProduceData(partition, batch),))
     return kind(acks=acks, timeout_ms=timeout_ms, topic_data=(data,))

@@ -127,5 +127,6 @@ def _delete(node: Records, topic: str, index: int, offset: int) -> tuple[Replica
             raise OffsetOutOfRangeError("the partition is empty")
         return replica, 0
     start_offset = replica.log.delete_records(offset)
+    node.replicas.look_again(replica)
     node.replicas.wake(replica.topic_partition)
     return replica, start_offset

@@ -83,6 +83,8 @@ class _Found(NamedTuple):
     """Whether more records follow in another segment: then no append makes this response larger."""
     preferred_replica: int = -1
     """Where the consumer shall read instead."""
+    is_settled: bool = False
+    """Whether a follower that is in sync has all of it, so that it need not be looked at again."""
 
     @property
     def length(self) -> int:
@@ -99,6 +101,8 @@ class _Fetch:
         self.uses_ids = request.version >= _IDS_FROM
         self.is_incremental = False
         self.session: FetchSession | None = None
+        self.follower_session: FetchSession | None = None
+        """Of it only those partitions are looked at that something has happened to."""
         replica_id = body.replica_state.replica_id if request.version >= 15 else body.replica_id
         self.replica_id = replica_id
         self.is_follower = replica_id >= 0
@@ -144,9 +148,8 @@ class _Fetch:
         if body.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             sessions.close(body.session_id)
             if body.session_epoch == INITIAL_EPOCH:
-                self.session = sessions.open(
-                    wanted, uses_ids=self.uses_ids, is_follower=self.is_follower, now_ms=now_ms
-                )
+                follower = (self.replica_id, self.broker_epoch) if self.is_follower else None
+                self.session = sessions.open(wanted, uses_ids=self.uses_ids, now_ms=now_ms, follower=follower)
             return wanted
         forgotten = [
             (topic.topic, topic.topic_id, partition)
@@ -157,6 +160,10 @@ class _Fetch:
             body.session_id, body.session_epoch, wanted, forgotten, uses_ids=self.uses_ids, now_ms=now_ms
         )
         self.is_incremental = True
+        if self.is_follower and self.session.replica_id == self.replica_id and self._may_replicate():
+            self.follower_session = self.session
+            self.session.take_epoch(self.broker_epoch)
+            return []
         return list(self.session.partitions.values())
 
     # --- reading ------------------------------------------------------------------------------------------------------
@@ -165,7 +172,8 @@ class _Fetch:
         """Read every partition, as far as the size of the response allows."""
         found: list[_Found] = []
         left, is_first = self.max_bytes, True
-        for wanted in self.partitions:
+        follower = self.follower_session
+        for wanted in self.partitions if follower is None else list(follower.unsettled.values()):
             one = self._look(wanted, left, is_first=is_first)
             left = max(left - one.length, 0)
             is_first = is_first and one.length == 0
@@ -187,9 +195,12 @@ class _Fetch:
         topic_id = wanted.topic_id if self.uses_ids else None
         if not self.is_follower:
             return permitted_topic(self.node, self.request, Operation.READ, wanted.topic_name, topic_id)
-        if not self.node.authorize(self.request, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+        if not self._may_replicate():
             raise Reject(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         return topic_name(self.node.image, wanted.topic_name, wanted.topic_id, by_id=self.uses_ids)
+
+    def _may_replicate(self) -> bool:
+        return self.node.authorize(self.request, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def _read_one(self, replica: Replica, wanted: WantedPartition, left: int, *, is_first: bool) -> _Found:
         name = replica.topic_partition.topic
@@ -202,7 +213,7 @@ class _Fetch:
                 raise OffsetOutOfRangeError(f"offset {wanted.fetch_offset} of an empty log")
             if self.is_follower:
                 self._note_progress(replica, wanted)
-            return _Found(wanted, name, 0, 0, 0, 0)
+            return _Found(wanted, name, 0, 0, 0, 0, is_settled=self._is_settled(replica, wanted))
         preferred = self.node.replicas.preferred_replica(replica, self.rack, wanted.fetch_offset) if self.rack else -1
         if preferred >= 0:
             return _Found(wanted, name, 0, preferred_replica=preferred)
@@ -226,7 +237,15 @@ class _Fetch:
             region,
             diverging,
             region is not None and region.segment_base_offset < log.active_segment.base_offset,
+            is_settled=diverging is None and self._is_settled(replica, wanted),
         )
+
+    def _is_settled(self, replica: Replica, wanted: WantedPartition) -> bool:
+        """Whether a follower that is in sync has the whole log."""
+        leading = replica.leading
+        if leading is None or leading.pending is not None or self.replica_id not in leading.isr:
+            return False
+        return wanted.fetch_offset == replica.log_end_offset
 
     def _check_follower(self, replica: Replica, wanted: WantedPartition) -> None:
         """One that knows the leader epoch and has no replica knows more of the metadata than we do, or less."""
@@ -266,16 +285,23 @@ class _Fetch:
         if self._is_enough(found):
             return self.respond(found)
         self.later = DelayedResponse()
-        key_of: Callable[[str, int], Hashable] = log_end_key if self.is_follower else TopicPartition
-        keys = {key_of(one.topic_name, one.wanted.partition) for one in found if one.topic_name is not None}
-        delayed = DelayedOperation(self._attempt, keys, self.node.clock.monotonic_ms() + self.request.body.max_wait_ms)
+        deadline_at_ms = self.node.clock.monotonic_ms() + self.request.body.max_wait_ms
+        delayed = DelayedOperation(self._attempt, self._keys(found), deadline_at_ms)
         self.later.on_cancel = lambda: self.node.purgatory.remove(delayed)
         if not self.node.purgatory.park(delayed):
             self._attempt(True)
         return self.later
 
+    def _keys(self, found: list[_Found]) -> set[Hashable]:
+        """What the request waits for."""
+        if self.follower_session is not None:
+            return {self.follower_session.wait_key}
+        key_of: Callable[[str, int], Hashable] = log_end_key if self.is_follower else TopicPartition
+        return {key_of(one.topic_name, one.wanted.partition) for one in found if one.topic_name is not None}
+
     def _is_enough(self, found: list[_Found]) -> bool:
-        if self.request.body.max_wait_ms <= 0 or not found:
+        has_partitions = found if self.follower_session is None else self.follower_session.partitions
+        if self.request.body.max_wait_ms <= 0 or not has_partitions:
             return True
         if any(one.error_code or one.diverging is not None or one.is_behind for one in found):
             return True
@@ -358,6 +384,8 @@ class _Fetch:
         )
         if one.length and self.is_incremental:
             self.session.to_the_end(one.wanted)
+        elif one.is_settled:
+            self.session.settle(one.wanted)
         return is_news or not self.is_incremental
 
     def _partition(self, one: _Found, leaders: set[int]) -> FetchResponsePartitionData:

@@ -15,11 +15,15 @@ another one. ::
 
 An incremental response has only the partitions with news; those with records go to the end of the order, so that no
 partition starves behind a busy one. Nothing here does I/O; the caller passes the time.
+
+A follower has a session with each leader, with all partitions that it follows there, and most have no news for most of
+the time. So a partition that the follower has as the leader has it is settled: it is not looked at before something
+happens to it at the leader (`look_again`), or the follower names it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from ottla.core.metadata.fault import Reject
@@ -37,6 +41,9 @@ SESSION_PARTITIONS_MAX: Final = 1_000_000
 
 Key = tuple[object, int]
 """Topic name or id, and partition."""
+Follower = tuple[int, int]
+"""The id of a broker, and the epoch in which it is registered."""
+_CONSUMER: Final = (-1, -1)
 
 
 class WantedPartition:
@@ -101,30 +108,70 @@ class WantedPartition:
 
 
 class FetchSession:
-    __slots__ = ("epoch", "is_follower", "last_used_ms", "partitions", "session_id", "uses_ids")
+    __slots__ = (
+        "epoch", "last_used_ms", "partitions", "replica_epoch", "replica_id", "session_id", "unsettled", "uses_ids",
+    )  # fmt: skip
 
-    def __init__(self, session_id: int, *, uses_ids: bool, is_follower: bool, now_ms: int) -> None:
+    def __init__(self, session_id: int, *, uses_ids: bool, follower: Follower | None, now_ms: int) -> None:
         self.session_id = session_id
         self.uses_ids = uses_ids
-        self.is_follower = is_follower
+        self.replica_id, self.replica_epoch = follower or _CONSUMER
         self.epoch = 1
         self.last_used_ms = now_ms
         self.partitions: dict[Key, WantedPartition] = {}
+        self.unsettled: dict[Key, WantedPartition] = {}
+        """Those of a follower that have to be looked at."""
+
+    @property
+    def is_follower(self) -> bool:
+        return self.replica_id >= 0
+
+    @property
+    def wait_key(self) -> tuple[str, int]:
+        """What a follower's fetch waits for: an append to any of its partitions."""
+        return ("fetch session", self.session_id)
 
     def key(self, topic_name: str, topic_id: bytes, partition: int) -> Key:
         return (topic_id if self.uses_ids else topic_name, partition)
 
+    def _key_of(self, wanted: WantedPartition) -> Key:
+        return self.key(wanted.topic_name, wanted.topic_id, wanted.partition)
+
     def add(self, wanted: WantedPartition) -> None:
-        key = self.key(wanted.topic_name, wanted.topic_id, wanted.partition)
+        key = self._key_of(wanted)
         known = self.partitions.get(key)
         if known is not None:
             wanted.take_over(known)
         self.partitions[key] = wanted
+        if self.is_follower:
+            self.unsettled[key] = wanted
+
+    def forget(self, key: Key) -> None:
+        self.partitions.pop(key, None)
+        self.unsettled.pop(key, None)
 
     def to_the_end(self, wanted: WantedPartition) -> None:
-        key = self.key(wanted.topic_name, wanted.topic_id, wanted.partition)
-        if key in self.partitions:
-            self.partitions[key] = self.partitions.pop(key)
+        key = self._key_of(wanted)
+        for order in (self.partitions, self.unsettled):
+            if key in order:
+                order[key] = order.pop(key)
+
+    def settle(self, wanted: WantedPartition) -> None:
+        """The follower has a partition as it is at the leader: it need not be looked at before something happens."""
+        self.unsettled.pop(self._key_of(wanted), None)
+
+    def look_again(self, key: Key) -> bool:
+        """Something has happened to a partition; whether it was settled."""
+        wanted = self.partitions[key]
+        was_settled = key not in self.unsettled
+        self.unsettled[key] = wanted
+        return was_settled
+
+    def take_epoch(self, replica_epoch: int) -> None:
+        """The follower has registered anew, and the leader has to know that of each partition."""
+        if replica_epoch != self.replica_epoch:
+            self.replica_epoch = replica_epoch
+            self.unsettled = dict(self.partitions)
 
 
 class FetchSessions:
@@ -135,18 +182,33 @@ class FetchSessions:
         self._evict_after_ms = evict_after_ms
         self._new_id = new_id
         self._sessions: dict[int, FetchSession] = {}
+        self._of_followers: dict[int, FetchSession] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
 
     def close(self, session_id: int) -> None:
         self._sessions.pop(session_id, None)
+        self._of_followers.pop(session_id, None)
+
+    def of_followers_with(self, topic_name: str, topic_id: bytes, partition: int) -> Iterator[tuple[FetchSession, Key]]:
+        """The sessions of followers that have a partition, and its key there."""
+        for session in self._of_followers.values():
+            key = session.key(topic_name, topic_id, partition)
+            if key in session.partitions:
+                yield session, key
 
     def open(
-        self, partitions: Iterable[WantedPartition], *, uses_ids: bool, is_follower: bool, now_ms: int
+        self,
+        partitions: Iterable[WantedPartition],
+        *,
+        uses_ids: bool,
+        now_ms: int,
+        follower: Follower | None = None,
     ) -> FetchSession | None:
         """A new session; None if there is no room for it, or nothing to keep in it."""
         wanted = list(partitions)
+        is_follower = follower is not None
         if (
             not wanted
             or self._is_too_much(wanted)
@@ -157,8 +219,10 @@ class FetchSessions:
         while session_id == NO_SESSION or session_id in self._sessions:
             session_id = self._new_id()
         session = self._sessions[session_id] = FetchSession(
-            session_id, uses_ids=uses_ids, is_follower=is_follower, now_ms=now_ms
+            session_id, uses_ids=uses_ids, follower=follower, now_ms=now_ms
         )
+        if is_follower:
+            self._of_followers[session_id] = session
         for one in wanted:
             session.add(one)
         return session
@@ -207,7 +271,7 @@ class FetchSessions:
         for wanted in added:
             session.add(wanted)
         for name, topic_id, partition in forgotten:  # last: a partition that is both named and forgotten is gone
-            session.partitions.pop(session.key(name, topic_id, partition), None)
+            session.forget(session.key(name, topic_id, partition))
         session.epoch = 1 if session.epoch == _EPOCH_MAX else session.epoch + 1
         session.last_used_ms = now_ms
         if not session.partitions:

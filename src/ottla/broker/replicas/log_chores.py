@@ -99,11 +99,14 @@ class LogChores:
         for replica in list(self._node.replicas):
             if replica.is_offline or not replica.has_log or replica.log.is_truncating:
                 continue
+            start_offset = replica.log.log_start_offset
             try:
                 expired = apply_retention(replica.log, self._node.clock.wall_ms())
             except StorageError as error:
                 self._node.replicas.directory_failed(replica.directory, error)
                 continue
+            if replica.log.log_start_offset != start_offset:
+                self._node.replicas.look_again(replica)
             if expired.segment_count and expired.reason is not None:
                 log.info(
                     "retention partition=%s segments=%d reason=%s start=%d",

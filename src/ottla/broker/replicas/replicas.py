@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from operator import add
 from typing import Final
 
 from ottla.broker.config.settings import Settings
 from ottla.broker.loop.clock import Clock
 from ottla.broker.loop.offload import Job, Offload
+from ottla.broker.replicas.fetch_sessions import FetchSession, FetchSessions, Key
 from ottla.broker.replicas.replication_throttle import ReplicationThrottle
 from ottla.broker.replicas.storage import cordoned
 from ottla.core.metadata.fault import Reject
@@ -47,7 +48,8 @@ log = logging.getLogger(__name__)
 
 
 def log_end_key(topic: str, partition: int) -> tuple[str, str, int]:
-    """What followers wait for: an append. Clients wait for the high watermark, under the partition's own key."""
+    """What followers without a session wait for: an append. Clients wait for the high watermark, under the partition's
+    own key."""
     return ("log end", topic, partition)
 
 
@@ -185,8 +187,9 @@ class Replicas:
         image: MetadataImage,
         clock: Clock,
         *,
+        fetch_sessions: FetchSessions,
         wake: Callable[[TopicPartition], None],
-        appended: Callable[[TopicPartition], None],
+        wake_followers: Callable[[Hashable], None],
         offload: Offload,
         new_uuid: Callable[[], bytes],
         went_offline: Callable[[LogDirectory], None],
@@ -203,8 +206,9 @@ class Replicas:
         self.throttle = ReplicationThrottle("leader", node_id, settings, clock)
         """Of what followers fetch here."""
         self.by_key: dict[tuple[str, int], Replica] = {}
+        self._fetch_sessions = fetch_sessions
         self.wake = wake
-        self._appended = appended
+        self._wake_followers = wake_followers
         self._offload = offload
         self._new_uuid = new_uuid
         self._went_offline = went_offline
@@ -308,6 +312,7 @@ class Replicas:
                 self.wake(key)
         elif led_before[0] == self.node_id and not replica.is_leader:
             self.wake(key)
+        self.look_again(replica)
         if replica.is_offline or partition.directory_of(self.node_id) == replica.directory.properties.directory_id:
             self.misplaced.pop(replica, None)
         else:
@@ -390,6 +395,23 @@ class Replicas:
             self._change_isr(replica, leading, change)
         self.advance(replica)
 
+    def look_again(self, replica: Replica) -> None:
+        """Something has happened to a partition: sessions of followers in which it was settled look at it again."""
+        for session, key in self._sessions_with(replica):
+            if session.look_again(key) and replica.leading is not None:
+                replica.leading.was_caught_up(session.replica_id, session.last_used_ms)
+
+    def _sessions_with(self, replica: Replica) -> Iterator[tuple[FetchSession, Key]]:
+        topic, partition = replica.topic_partition
+        return self._fetch_sessions.of_followers_with(topic, replica.topic_id, partition)
+
+    def _tell_followers(self, replica: Replica) -> None:
+        """There are more records."""
+        self.look_again(replica)
+        self._wake_followers(log_end_key(*replica.topic_partition))
+        for session, _ in self._sessions_with(replica):
+            self._wake_followers(session.wait_key)
+
     @property
     def is_rack_aware(self) -> bool:
         """Whether consumers are sent to followers in their rack."""
@@ -459,6 +481,7 @@ class Replicas:
         replica.adopt(partition)
         if replica.is_leader:
             self._lead(replica)
+        self.look_again(replica)
 
     def make_log(self, replica: Replica) -> Partition:
         """The log of a partition that nothing was written to yet."""
@@ -519,6 +542,7 @@ class Replicas:
         if not directory.is_offline:
             self._advance(replica, partition)
             self.begin_round()
+        self.look_again(replica)
         self.wake(replica.topic_partition)
 
     def _guarded(self, directory: LogDirectory, step: Callable[[], None]) -> None:
@@ -549,6 +573,7 @@ class Replicas:
                 replica.directory.remove_partition(partition_log, self._new_uuid().hex())
             except StorageError as error:
                 self.directory_failed(replica.directory, error)
+        self.look_again(replica)
         self.wake(replica.topic_partition)
 
     def logs(self, directory: LogDirectory | None = None) -> list[Partition]:
@@ -597,7 +622,7 @@ class Replicas:
             try:
                 replica.log.write()
                 if len(replica.replicas) > 1:
-                    self._appended(replica.topic_partition)
+                    self._tell_followers(replica)
                 self._advance(replica, replica.log)
             except StorageError as error:
                 self.directory_failed(replica.directory, error)
@@ -622,6 +647,7 @@ class Replicas:
         elif replica.isr != (self.node_id,):
             return
         if partition.update_high_watermark(end_offset):
+            self.look_again(replica)
             self.wake(replica.topic_partition)
 
     # --- syncing ------------------------------------------------------------------------------------------------------
@@ -675,6 +701,7 @@ class Replicas:
         log.error("log directory %s is offline: %s", directory.path, error)
         for replica in self.by_key.values():
             if replica.directory is directory:
+                self.look_again(replica)
                 self.wake(replica.topic_partition)
         self._went_offline(directory)
 

@@ -138,6 +138,13 @@ class PartitionLeader:
         follower.log_start_offset = log_start_offset
         follower.broker_epoch = broker_epoch
 
+    def was_caught_up(self, replica_id: int, at_ms: int) -> None:
+        """A follower that had the whole log has fetched at this time, and nobody has looked at this partition then."""
+        follower = self.followers.get(replica_id)
+        if follower is not None:
+            follower.last_fetch_ms = max(follower.last_fetch_ms, at_ms)
+            follower.last_caught_up_ms = max(follower.last_caught_up_ms, at_ms)
+
     def follow(self, replicas: Iterable[int], isr: tuple[int, ...], partition_epoch: int, now_ms: int) -> None:
         """The metadata log tells of the partition in the same leader epoch. What it knows already is passed over."""
         if partition_epoch <= self.partition_epoch:
