@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.broker.node import Node
-from ottla.core.metadata.snapshot import snapshot_id
+from ottla.core.metadata.snapshot import SnapshotId, snapshot_id
 from ottla.core.quorum.errors import QuorumError
 from ottla.core.quorum.events import Actions, EpochEnd
 from ottla.core.quorum.voters import ControlHistory, Listener, Voter, VoterSet
@@ -75,6 +75,30 @@ def test_a_snapshot_that_does_not_end_where_a_committed_batch_ends_is_not_writte
             assert f"no snapshot at {end_offset}: {reason}" in caplog.text
             write_snapshot(node)
             assert node.raft.snapshots.newest == snapshot_id(node.image), "one of the committed metadata is"
+
+    run(scenario)
+
+
+def test_the_age_of_a_snapshot_is_known_without_reading_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node that cleans up asks for the age of its oldest snapshot, and requests wait meanwhile."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk()) as node:
+            write_snapshot(node)
+            snapshots, pieces = node.raft.snapshots, list[int]()
+            (identity,) = snapshots.ids
+            written_at_ms = snapshots.read(identity).last_contained_log_timestamp
+            read_piece = snapshots.read_piece
+
+            def counted(identity: SnapshotId, position: int, max_bytes: int) -> bytes:
+                pieces.append(max_bytes)
+                return read_piece(identity, position, max_bytes)
+
+            with monkeypatch.context() as patched:
+                patched.setattr(snapshots, "read_piece", counted)
+                patched.setattr(snapshots, "read", None)
+                assert snapshots.timestamp_ms(identity) == written_at_ms > 0
+            assert sum(pieces) < (snapshots.size_of(identity) or 0) / 4
 
     run(scenario)
 
