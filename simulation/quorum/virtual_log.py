@@ -93,7 +93,7 @@ class VirtualLog:
         """Where the batch is that begins at an offset, or the first one behind it."""
         return bisect_left(self.batches, offset, key=lambda batch: batch.base_offset)
 
-    def is_boundary(self, offset: int) -> bool:
+    def is_batch_boundary(self, offset: int) -> bool:
         return offset == self.end_offset or self.batches[self._index(offset)].base_offset == offset
 
     def epoch_at(self, offset: int) -> int | None:

@@ -346,7 +346,7 @@ class QuorumWorld:
             return False
         end_offset = quorum.high_watermark if end_offset is None else end_offset
         epoch = log.epoch_at(end_offset - 1)
-        if epoch is None or not log.is_boundary(end_offset):
+        if epoch is None:
             return False
         try:
             quorum.check_snapshot(SnapshotId(end_offset, epoch))

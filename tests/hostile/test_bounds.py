@@ -65,7 +65,7 @@ from tests.component.broker.raw_client import (
     running_node,
 )
 from tests.component.broker.streams_requests import join, topology
-from tests.hostile import attacks, counting_tries  # noqa: F401  the tries of the second count
+from tests.hostile import attacks, counting_tries, slow_tls_reader  # noqa: F401  the tries of the last two count
 from tests.hostile.reaching import TRIES, reaches
 from tests.unit.broker.holder import Holder
 from tests.unit.broker.telemetry.watched import Watched

@@ -91,7 +91,7 @@ class ApacheKafka:
         java_properties: Mapping[str, str] = MappingProxyType({}),
         **settings: object,
     ) -> None:
-        self._java_properties = java_properties
+        self.java_properties = java_properties
         self.directory = directory
         self.data_dir = data_dir or directory / "data"
         self.log_path = directory / "server.log"
@@ -206,7 +206,7 @@ class ApacheKafka:
             str(self.write_properties()),
             heap=self._heap,
             options=("-XX:+UseG1GC", "-Djava.awt.headless=true"),
-            properties=logging | dict(self._java_properties),
+            properties=logging | dict(self.java_properties),
         )
         with self.log_path.open("wb") as output:
             self._process = process.start(command, output)

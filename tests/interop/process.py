@@ -57,15 +57,13 @@ def run(command: Sequence[str], *, timeout_s: float = TOOL_TIMEOUT_S, stdin: str
     return output + errors
 
 
-def start(command: Sequence[str], output: IO[bytes]) -> subprocess.Popen[bytes]:
+def start(command: Sequence[str], output: IO[bytes], *, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
     """Start a program that runs beside the tests; what it prints goes to `output`.
 
     It does not see our own variables, such as those that choose the brokers to test: a node takes them for settings.
     """
     environment = {key: value for key, value in os.environ.items() if not key.startswith("OTTLA_")}
-    return subprocess.Popen(
-        tied(command), stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environment
-    )
+    return subprocess.Popen(tied(command), stdin=stdin, stdout=output, stderr=subprocess.STDOUT, env=environment)
 
 
 def stop(process: subprocess.Popen[bytes], *, timeout_s: float) -> bool:
@@ -77,6 +75,7 @@ def stop(process: subprocess.Popen[bytes], *, timeout_s: float) -> bool:
     except subprocess.TimeoutExpired:
         kill(process)
         return False
+    _close_input(process)
     return True
 
 
@@ -84,6 +83,12 @@ def kill(process: subprocess.Popen[bytes]) -> None:
     """End a program at once, as a crash would."""
     process.kill()
     process.wait()
+    _close_input(process)
+
+
+def _close_input(process: subprocess.Popen[bytes]) -> None:
+    if process.stdin is not None:
+        process.stdin.close()
 
 
 def tied(command: Sequence[str]) -> list[str]:

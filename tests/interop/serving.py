@@ -41,6 +41,8 @@ class OttlaServe:
         self.data_dir = data_dir or directory / "data"
         self.log_path = directory / "ottla.log"
         self.settings = {_property(key): str(value) for key, value in settings.items()}
+        self.links: dict[str, str] = {}
+        """Where other nodes are reached, by the addresses that the cluster knows; each is `host:port`."""
         self._ports = free_ports(2)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -93,9 +95,14 @@ class OttlaServe:
         if self.format_arguments and not (self.data_dir / "meta.properties").exists():
             arguments = ("--config", str(path), "--cluster-id", self.cluster_id, *self.format_arguments)
             process.run([sys.executable, "-m", "ottla", "storage", "format", *arguments])
+        serve = ["ottla", "serve", "--config", str(path)]
+        if self.links:
+            pairs = [f"{known}={other}" for known, other in self.links.items()]
+            serve = ["ottla.testing.clusters.node_main", str(path), *pairs]
         with self.log_path.open("wb") as output:
-            command = [*self._prefix, sys.executable, "-m", "ottla", "serve", "--config", str(path)]
-            self._process = process.start(command, output)
+            # A node of `node_main` ends when its input is closed, as it is when we end.
+            stdin = subprocess.PIPE if self.links else subprocess.DEVNULL
+            self._process = process.start([*self._prefix, sys.executable, "-m", *serve], output, stdin=stdin)
 
     def wait(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
         """Until a launched node serves. ProgramFailed with what it printed if it ends instead."""

@@ -18,9 +18,10 @@ _MAY_STAY: Final = sys.platform == "linux"
 class PortReservation:
     """A port that no other program gets by chance. Nothing listens, so who connects is refused."""
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int = 0, host: str = LOOPBACK) -> None:
         """Port 0 takes a free one. OSError if somebody else has it."""
-        self._sock: socket.socket | None = _bound(port)
+        self.host = host
+        self._sock: socket.socket | None = _bound(host, port)
         self.port: int = self._sock.getsockname()[1]
 
     def release(self) -> None:
@@ -32,7 +33,7 @@ class PortReservation:
         """Keep the port again, when that process has ended."""
         if self._sock is None:
             with contextlib.suppress(OSError):  # somebody was faster, and the next start will say so
-                self._sock = _bound(self.port)
+                self._sock = _bound(self.host, self.port)
 
     def close(self) -> None:
         if self._sock is not None:
@@ -40,11 +41,11 @@ class PortReservation:
             self._sock = None
 
 
-def _bound(port: int) -> socket.socket:
+def _bound(host: str, port: int) -> socket.socket:
     sock = socket.socket()
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind((LOOPBACK, port))
+        sock.bind((host, port))
     except BaseException:
         sock.close()
         raise

@@ -7,7 +7,9 @@ tests/interop against Apache Kafka, which says whether an expectation is right.
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
@@ -142,6 +144,10 @@ class Connection:
         self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._correlation_ids = count()
 
+    def secure(self, context: ssl.SSLContext, host: str) -> None:
+        """Speak TLS from now on."""
+        self._sock = context.wrap_socket(self._sock, server_hostname=host)
+
     def send(self, message: object, version: int) -> int:
         return self.send_together((message, version))[0]
 
@@ -175,14 +181,10 @@ class Connection:
 
     def is_silent(self, seconds: float) -> bool:
         """Whether nothing comes for so long."""
-        self._sock.settimeout(seconds)
-        try:
-            self._sock.recv(1, socket.MSG_PEEK)
-        except TimeoutError:
-            return True
-        finally:
-            self._sock.settimeout(TIMEOUT_S)
-        return False
+        if isinstance(self._sock, ssl.SSLSocket) and self._sock.pending():
+            return False
+        readable, _, _ = select.select([self._sock], [], [], seconds)
+        return not readable
 
     def _read(self, size: int) -> bytes:
         data = bytearray()

@@ -8,13 +8,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
 from ottla.security.tls import client_context, server_tls
 from ottla.security.tls_socket import PIECE_BYTES, TlsSocket
 from ottla.testing.certificates import CertificateAuthority
+from tests.component.security.tls_pair import client, server, shake_hands, store
 
 
 @pytest.fixture(scope="module")
@@ -29,14 +29,6 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
     yield left, right
     left.close()
     right.close()
-
-
-def store(path: Path, kind: str = "keystore") -> dict[str, str]:
-    return {f"ssl.{kind}.type": "PEM", f"ssl.{kind}.location": str(path)}
-
-
-def server(sock: socket.socket, authority: CertificateAuthority, **settings: str) -> TlsSocket:
-    return TlsSocket(sock, server_tls({**store(authority.issue("broker").pem), **settings}).context)
 
 
 def read_all(tls: TlsSocket, count: int) -> bytes:
@@ -61,7 +53,7 @@ def test_large_data_in_both_directions(pair: tuple[socket.socket, socket.socket]
     context = client_context(store(authority.file, "truststore"))
     echoed: list[bytes] = []
 
-    def client() -> None:
+    def echo() -> None:
         with context.wrap_socket(pair[1], server_hostname="localhost") as sock:
             sock.sendall(data)
             found = bytearray()
@@ -69,7 +61,7 @@ def test_large_data_in_both_directions(pair: tuple[socket.socket, socket.socket]
                 found += sock.recv(1 << 20)
             echoed.append(bytes(found))
 
-    thread = threading.Thread(target=client)
+    thread = threading.Thread(target=echo)
     thread.start()
     tls = server(pair[0], authority)
     assert read_all(tls, len(data)) == data
@@ -90,16 +82,8 @@ def test_nothing_more_is_encrypted_before_the_last_piece_has_left(
     pair: tuple[socket.socket, socket.socket], authority: CertificateAuthority
 ):
     pair[1].setblocking(False)
-    client = TlsSocket(pair[1], client_context(store(authority.file, "truststore")), "localhost")
     tls = server(pair[0], authority)
-    client.send(b"hello")
-    buffer = memoryview(bytearray(PIECE_BYTES))
-    for _ in range(5):
-        for end in (tls, client):
-            with suppress(BlockingIOError):
-                end.recv_into(buffer)
-    assert tls.is_ready
-    assert client.is_ready
+    shake_hands(client(pair[1], authority), tls)
     while not tls.has_unsent:
         assert tls.send(bytes(PIECE_BYTES)) == PIECE_BYTES
     with pytest.raises(BlockingIOError):
@@ -126,15 +110,15 @@ def test_an_expired_certificate_is_refused_by_the_client(
     pair[1].setblocking(False)
     issued = authority.issue("short", valid_for=valid_for)
     tls = TlsSocket(pair[0], server_tls(store(issued.pem)).context)
-    client = TlsSocket(pair[1], client_context(store(authority.file, "truststore")), "localhost")
-    client.send(b"hello")
+    reader = client(pair[1], authority)
+    reader.send(b"hello")
     buffer = memoryview(bytearray(PIECE_BYTES))
     with pytest.raises(BlockingIOError):
         tls.recv_into(buffer)
     if valid_for < timedelta():
         with pytest.raises(ssl.SSLCertVerificationError):
-            client.recv_into(buffer)
+            reader.recv_into(buffer)
     else:
         with pytest.raises(BlockingIOError):
-            client.recv_into(buffer)
+            reader.recv_into(buffer)
         assert tls.recv_into(buffer) == len(b"hello")

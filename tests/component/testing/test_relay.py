@@ -1,6 +1,7 @@
 """The relay between nodes: it passes bytes, refuses when the node does, and holds back what a cut link carries."""
 
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -17,13 +18,14 @@ SILENCE_S = 0.2
 class Network:
     """The relay with a link from node 1 to node 2, and all sockets that a test opens."""
 
-    def __init__(self, stack: ExitStack) -> None:
+    def __init__(self, stack: ExitStack, host: str) -> None:
+        self.host = host
         self._stack = stack
         self._relay = ChildProcess("ottla.testing.clusters.relay", "the relay")
         stack.callback(self._relay.kill)
         self.target = PortReservation()
         stack.callback(self.target.close)
-        [self.port] = self._relay.ask({"links": [[1, 2, LOOPBACK, self.target.port]]})
+        [self.port] = self._relay.ask({"links": [[1, 2, [LOOPBACK, self.target.port], [host, 0]]]})
 
     def cut(self, *directions: tuple[int, int]) -> None:
         self._relay.ask({"cut": directions})
@@ -40,7 +42,7 @@ class Network:
         until = time.monotonic() + TIMEOUT_S
         while True:
             try:
-                sock = socket.create_connection((LOOPBACK, self.port), TIMEOUT_S)
+                sock = socket.create_connection((self.host, self.port), TIMEOUT_S)
             except ConnectionRefusedError:
                 assert time.monotonic() < until
             else:
@@ -65,16 +67,19 @@ class Network:
         until = time.monotonic() + TIMEOUT_S
         while time.monotonic() < until:
             try:
-                socket.create_connection((LOOPBACK, self.port), TIMEOUT_S).close()
+                socket.create_connection((self.host, self.port), TIMEOUT_S).close()
             except ConnectionRefusedError:
                 return
         raise AssertionError("connections are never refused")
 
 
-@pytest.fixture
-def network() -> Iterator[Network]:
+@pytest.fixture(params=[LOOPBACK, "127.0.1.2"])
+def network(request: pytest.FixtureRequest) -> Iterator[Network]:
+    """On Linux all of 127.0.0.0/8 is this machine; a link may begin at any address of it."""
+    if request.param != LOOPBACK and sys.platform != "linux":
+        pytest.skip("there is one loopback address")
     with ExitStack() as stack:
-        yield Network(stack)
+        yield Network(stack, request.param)
 
 
 def is_silent(sock: socket.socket) -> bool:
@@ -111,7 +116,7 @@ def test_a_dead_node_closes_its_connections_and_refuses_the_next(network: Networ
     far.close()
     assert near.recv(1) == b""
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection((LOOPBACK, network.port), TIMEOUT_S).close()
+        socket.create_connection((network.host, network.port), TIMEOUT_S).close()
 
 
 def test_a_cut_link_is_silent_and_loses_nothing(network: Network):

@@ -11,21 +11,24 @@ Every node has a server.properties that both kinds of node, and the tools of bot
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from types import MappingProxyType, TracebackType
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
+from ottla.testing.certificates import LOCAL_HOSTS
+from ottla.testing.clusters import cluster as clusters
 from ottla.wire import uuid_text
 from ottla.wire.batch import BatchView, split_batches
 from ottla.wire.errors import ErrorCode
 from ottla.wire.properties import read_properties
 from ottla.wire.types import CreateTopicsRequest, DescribeQuorumRequest, MetadataRequest
-from tests.component.broker.raw_client import Closed, RawClient
-from tests.interop.apache import ONE_NODE, tool
+from tests.component.broker.raw_client import Closed, Connection, RawClient
+from tests.interop.apache import ONE_NODE, free_ports, tool
 from tests.interop.node.brokers import APACHE, Node, node_of
 from tests.interop.process import tail
+from tests.interop.quorum.controller_login import ControllerLogin
 
 CLUSTER_ID = "b3R0bGEtcXVvcnVtLTAwMQ"
 WAIT_S = 240
@@ -34,7 +37,11 @@ METADATA_QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
 METADATA_DIR = "__cluster_metadata-0"
 _POLL_S = 0.1
 _CREATE_MS = 10_000
-_PATIENCE = {"controller.quorum.election.timeout.ms": "2000", "controller.quorum.fetch.timeout.ms": "5000"}
+FETCH_TIMEOUT_S = 5
+_PATIENCE = {
+    "controller.quorum.election.timeout.ms": "2000",
+    "controller.quorum.fetch.timeout.ms": f"{FETCH_TIMEOUT_S}000",
+}
 """A disk that takes a second for a sync is no reason for an election."""
 _NOT_NOW = (
     ErrorCode.REQUEST_TIMED_OUT,
@@ -78,6 +85,9 @@ class View(NamedTuple):
 class Quorum:
     """Nodes of one cluster. The `with` statement starts the voters; what runs at its end is killed."""
 
+    hosts: ClassVar[Sequence[str]] = LOCAL_HOSTS
+    """All names by which nodes are known."""
+
     def __init__(
         self,
         directory: Path,
@@ -91,23 +101,29 @@ class Quorum:
         """Ids and kinds of nodes. Voters are brokers, too; `spares` are controllers that do not vote yet. The heap is
         that of Apache Kafka's nodes."""
         self._heap = heap
+        self._directory = directory
+        self._login = None
+        if clusters.DEFAULT_SECURITY != "plaintext":
+            self._login = ControllerLogin(clusters.DEFAULT_SECURITY, directory, self.hosts)
+            settings = self._login.settings | settings
         roles = dict.fromkeys(voters, "broker,controller")
         roles |= dict.fromkeys(brokers or {}, "broker") | dict.fromkeys(spares or {}, "controller")
         self.voters = tuple(voters)
+        self.kinds = {**voters, **(brokers or {}), **(spares or {})}
         self.nodes: dict[int, Node] = {}
-        for number, kind in {**voters, **(brokers or {}), **(spares or {})}.items():
+        for number, kind in self.kinds.items():
             self.nodes[number] = self._node(kind, directory / f"node-{number}", ONE_NODE | _PATIENCE | settings)
-        controllers = {number: self.nodes[number].controller_servers for number in (*voters, *(spares or {}))}
+        controllers = {number: self.advertised_controller(number) for number in (*voters, *(spares or {}))}
         initial = ",".join(f"{number}@{controllers[number]}:{_directory_id(number)}" for number in voters)
         for number, node in self.nodes.items():
-            listeners = _listeners(node, roles[number])
+            listeners = self._listeners(node, roles[number])
             node.settings |= {
                 "node.id": str(number),
                 "process.roles": roles[number],
                 "controller.listener.names": "CONTROLLER",
                 "controller.quorum.bootstrap.servers": ",".join(controllers.values()),
                 "listeners": listeners,
-                "advertised.listeners": listeners,
+                "advertised.listeners": listeners.replace(node.controller_servers, self.advertised_controller(number)),
             }
             node.format_arguments = (
                 ("--initial-controllers", initial) if number in voters else ("--no-initial-controllers",)
@@ -133,6 +149,18 @@ class Quorum:
             if error is not None:
                 error.add_note(f"--- node {number}\n{tail(node.log_path, 20)}")
 
+    def advertised_controller(self, number: int) -> str:
+        """Where the other nodes look for a controller."""
+        return self.nodes[number].controller_servers
+
+    def _listeners(self, node: Node, roles: str) -> str:
+        between_brokers = f",INTERNAL://127.0.0.1:{free_ports(1)[0]}" if self._login else ""
+        by_role = {
+            "broker": f"PLAINTEXT://{node.bootstrap_servers}{between_brokers}",
+            "controller": f"CONTROLLER://{node.controller_servers}",
+        }
+        return ",".join(by_role[role] for role in roles.split(","))
+
     def start(self, *numbers: int) -> None:
         """Start nodes side by side, and wait until all of them serve."""
         for number in numbers:
@@ -142,7 +170,7 @@ class Quorum:
 
     def replace(self, number: int, kind: str) -> None:
         """Put a node of another kind in the place of one that is stopped: with its directory, settings and ports."""
-        old = self.nodes[number]
+        old, self.kinds[number] = self.nodes[number], kind
         assert not old.running
         new = self.nodes[number] = self._node(kind, old.directory, old.settings)
         new._ports = old._ports
@@ -162,9 +190,34 @@ class Quorum:
 
     def view(self) -> View | None:
         """What the leader says; None while there is none."""
-        controllers = [node for node in self.nodes.values() if "controller" in node.settings["process.roles"]]
-        views = [_view_of(node) for node in controllers if node.running]
+        views = [self._view_of(number) for number, node in self.nodes.items() if node.running]
         return max((view for view in views if view is not None), key=lambda view: view.epoch, default=None)
+
+    def _view_of(self, number: int) -> View | None:
+        if "controller" in self.nodes[number].settings["process.roles"]:
+            with suppress(OSError, Closed):
+                answer = self.describe(number)
+                if not answer.error_code:
+                    replicas = (_replicas(answer.current_voters), _replicas(answer.observers))
+                    return View(answer.leader_id, answer.leader_epoch, answer.high_watermark, *replicas)
+        return None
+
+    def describe(self, number: int) -> Any:
+        """What a controller answers to DescribeQuorum."""
+        kind = DescribeQuorumRequest
+        request = kind((kind.TopicData("__cluster_metadata", (kind.PartitionData(0),)),))
+        return self.ask_controller(number, request, 2).topics[0].partitions[0]
+
+    def ask_controller(self, number: int, request: object, version: int) -> Any:
+        with closing(self.connect_to_controller(number)) as connection:
+            return connection.ask(request, version)
+
+    def connect_to_controller(self, number: int) -> Connection:
+        host, _, port = self.nodes[number].controller_servers.rpartition(":")
+        connection = Connection((host, int(port)), "test")
+        if self._login is not None:
+            self._login.log_in(connection, host)
+        return connection
 
     def wait_for(self, is_so: Callable[[View], bool], what: str) -> View:
         """The first view of the quorum of which something is true."""
@@ -184,6 +237,10 @@ class Quorum:
     @property
     def leader(self) -> int:
         return self.wait_for(lambda view: True, "a leader").leader_id
+
+    def wait_for_voters(self) -> View:
+        """Until all voters have what is committed."""
+        return self.wait_for(lambda view: view.voter_ids == set(self.voters) and not view.has_lag(), "all voters")
 
     def wait_for_lag_0(self, *observers: int) -> View:
         """Until these nodes observe, and every replica has what is committed."""
@@ -242,10 +299,29 @@ class Quorum:
 
     # --- Apache Kafka's tool ------------------------------------------------------------------------------------------
 
-    def tool(self, *arguments: str, at: int, check: bool = True) -> str:
-        """What kafka-metadata-quorum prints that asks a controller."""
-        where = ("--bootstrap-controller", self.nodes[at].controller_servers)
+    def tool(
+        self,
+        *arguments: str,
+        at: int,
+        config_of: int | None = None,
+        more: Mapping[str, str] = MappingProxyType({}),
+        check: bool = True,
+    ) -> str:
+        """What kafka-metadata-quorum prints that asks a controller. `more` are settings of the tool."""
+        where = self.controller_options(at, config_of, more)
         return tool(METADATA_QUORUM, *where, *arguments, timeout_s=WAIT_S, check=check)
+
+    def controller_options(
+        self, at: int, config_of: int | None = None, more: Mapping[str, str] = MappingProxyType({})
+    ) -> tuple[str, ...]:
+        """How a tool is told which controller to ask. To add a controller, it has to know the settings of that node."""
+        settings = dict(self._login.client_properties if self._login else {}) | dict(more)
+        path, text = self._directory / "tool.properties", "".join(f"{name}={text}\n" for name, text in settings.items())
+        if config_of is not None:
+            node = self.nodes[config_of]
+            path, text = node.directory / "tool.properties", node.write_properties().read_text() + text
+        path.write_text(text)
+        return "--bootstrap-controller", self.nodes[at].controller_servers, "--command-config", str(path)
 
 
 def until(find: Callable[[], T | None], what: str) -> T:
@@ -266,27 +342,8 @@ def ask(server: str, request: object, version: int) -> Any:
         client.close_all()
 
 
-def _view_of(node: Node) -> View | None:
-    kind = DescribeQuorumRequest
-    request = kind((kind.TopicData("__cluster_metadata", (kind.PartitionData(0),)),))
-    with suppress(OSError, Closed):
-        answer = ask(node.controller_servers, request, 2).topics[0].partitions[0]
-        if not answer.error_code:
-            replicas = (_replicas(answer.current_voters), _replicas(answer.observers))
-            return View(answer.leader_id, answer.leader_epoch, answer.high_watermark, *replicas)
-    return None
-
-
 def _replicas(rows: Any) -> tuple[Replica, ...]:
     return tuple(Replica(each.replica_id, uuid_text(each.replica_directory_id), each.log_end_offset) for each in rows)
-
-
-def _listeners(node: Node, roles: str) -> str:
-    by_role = {
-        "broker": f"PLAINTEXT://{node.bootstrap_servers}",
-        "controller": f"CONTROLLER://{node.controller_servers}",
-    }
-    return ",".join(by_role[role] for role in roles.split(","))
 
 
 def _directory_id(number: int) -> str:

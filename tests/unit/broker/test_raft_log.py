@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.broker.node import Node
+from ottla.core.metadata.snapshot import SnapshotId, snapshot_id
 from ottla.core.quorum.errors import QuorumError
 from ottla.core.quorum.events import Actions, EpochEnd
 from ottla.core.quorum.voters import ControlHistory, Listener, Voter, VoterSet
@@ -51,6 +52,60 @@ def test_what_the_quorum_reads_of_the_log() -> None:
             assert log.latest_snapshot is log.earliest_snapshot is None
 
     run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("end_offset", "reason"),
+    [(6, "it is inside of a batch"), (1 << 40, "committed is ")],
+    ids=["inside of a batch", "above the high watermark"],
+)
+def test_a_snapshot_that_does_not_end_where_a_committed_batch_ends_is_not_written(
+    end_offset: int, reason: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The first records of a log are one batch, from offset 3 to 11."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk()) as node:
+            wrong = node.image.fork()
+            wrong.last_offset = end_offset - 1
+            with monkeypatch.context() as patched:
+                patched.setattr(node, "image", wrong)
+                write_snapshot(node)
+            assert node.raft.snapshots.newest is None
+            assert f"no snapshot at {end_offset}: {reason}" in caplog.text
+            write_snapshot(node)
+            assert node.raft.snapshots.newest == snapshot_id(node.image), "one of the committed metadata is"
+
+    run(scenario)
+
+
+def test_the_age_of_a_snapshot_is_known_without_reading_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node that cleans up asks for the age of its oldest snapshot, and requests wait meanwhile."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk()) as node:
+            write_snapshot(node)
+            snapshots, pieces = node.raft.snapshots, list[int]()
+            (identity,) = snapshots.ids
+            written_at_ms = snapshots.read(identity).last_contained_log_timestamp
+            read_piece = snapshots.read_piece
+
+            def counted(identity: SnapshotId, position: int, max_bytes: int) -> bytes:
+                pieces.append(max_bytes)
+                return read_piece(identity, position, max_bytes)
+
+            with monkeypatch.context() as patched:
+                patched.setattr(snapshots, "read_piece", counted)
+                patched.setattr(snapshots, "read", None)
+                assert snapshots.timestamp_ms(identity) == written_at_ms > 0
+            assert sum(pieces) < (snapshots.size_of(identity) or 0) / 4
+
+    run(scenario)
+
+
+def write_snapshot(node: Node) -> None:
+    for _ in node.metadata_chores._write():
+        pass
 
 
 def test_a_request_that_names_a_second_leader_is_refused(caplog: pytest.LogCaptureFixture) -> None:

@@ -72,6 +72,8 @@ BOUNDS: Final = (
     # --- what goes out
     Bound("outgoing", "unread responses of a connection", "its further requests wait",
           f"{_CONNECTION}:OUTGOING_MAX_BYTES"),
+    Bound("encrypted", "bytes that are encrypted for a connection and not sent", "left in the files of the log",
+          "ottla.security.tls_socket:PIECE_BYTES"),
     Bound("fetch", "size of a Fetch response", "returned with the next one", setting="fetch.max.bytes"),
     Bound("open-files", "open segment files", "the least recently used is closed",
           "ottla.log.files:DEFAULT_OPEN_FILES_MAX"),

@@ -7,6 +7,9 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ottla.core.metadata.context import Result
+from ottla.core.metadata.snapshot import snapshot_id
+from ottla.core.quorum.errors import QuorumError
+from ottla.core.quorum.events import SnapshotId
 from ottla.core.quorum.voters import voters_record
 from ottla.log.errors import StorageError
 from ottla.wire.keyed import Versioned
@@ -129,9 +132,16 @@ class MetadataChores:
         raft = node.raft
         self._snapshot_at_ms = node.clock.wall_ms()
         raft.bytes_since_snapshot = 0
-        kraft_version, voters = raft.quorum.control.at(node.image.last_offset + 1)
+        image = node.image.fork()
+        identity = snapshot_id(image)
+        try:
+            raft.quorum.check_snapshot(SnapshotId(identity.end_offset, identity.epoch))
+        except QuorumError:
+            log.exception("no metadata snapshot is written")
+            return
+        kraft_version, voters = raft.quorum.control.at(identity.end_offset)
         steps = raft.snapshots.write_steps(
-            node.image.fork(),
+            image,
             now_ms=node.clock.wall_ms(),
             last_timestamp_ms=raft.counts.committed_timestamp_ms,
             kraft_version=kraft_version,

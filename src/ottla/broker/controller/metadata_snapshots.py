@@ -16,17 +16,20 @@ from ottla.core.metadata.snapshot import (
     Snapshot,
     SnapshotId,
     read_snapshot,
+    read_snapshot_header,
     snapshot_id,
     snapshot_records,
     write_snapshot,
 )
 from ottla.log.disk import Disk, File, read_all
+from ottla.wire.batch import LOG_OVERHEAD_BYTES
 from ottla.wire.types.control_records import VotersRecord
 
 __all__ = ["SnapshotFiles"]
 
 log = logging.getLogger(__name__)
 
+_BATCH_LENGTH_POSITION: Final = 8
 _DRAFT_SUFFIX: Final = ".checkpoint.part"
 _DELETED_SUFFIX: Final = ".checkpoint.deleted"
 
@@ -179,8 +182,9 @@ class SnapshotFiles:
             self._disk.unlink(download.path)
 
     def timestamp_ms(self, identity: SnapshotId) -> int:
-        """The time of the last record in a snapshot."""
-        return self.read(identity).last_contained_log_timestamp
+        """The time of the last record in a snapshot. Only its first batch is read: the event loop waits for it."""
+        first = LOG_OVERHEAD_BYTES + int.from_bytes(self.read_piece(identity, _BATCH_LENGTH_POSITION, 4), "big")
+        return read_snapshot_header(self.read_piece(identity, 0, first)).last_contained_log_timestamp
 
     def _file(self, identity: SnapshotId) -> str:
         return f"{self._path}/{identity.file_name}"

@@ -56,6 +56,9 @@ class MetadataLog:
             return b""
         return bytes(region.file.handle().read(region.length, region.position))
 
+    def is_batch_boundary(self, offset: int) -> bool:
+        return self._partition.read(offset, 1, Isolation.LOG_END, min_one_batch=True).base_offset == offset
+
     def snapshot_size(self, snapshot_id: SnapshotId) -> int | None:
         return self._snapshots.size_of(SnapshotFileId(*snapshot_id))
 

@@ -136,9 +136,7 @@ def read_snapshot(data: bytes | bytearray | memoryview) -> Snapshot:
         raise MetadataFault("the snapshot is cut off")
     head, *body = [_checked(batch) for batch in batches]
     control = _control_messages(head)
-    header = control.get(ControlRecordType.SNAPSHOT_HEADER)
-    if not isinstance(header, SnapshotHeaderRecord):
-        raise MetadataFault("the snapshot does not begin with a header")
+    header = _header(control)
     if not body or ControlRecordType.SNAPSHOT_FOOTER not in _control_messages(body[-1]):
         raise MetadataFault("the snapshot has no footer: it is incomplete")
     version = control.get(ControlRecordType.KRAFT_VERSION)
@@ -149,6 +147,21 @@ def read_snapshot(data: bytes | bytearray | memoryview) -> Snapshot:
         kraft_version=version.k_raft_version if isinstance(version, KRaftVersionRecord) else 0,
         voters=voters if isinstance(voters, VotersRecord) else None,
     )
+
+
+def read_snapshot_header(data: bytes | bytearray | memoryview) -> SnapshotHeaderRecord:
+    """The header of a snapshot, of which `data` has at least the first batch. Errors are those of `read_snapshot`."""
+    head = next(iter(split_batches(data)), None)
+    if head is None:
+        raise MetadataFault("the snapshot is cut off")
+    return _header(_control_messages(_checked(head)))
+
+
+def _header(control: dict[ControlRecordType, object]) -> SnapshotHeaderRecord:
+    header = control.get(ControlRecordType.SNAPSHOT_HEADER)
+    if not isinstance(header, SnapshotHeaderRecord):
+        raise MetadataFault("the snapshot does not begin with a header")
+    return header
 
 
 def load_snapshot(snapshot: Snapshot, identity: SnapshotId) -> MetadataImage:

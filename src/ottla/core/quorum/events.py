@@ -61,6 +61,9 @@ class ReplicatedLog(Protocol):
     def read(self, offset: int, max_bytes: int) -> bytes | memoryview:
         """Batches from an offset on: as many as fit, and at least one if there is one."""
 
+    def is_batch_boundary(self, offset: int) -> bool:
+        """Whether a batch begins at an offset of the log, or the log ends there."""
+
     def snapshot_size(self, snapshot_id: SnapshotId) -> int | None:
         """The bytes of a snapshot; None if there is no such snapshot."""
 

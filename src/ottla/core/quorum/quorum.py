@@ -263,13 +263,21 @@ class Quorum:
         return ErrorCode.BROKER_NOT_AVAILABLE if self._is_stopping else ErrorCode.NONE
 
     def check_snapshot(self, snapshot_id: SnapshotId) -> None:
-        """Raise QuorumError if the log must not be snapshotted there: it is not committed, or the epoch is another."""
-        if snapshot_id.end_offset > self.high_watermark:
-            raise QuorumError(f"no snapshot at {snapshot_id.end_offset}: committed is {self.high_watermark}")
-        end = self.log.end_offset_for_epoch(snapshot_id.epoch)
-        begins_at = self.log.end_offset_for_epoch(snapshot_id.epoch - 1).end_offset
-        if end.epoch != snapshot_id.epoch or not begins_at < snapshot_id.end_offset <= end.end_offset:
-            raise QuorumError(f"no snapshot at {snapshot_id.end_offset}: epoch {snapshot_id.epoch} is not there")
+        """Raise QuorumError if a snapshot must not have this id.
+
+        It contains whole batches that are committed, and names the epoch of the last one.
+        """
+        log, end_offset = self.log, snapshot_id.end_offset
+        if end_offset < log.start_offset:
+            raise QuorumError(f"no snapshot at {end_offset}: the log starts at {log.start_offset}")
+        if end_offset > self.high_watermark:
+            raise QuorumError(f"no snapshot at {end_offset}: committed is {self.high_watermark}")
+        end = log.end_offset_for_epoch(snapshot_id.epoch)
+        begins_at = log.end_offset_for_epoch(snapshot_id.epoch - 1).end_offset
+        if end.epoch != snapshot_id.epoch or not begins_at < end_offset <= end.end_offset:
+            raise QuorumError(f"no snapshot at {end_offset}: epoch {snapshot_id.epoch} is not there")
+        if not log.is_batch_boundary(end_offset):
+            raise QuorumError(f"no snapshot at {end_offset}: it is inside of a batch")
 
     # --- a step -------------------------------------------------------------------------------------------------------
 

@@ -116,14 +116,14 @@ class Cluster:
         """Node -> address of a listener of another -> where it reaches that."""
         nodes = self.layout.nodes
         wanted = [
-            (one.node_id, other.node_id, LOOPBACK, port)
+            (one.node_id, other.node_id, (LOOPBACK, port))
             for one in nodes
             for other in nodes
             for port in other.ports.values()
             if one is not other
         ]
         links: dict[int, dict[str, str]] = {each.node_id: {} for each in nodes}
-        for (one, _, host, port), opened in zip(wanted, self._tell_relay({"links": wanted}), strict=True):
+        for (one, _, (host, port)), opened in zip(wanted, self._tell_relay({"links": wanted}), strict=True):
             links[one][f"{host}:{port}"] = f"{LOOPBACK}:{opened}"
         return links
 

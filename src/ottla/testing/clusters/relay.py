@@ -103,13 +103,13 @@ class _Gates:
 class RelayLink:
     """The way of one node to one listener of another."""
 
-    def __init__(self, source: int, target: int, to: _Target, gates: _Gates) -> None:
+    def __init__(self, source: int, target: int, to: _Target, gates: _Gates, place: PortReservation) -> None:
         self.there: Direction = (source, target)
         self.back: Direction = (target, source)
         self._to = to
         self._gates = gates
-        self._place = PortReservation()
-        self.port = self._place.port
+        self._place = place
+        self.port = place.port
         self._accepting: asyncio.Task[None] | None = None
         self._connections: set[asyncio.Task[None]] = set()
         to.links.append(self)
@@ -128,7 +128,7 @@ class RelayLink:
     def _listen(self) -> None:
         self._place.release()
         listener = _new_socket()
-        listener.bind((LOOPBACK, self.port))
+        listener.bind((self._place.host, self.port))
         listener.listen(_BACKLOG)
         self._accepting = asyncio.get_running_loop().create_task(self._accept(listener))
 
@@ -188,10 +188,11 @@ class Relay:
         self._targets: dict[Address, _Target] = {}
         self._links: list[RelayLink] = []
 
-    def add(self, source: int, target: int, address: Address) -> int:
-        """A way from one node to a listener of another; gives the port where it begins."""
+    def add(self, source: int, target: int, address: Address, begin: Address = (LOOPBACK, 0)) -> int:
+        """A way from one node to a listener of another; gives the port where it begins, a free one if that is 0."""
         to = self._targets.setdefault(address, _Target(address))
-        link = RelayLink(source, target, to, self._gates)
+        host, port = begin
+        link = RelayLink(source, target, to, self._gates, PortReservation(port, host))
         self._links.append(link)
         to.now_down()  # until it is found to listen
         return link.port
@@ -211,11 +212,14 @@ def _new_socket() -> socket.socket:
 
 
 async def serve() -> None:
-    """Take orders: `{"links": [[source, target, host, port], …]}` gives their ports, `{"cut": [[1, 2], …]}` cuts."""
+    """Take orders: `{"links": [[source, target, [host, port]], …]}` gives their ports, `{"cut": [[1, 2], …]}` cuts.
+
+    A link may have a fourth entry, the host and the port where it begins.
+    """
     relay = Relay()
     async for order in orders():
         if "links" in order:
-            ports = [relay.add(source, target, (host, port)) for source, target, host, port in order["links"]]
+            ports = [relay.add(one, other, *map(tuple, ends)) for one, other, *ends in order["links"]]
             answer(value=ports)
         else:
             relay.set_cut((one, other) for one, other in order["cut"])

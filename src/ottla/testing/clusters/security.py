@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from ottla.client.properties import settings_of
 from ottla.client.settings import Changes
-from ottla.testing.certificates import CertificateAuthority
+from ottla.testing.certificates import LOCAL_HOSTS, CertificateAuthority
 from ottla.testing.clusters.layout import BETWEEN_BROKERS
 from ottla.wire.properties import read_properties
 
@@ -22,8 +23,8 @@ _JAAS: Final = (
 )
 
 
-def node_settings(protocol: str, directory: Path) -> dict[str, str]:
-    """What all nodes are set to, so that they speak to each other in a secured way."""
+def node_settings(protocol: str, directory: Path, hosts: Sequence[str] = LOCAL_HOSTS) -> dict[str, str]:
+    """What all nodes are set to, so that they speak to each other in a secured way. `hosts` are all their names."""
     if protocol.upper() not in PROTOCOLS:
         raise ValueError(f"security={protocol!r}; it can be plaintext, {', '.join(PROTOCOLS).lower()}")
     authority = CertificateAuthority(directory / "certificates")
@@ -32,7 +33,7 @@ def node_settings(protocol: str, directory: Path) -> dict[str, str]:
         "plain.sasl.jaas.config": _JAAS,
         "ssl.client.auth": "required",
         "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(authority.issue("node").pem),
+        "ssl.keystore.location": str(authority.issue("node", hosts=hosts).pem),
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": str(authority.file),
     }

@@ -55,7 +55,8 @@ def voter(node_id: int) -> Voter:
 
 
 class Replica:
-    """Node 1, unless said otherwise, of the voters 1, 2 and 3. Its log ends at 10, with a record of epoch 4."""
+    """Node 1, unless said otherwise, of the voters 1, 2 and 3. Its log ends at 10, with a record of epoch 4, or it is
+    one that is given."""
 
     def __init__(
         self,
@@ -65,15 +66,17 @@ class Replica:
         voters: tuple[int, ...] = (1, 2, 3),
         kraft_version: int = 1,
         end: int = LOG_END,
+        log: VirtualLog | None = None,
         settings: QuorumSettings | None = None,
     ) -> None:
-        self.log = VirtualLog()
-        if end:
+        voters_offset = 0 if end and log is None else BOOTSTRAP_OFFSET
+        self.log = log or VirtualLog()
+        if end and log is None:
             self.log.append([Batch(0, 6, 2, _batch(0, 6, 2)), Batch(6, end, LOG_EPOCH, _batch(6, end, LOG_EPOCH))])
         if kraft_version:
             control = ControlHistory()
             control.replay(KRaftVersionRecord(k_raft_version=1), BOOTSTRAP_OFFSET)
-            control.replay(voters_record(VoterSet(tuple(map(voter, voters)))), 0 if end else BOOTSTRAP_OFFSET)
+            control.replay(voters_record(VoterSet(tuple(map(voter, voters)))), voters_offset)
         else:
             control = ControlHistory(VoterSet(tuple(Voter(each, listeners=voter(each).listeners) for each in voters)))
         self.stored = stored or StoredState()

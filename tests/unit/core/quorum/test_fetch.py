@@ -537,6 +537,18 @@ def test_snapshots_are_made_of_what_is_committed(end: int, epoch: int):
         replica.quorum.check_snapshot(SnapshotId(end, epoch))
 
 
+@pytest.mark.parametrize(("end", "reason"), [(4, "the log starts at 6"), (8, "inside of a batch"), (LOG_END, None)])
+def test_snapshots_contain_whole_batches_of_the_log(end: int, reason: str | None):
+    replica = with_snapshots(SnapshotId(6, 2), start=6)
+    replica.ask(fetch(offset=replica.log.end_offset, last_epoch=EPOCH))
+    snapshot_id = SnapshotId(end, LOG_EPOCH)
+    if reason is None:
+        replica.quorum.check_snapshot(snapshot_id)
+        return
+    with pytest.raises(QuorumError, match=reason):
+        replica.quorum.check_snapshot(snapshot_id)
+
+
 def test_snapshots_name_the_epoch_of_their_last_record():
     replica = follower()
     replica.answer(asked(replica), fetch_response(high_watermark=6))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from ottla.core.replication.partition_follower import (
     Action,
@@ -20,6 +19,7 @@ from ottla.core.replication.partition_follower import (
     truncation_offset,
 )
 from ottla.wire.errors import ErrorCode
+from tests.unit.core.diverged_logs import DivergedLogs, diverged_logs
 
 
 class Log:
@@ -87,37 +87,44 @@ def test_a_log_that_is_out_of_the_leaders_range(start: int, end: int, action: Ac
     assert after_offsets(Log((1, 0), end=100), start, end) == action
 
 
-Histories = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9)), min_size=1, max_size=8)
-
-
-def written(history: list[tuple[int, int]]) -> list[int]:
-    """The epoch of each record, in a log that has grown so: a number of records in each epoch."""
-    return [epoch for epoch, count in sorted(history) for _ in range(count)]
-
-
 def as_log(records: list[int]) -> Log:
     starts = tuple((epoch, records.index(epoch)) for epoch in sorted(set(records)))
     return Log(*starts, end=len(records))
 
 
-@given(common=Histories, own=Histories, leaders=Histories)
-def test_after_some_rounds_the_log_is_a_beginning_of_the_leaders(
-    common: list[tuple[int, int]], own: list[tuple[int, int]], leaders: list[tuple[int, int]]
-):
-    """Records of one epoch at one offset are the same, since an epoch has one leader: both went apart in other ones."""
-    shared = written(common)
-    last = max(shared, default=0)
-    follower = shared + [2 * epoch + last + 1 for epoch in written(own)]
-    leader = shared + [2 * epoch + last + 2 for epoch in written(leaders)]
-    for _ in range(20):
-        if not follower:
-            break
+def cuts_until_common(logs: DivergedLogs) -> list[int]:
+    """Where the follower cuts its log, answer by answer, until the leader's goes on where it ends."""
+    follower, cuts = logs.follower, []
+    while follower:
         epoch = follower[-1]
-        known = as_log(leader).epoch_end(epoch)
+        known = as_log(logs.leader).epoch_end(epoch)
         if known is not None and known.epoch == epoch and known.end_offset >= len(follower):
             break
-        first = min(leader, default=epoch)
-        diverging = known or EpochEnd(epoch, leader.index(first) if leader else 0)
-        follower = follower[: truncation_offset(as_log(follower), diverging)]
-    assert follower == leader[: len(follower)]
-    assert len(follower) >= min(len(shared), len(leader))
+        diverging = known or EpochEnd(epoch, 0)
+        cuts.append(truncation_offset(as_log(follower), diverging))
+        assert cuts[-1] < len(follower), "or they would never agree"
+        follower = follower[: cuts[-1]]
+    assert follower == logs.leader[: len(follower)]
+    return cuts
+
+
+@pytest.mark.parametrize(
+    ("leader", "cuts"),
+    [([1, 1], [2]), ([1, 1, 6], [2]), ([1, 1, 4], [4, 2]), ([1, 1, 2, 2, 2, 4], [4, 2]), ([1, 1, 3, 4], [4, 3])],
+    ids=[
+        "the leader has written nothing since",
+        "it has written later",
+        "it has written in between",
+        "it has written before and in between",
+        "it has a record of the first epoch",
+    ],
+)
+def test_two_epochs_that_the_leader_does_not_know(leader: list[int], cuts: list[int]):
+    assert cuts_until_common(DivergedLogs([1, 1, 3, 3, 5], leader)) == cuts
+
+
+@given(diverged_logs())
+def test_a_log_is_cut_to_the_common_point_with_one_answer_for_each_epoch(logs: DivergedLogs):
+    cuts = cuts_until_common(logs)
+    assert len(cuts) <= logs.rounds_max
+    assert min(cuts, default=len(logs.follower)) == len(logs.common)
