@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
@@ -178,13 +179,9 @@ def follow(
 
     source = _source(given)
     options = replace(_run_options(Path(out), delta, source, given), lateness_ms=_duration_ms("--lateness", lateness))
-    if options.observations:
-        raise Failure("--observations: 'follow' reads topics, not files", "`ottla pipeline run` reads files")
     with _one_line():
-        origin = _origin(source)
-        assert origin is not None, "without files there is a cluster"
         start = _session(master, Path(out), delta, confs)
-        follow_on(start, origin, options, None if once else every, note)
+        follow_on(start, partial(_origin, source), options, None if once else every, note)
 
 
 @pipeline.command()

@@ -95,6 +95,14 @@ class Rule:
         """The things that this rule needs and that are not visible in this cluster."""
         return [either[0] for either in self.needs if not any(each in history.visible for each in either)]
 
+    def __reduce__(self) -> tuple[Callable[[str], Rule], tuple[str]]:
+        """An engine that is pickled names its rules: they are code."""
+        return _rule_named, (self.name,)
+
+
+def _rule_named(name: str) -> Rule:
+    return RULES[name]
+
 
 RULES: Final[dict[str, Rule]] = {}
 """All rules by name, in the order in which they are described."""

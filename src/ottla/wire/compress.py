@@ -33,7 +33,7 @@ from typing import Any, Final, NamedTuple
 
 from ottla.wire.fault import WireError
 
-__all__ = ["DEFAULT_MAX_BYTES", "Compression", "compress", "decompress", "zstd_frames"]
+__all__ = ["DEFAULT_MAX_BYTES", "Compression", "compress", "decompress", "zstd_frames", "zstd_whole_bytes"]
 
 # The same order as the largest response that librdkafka accepts; a batch is at most 1 MiB compressed by default.
 DEFAULT_MAX_BYTES: Final = 128 * 1024 * 1024
@@ -90,11 +90,21 @@ def compress(codec: int, data: Buffer, *, level: int | None = None, magic: int =
 
 def zstd_frames(data: bytes) -> bytes:
     """The content of the whole frames of a file; the last one may be truncated, if its writer was killed."""
-    try:
-        return bytes(_cramjam().zstd.decompress(data)) if data else b""
-    except _cramjam().DecompressionError:
-        cut = data.rfind(_ZSTD_FRAME)
-        return zstd_frames(data[:cut]) if cut > 0 else b""
+    return _whole_frames(data)[0]
+
+
+def zstd_whole_bytes(data: bytes) -> int:
+    """The size of the whole frames at the beginning of some data, without a last one that is still being written."""
+    return _whole_frames(data)[1]
+
+
+def _whole_frames(data: bytes) -> tuple[bytes, int]:
+    while data:
+        try:
+            return bytes(_cramjam().zstd.decompress(data)), len(data)
+        except _cramjam().DecompressionError:
+            data = data[: max(0, data.rfind(_ZSTD_FRAME))]
+    return b"", 0
 
 
 @functools.cache

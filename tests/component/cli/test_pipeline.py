@@ -36,8 +36,6 @@ def test_places_without_data(capsys: pytest.CaptureFixture[str], tmp_path: Path)
 def test_sources_that_exclude_each_other(capsys: pytest.CaptureFixture[str], tmp_path: Path):
     text = refusal(capsys, "run", "--from-log", str(tmp_path), "--bootstrap", "h:1", "--out", str(tmp_path))
     assert text.startswith("ottla: --bootstrap and --from-log exclude each other\n  → ")
-    text = refusal(capsys, "follow", "--observations", str(tmp_path), "--out", str(tmp_path))
-    assert text.startswith("ottla: --observations: 'follow' reads topics, not files\n  → ")
 
 
 @pytest.mark.parametrize(

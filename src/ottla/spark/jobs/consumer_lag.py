@@ -15,15 +15,15 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from ottla.spark.errors import OttlaSparkError
-from ottla.spark.jobs.frames import as_table, run_date
-from ottla.spark.jobs.lag_seconds import with_lag_seconds
-from ottla.spark.jobs.params import Params
+from ottla.spark.jobs.frames import as_table
+from ottla.spark.jobs.lag_seconds import HISTORY_MS, with_lag_seconds
+from ottla.spark.jobs.params import HOUR_MS, Params
 from ottla.spark.jobs.tables import CONSUMER_LAG
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, WindowSpec
 
-__all__ = ["consumer_lag"]
+__all__ = ["TYPE_PREFIXES", "consumer_lag"]
 
 BODY: Final = (
     "`group` string, topic string, topic_id string, partition int, committed bigint, committed_ts bigint, "
@@ -33,7 +33,13 @@ STUCK_WINDOWS: Final = 5
 PLACE: Final = ["cluster", "topic", "topic_id", "partition"]
 KEY: Final = ["cluster", "group", "topic", "topic_id", "partition"]
 SHARE: Final = "share"
-_PREFIXES: Final = {"ConsumerGroup": "consumer", "StreamsGroup": "streams", "ShareGroup": SHARE, "GroupMeta": "classic"}
+TYPE_PREFIXES: Final = {
+    "ConsumerGroup": "consumer",
+    "StreamsGroup": "streams",
+    "ShareGroup": SHARE,
+    "GroupMeta": "classic",
+}
+"""How the types of a group's records begin -> the type of the group."""
 
 
 def consumer_lag(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
@@ -69,11 +75,10 @@ def _sampled(samples: DataFrame, params: Params) -> DataFrame:
 
 
 def _unless_sampled(rows: DataFrame, told: DataFrame) -> DataFrame:
-    """The commits on days without samples of the group."""
-    days = told.select("cluster", "group", run_date(F.col("ts")).alias("day")).distinct()
-    return (
-        rows.withColumn("day", run_date(F.col("ts"))).join(days, ["cluster", "group", "day"], "left_anti").drop("day")
-    )
+    """The commits in hours without samples of the group."""
+    hour = F.floor(F.col("ts") / HOUR_MS).alias("hour")
+    hours = told.select("cluster", "group", hour).distinct()
+    return rows.select("*", hour).join(hours, ["cluster", "group", "hour"], "left_anti").drop("hour")
 
 
 # --- records ----------------------------------------------------------------------------------------------------------
@@ -157,9 +162,11 @@ def _with_rates(rows: DataFrame, params: Params) -> DataFrame:
 
 
 def _rate(column: str, before: WindowSpec) -> Column:
-    """Records per second since the window before."""
+    """Records per second since the window before, unless that was long ago."""
     passed_s = (F.col("ts") - F.lag("ts").over(before)) / 1000
-    return F.when(passed_s > 0, (F.col(column) - F.lag(column).over(before)) / passed_s)
+    return F.when(
+        (passed_s > 0) & (passed_s <= HISTORY_MS / 1000), (F.col(column) - F.lag(column).over(before)) / passed_s
+    )
 
 
 def _grows(before: WindowSpec, params: Params) -> Column:
@@ -171,7 +178,16 @@ def _grows(before: WindowSpec, params: Params) -> Column:
 
 
 def _with_types(rows: DataFrame, inputs: Mapping[str, DataFrame]) -> DataFrame:
-    """Rows with the type of their group, where it is known."""
+    """Rows with the type of their group, where it is known. `group_types` are used if they are among the inputs."""
+    types = inputs["group_types"] if "group_types" in inputs else _group_types(inputs)
+    if types is None:
+        return rows.withColumn("type", F.lit(None).cast("string"))
+    known = rows.join(types, ["cluster", "group"], "left")
+    return known.where(F.col("type").isNull() | (F.col("type") != SHARE))
+
+
+def _group_types(inputs: Mapping[str, DataFrame]) -> DataFrame | None:
+    """The last known type of each group."""
     told: list[DataFrame] = []
     if "samples" in inputs:
         samples = inputs["samples"].where((F.col("kind") == "group") & F.col("body").isNotNull())
@@ -181,13 +197,11 @@ def _with_types(rows: DataFrame, inputs: Mapping[str, DataFrame]) -> DataFrame:
         records = inputs["records"].where(F.col("value").isNotNull())
         told.append(records.select("cluster", "group", _kind().alias("type"), F.col("timestamp").alias("ts")))
     if not told:
-        return rows.withColumn("type", F.lit(None).cast("string"))
+        return None
     all_told = reduce(lambda one, other: one.unionByName(other), told).where(F.col("type").isNotNull())
-    types = all_told.groupBy("cluster", "group").agg(F.max_by("type", "ts").alias("type"))
-    known = rows.join(types, ["cluster", "group"], "left")
-    return known.where(F.col("type").isNull() | (F.col("type") != SHARE))
+    return all_told.groupBy("cluster", "group").agg(F.max_by("type", "ts").alias("type"))
 
 
 def _kind() -> Column:
-    cases = [F.when(F.col("type").startswith(prefix), kind) for prefix, kind in _PREFIXES.items()]
+    cases = [F.when(F.col("type").startswith(prefix), kind) for prefix, kind in TYPE_PREFIXES.items()]
     return F.coalesce(*cases)

@@ -18,6 +18,7 @@ from ottla.spark.jobs.frames import as_table, written_ms
 from ottla.spark.jobs.group_fold import folded_rows
 from ottla.spark.jobs.params import Params
 from ottla.spark.jobs.rule_evaluation import CONFIG_RECORD, RuleEvaluator, finding_row
+from ottla.spark.jobs.rule_fold import RECORD_RANK, SAMPLE_RANK
 from ottla.spark.jobs.share_state import STATE_TYPES
 from ottla.spark.jobs.tables import FINDINGS, GROUP_FACTS, columns
 from ottla.spark.records.types import arrow_schema, ddl
@@ -29,10 +30,9 @@ if TYPE_CHECKING:
 __all__ = ["UNSEEN", "findings", "rule_result_rows", "rule_results"]
 
 UNSEEN: Final = "unseen"
-_SAMPLE_RANK, _RECORD_RANK = 1, 0
 _RULE_RESULTS: Final = (
     *columns("what:text missing:texts"),
-    *(each for each in FINDINGS.columns if each.name not in ("source", "run_date")),
+    *(each for each in FINDINGS.columns if each.name != "run_date"),
 )
 """A finding, or a rule that could not be checked (`rule`, `missing`, and the reason in `sentence`)."""
 _FACT: Final = ("cluster", "ts", "rank", "order_text", "order_number", "kind", "error", "body", "key")
@@ -42,12 +42,10 @@ def findings(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
     """The table `findings`. `rule_results` are not computed again if they are among the inputs."""
     found = inputs.get("rule_results")
     rows = (rule_results(inputs, params) if found is None else found).where(F.col("what") == "finding")
-    has = [name for name in ("records", "samples") if name in inputs]
-    source = has[0] if len(has) == 1 else "both"
     # A finding that opened before the range and was still open in it also belongs to the range.
     if params.from_ms is not None:
         rows = rows.where(F.col("until_ms").isNull() | (F.col("until_ms") >= params.from_ms))
-    return as_table(rows.withColumn("source", F.lit(source)), FINDINGS, Params())
+    return as_table(rows, FINDINGS, Params())
 
 
 def rule_results(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
@@ -71,22 +69,22 @@ def _facts(inputs: Mapping[str, DataFrame], params: Params) -> Iterator[DataFram
     nothing = F.lit(None)
     if metadata is not None:
         configs = metadata.where(F.col("type") == CONFIG_RECORD)
-        yield _fact_rows(configs, "timestamp", _RECORD_RANK, F.lit(""), F.col("offset"), "type", "value", nothing)
+        yield _fact_rows(configs, "timestamp", RECORD_RANK, F.lit(""), F.col("offset"), "type", "value", nothing)
     if records is not None:
         states = records.where(F.col("type").isin(*STATE_TYPES))
         where = F.col("group")
-        yield _fact_rows(states, "timestamp", _RECORD_RANK, where, F.col("offset"), "type", "value", F.col("key"))
+        yield _fact_rows(states, "timestamp", RECORD_RANK, where, F.col("offset"), "type", "value", F.col("key"))
         told = folded_rows(GROUP_FACTS, inputs, params)
-        yield _fact_rows(told, "ts", _RECORD_RANK, F.col("group"), F.col("seq"), "kind", "body", nothing)
+        yield _fact_rows(told, "ts", RECORD_RANK, F.col("group"), F.col("seq"), "kind", "body", nothing)
     if samples is not None:
         is_state = (F.col("kind") == "share_state") & F.col("body").isNotNull()
         others = samples.where(~is_state)
-        yield _fact_rows(others, "ts", _SAMPLE_RANK, F.col("observer"), F.col("seq"), "kind", "body", nothing)
+        yield _fact_rows(others, "ts", SAMPLE_RANK, F.col("observer"), F.col("seq"), "kind", "body", nothing)
         # Compaction deletes records that a newer snapshot replaces. Those that an observer has sampled are put back in
         # their order, by the time they were written. The evaluator takes none of them twice.
         seen = samples.where(is_state).withColumn("ts", written_ms())
         group, offset = (F.get_json_object("body", f"$.{name}") for name in ("group", "offset"))
-        yield _fact_rows(seen, "ts", _RECORD_RANK, group, offset.cast("bigint"), "kind", "body", nothing)
+        yield _fact_rows(seen, "ts", RECORD_RANK, group, offset.cast("bigint"), "kind", "body", nothing)
 
 
 def _fact_rows(
@@ -123,7 +121,7 @@ class _RuleResults:
         for cluster, facts in groupby(rows, key=lambda row: row[0]):
             evaluator = RuleEvaluator(self._thresholds, self._topic_names, self._connection)
             for _, ts, rank, _, offset, kind, error, body, key in facts:
-                evaluator.take(ts, kind, error, body, key, offset, is_sample=rank == _SAMPLE_RANK)
+                evaluator.take(ts, kind, error, body, key, offset, is_sample=rank == SAMPLE_RANK)
             yield pa.RecordBatch.from_pylist(list(rule_result_rows(cluster, evaluator)), schema=schema)
 
 

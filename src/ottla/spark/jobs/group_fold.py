@@ -1,11 +1,8 @@
 """Runs the folds over groups in Spark: one pass over their history makes all four tables about groups, and the facts
 about them that the health rules need.
 
-`folded` returns one frame with the rows of all, distinguished by `table`; each job selects its rows. In a batch, the
-rows of a group come together and in order, so a worker holds the state of one group, not its history. In a stream, the
-state is kept between batches as long as the group exists: a healthy group may write nothing for weeks, and the rows of
-its next rebalance need its last state. Of a deleted group only the position in the log is kept. (A time-out of Spark's
-would keep a query running for ever that should end with its data.)
+`folded` returns one frame with the rows of all, distinguished by `table`; each job selects its rows. The rows of a
+group come together and in order, so a worker holds the state of one group, not its history.
 
 Where a group has records, its samples are not used for the tables: they can miss what happens between two of them.
 """
@@ -32,14 +29,12 @@ from ottla.spark.records.types import Column, Scalar, arrow_schema, ddl
 from ottla.spark.worker_files import write_by_workers
 
 if TYPE_CHECKING:
-    import pandas as pd
     import pyarrow as pa
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming.state import GroupState
 
     from ottla.spark.jobs.params import Params
 
-__all__ = ["FOLDED", "fold_to_files", "folded", "folded_rows", "table_of"]
+__all__ = ["FOLDED", "RECORDS_FIRST", "SAMPLES_AFTER", "fold_to_files", "folded", "folded_rows", "table_of"]
 
 ROWS: Final = 20_000
 """About so many rows are in one batch."""
@@ -68,12 +63,7 @@ FOLDED: Final = _united()
 
 def folded(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
     """The rows of all tables about groups, from records and samples."""
-    history = _history(inputs)
-    if history.isStreaming:
-        return history.groupBy("cluster", "group").applyInPandasWithState(
-            partial(_next_rows, params=params), ddl(FOLDED), "kept binary", "update", "NoTimeout"
-        )
-    return _in_order(history).mapInArrow(partial(_all_rows, params=params), ddl(FOLDED))
+    return _in_order(_history(inputs)).mapInArrow(partial(_all_rows, params=params), ddl(FOLDED))
 
 
 def fold_to_files(inputs: Mapping[str, DataFrame], params: Params, path: Path) -> dict[str, DataFrame]:
@@ -264,34 +254,3 @@ def _arrow(rows: _Rows) -> Iterator[tuple[str, pa.RecordBatch]]:
         schema = arrow_schema(_columns(_TABLES[name]))
         arrays = [pa.array(columns[field.name], field.type) for field in schema]
         yield name, pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-# --- streams ----------------------------------------------------------------------------------------------------------
-
-
-def _next_rows(
-    key: tuple[str, str], frames: Iterable[pd.DataFrame], state: GroupState, params: Params
-) -> Iterator[pd.DataFrame]:
-    """The rows for the next part of a group's history."""
-    import pandas as pd
-
-    fold = Fold(params, bytes(state.get[0]) if state.exists else None, facts_of=key[1])
-    history = pd.concat(list(frames)).sort_values(list(_ORDER))
-    columns = ("rank", "partition", "place", "ts", "type", "key", "value")
-    for row in zip(*(history[name].tolist() for name in columns), strict=True):
-        _take(fold, *row)
-    kept, out = fold.cut()
-    state.update((kept,))
-    rows = _Rows()
-    rows.add(*key, fold.source, out)
-    yield from _pandas(rows)
-
-
-def _pandas(rows: _Rows) -> Iterator[pd.DataFrame]:
-    import pandas as pd
-
-    for name, columns, count in rows.take():
-        columns["table"] = [name] * count
-        nothing = [None] * count
-        # Columns of objects: integers beside nulls stay integers.
-        yield pd.DataFrame({each.name: pd.Series(columns.get(each.name, nothing), dtype=object) for each in FOLDED})

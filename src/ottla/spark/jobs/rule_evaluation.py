@@ -12,6 +12,7 @@ import msgspec
 
 from ottla.health import Engine, Finding, Unseen
 from ottla.health.facts import FACTS, Configs, Fact, Failed, Gone, Group, ShareState, StateBatch, read_fact
+from ottla.health.finding import Tier
 from ottla.health.samples import UNREACHABLE
 from ottla.spark.jobs.share_state import STATE_TYPES, read_state, start_of
 from ottla.wire import WireError, uuid_text
@@ -45,45 +46,52 @@ class RuleEvaluator:
         self._findings: dict[str, Finding] = {}
         self._now_ms = 0
         self._taken: dict[tuple[str, str | None, int], int] = {}
-        self._sampled_groups: set[str] = set()
-        """Their records are not used any more."""
+        self._sampled_groups: dict[str, int] = {}
+        """When groups were first sampled. From then on, their records are not used."""
         self.misfits = 0
         """How many rows had a body that does not fit their kind."""
 
     def take(
         self, ts: int, kind: str, error: str | None, body: bytes | None, key: bytes | None = None,
-        offset: int | None = None, *, is_sample: bool = True,
+        offset: int | None = None, *, is_sample: bool = True, topic: str | None = None,
     ) -> None:  # fmt: skip
-        """A sample with its body as JSON, or a record of `__share_group_state` with its key, value and offset."""
+        """A sample with its body as JSON, or a record of `__share_group_state` with its key, value and offset, and the
+        name of its topic if that is not among `topic_names`."""
         try:
-            fact = self._fact(ts, kind, error, body, key)
+            fact = self._fact(ts, kind, error, body, key, topic)
         except (msgspec.MsgspecError, WireError):
             self.misfits += 1
             return
-        if fact is None or self._is_known(fact, kind, offset, is_sample=is_sample):
+        if fact is None or self._is_known(fact, ts, kind, offset, is_sample=is_sample):
             return
         self._now_ms = max(self._now_ms, ts)
         for change in self._engine.take(ts, fact, is_sample=is_sample):
             self._findings[change.finding.id] = change.finding
 
-    def _fact(self, ts: int, kind: str, error: str | None, body: bytes | None, key: bytes | None) -> Fact | None:
+    def _fact(
+        self, ts: int, kind: str, error: str | None, body: bytes | None, key: bytes | None, topic: str | None
+    ) -> Fact | None:
         if error is not None:
             return Failed(what=kind, error=error, unreachable=error == UNREACHABLE)
         if body is None:
             return None
         if kind in STATE_TYPES:
-            return self._share_state(ts, kind, key or b"", body)
+            return self._share_state(ts, kind, key or b"", body, topic)
         if kind == CONFIG_RECORD:
             return self._config(body)
         return read_fact(kind, body) if kind in FACTS else None
 
-    def _is_known(self, fact: Fact, kind: str, offset: int | None, *, is_sample: bool) -> bool:
+    def is_sampled(self, group: str, ts: int) -> bool:
+        """Whether a group was sampled before a time."""
+        return self._sampled_groups.get(group, ts) < ts
+
+    def _is_known(self, fact: Fact, ts: int, kind: str, offset: int | None, *, is_sample: bool) -> bool:
         """Whether another source tells the same: a record and a sample of it may both be there."""
         if isinstance(fact, ShareState):
             return self._is_taken(fact, kind, offset)
         if isinstance(fact, Group):
             if is_sample:
-                self._sampled_groups.add(fact.group)
+                self._sampled_groups.setdefault(fact.group, ts)
             return not is_sample and fact.group in self._sampled_groups
         return not is_sample and isinstance(fact, Gone) and fact.name in self._sampled_groups
 
@@ -97,7 +105,7 @@ class RuleEvaluator:
         self._taken[place] = at
         return False
 
-    def _share_state(self, ts: int, kind: str, key: bytes, value: bytes) -> ShareState:
+    def _share_state(self, ts: int, kind: str, key: bytes, value: bytes, topic: str | None) -> ShareState:
         place, state = decode_keyed(SHARE_TOPIC, key, None).key, read_state(kind, value)
         topic_id = uuid_text(place.topic_id)
         batches = (
@@ -108,7 +116,7 @@ class RuleEvaluator:
         )
         return ShareState(
             group=place.group_id,
-            topic=self._topic_names.get(topic_id),
+            topic=topic or self._topic_names.get(topic_id),
             topic_id=topic_id,
             partition=place.partition,
             record=kind,
@@ -136,6 +144,15 @@ class RuleEvaluator:
         self._findings |= {each.id: each for each in self._engine.findings()}
         return iter(sorted(self._findings.values(), key=lambda each: (each.since_ms, each.rule, each.id)))
 
+    def forget(self, before_ms: int) -> None:
+        """Forget findings that were resolved before a time and that the engine has forgotten, too."""
+        current = {each.id for each in self._engine.findings()}
+        self._findings = {
+            name: each
+            for name, each in self._findings.items()
+            if name in current or not isinstance(each.until_ms, int) or each.until_ms >= before_ms
+        }
+
     def unseen(self) -> list[Unseen]:
         return self._engine.unseen()
 
@@ -156,4 +173,5 @@ def finding_row(cluster: str, finding: Finding) -> dict[str, Any]:
         "precision_ms": told.get("precision_ms"),
         "evidence": msgspec.json.encode(told["evidence"]).decode(),
         "next": msgspec.json.encode(told["next"]).decode(),
+        "source": "records" if finding.tier is Tier.RECORDS else "samples",
     }

@@ -6,12 +6,14 @@ difference to the records before is counted. The first snapshot only gives the i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, Final, NamedTuple
 
-__all__ = ["Batch", "ShareFold", "ShareLimits", "StateRecord"]
+from ottla.spark.jobs.params import Params
+
+__all__ = ["Batch", "ShareFold", "ShareLimits", "StateRecord", "limits_of"]
 
 AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
 POISON_MAX: Final = 100
@@ -49,6 +51,12 @@ class ShareLimits(NamedTuple):
         return max(2, ceil(self.delivery_count / 2))
 
 
+def limits_of(params: Params, cluster: str, group: str) -> ShareLimits:
+    """The limits of a share group: its own, else those of all groups of the cluster, else the default."""
+    known = params.share_limits.get((cluster, group)) or params.share_limits.get((cluster, ""))
+    return ShareLimits() if known is None else ShareLimits(*known)
+
+
 @dataclass(slots=True)
 class _Window:
     accepted: int = 0
@@ -64,6 +72,9 @@ class _Window:
     start_moved: int = 0
     stalled_s: float | None = None
     lag: int | None = None
+    topic: str | None = None
+    is_from_records: bool = False
+    """Whether records were taken before the end of the window, not only samples of them."""
 
 
 class _Written(NamedTuple):
@@ -78,9 +89,13 @@ class ShareFold:
     def __init__(self, window_ms: int, limits: ShareLimits) -> None:
         self._window_ms = window_ms
         self._limits = limits
+        self.topic: str | None = None
+        """The name of the topic, as samples have it."""
         self.is_from_records = False
         """Whether it has taken records, not only samples of them."""
         self._windows: dict[int, _Window] = {}
+        self._touched: set[int] = set()
+        """The windows that may have changed since `touched` was last asked."""
         self._written: dict[int, _Written] = {}
         self._expired_at: dict[int, int] = {}
         self._start: int | None = None
@@ -90,6 +105,7 @@ class ShareFold:
 
     def deleted(self) -> None:
         """The partition's state was deleted: the next record begins a new one."""
+        self._touched.update(map(self._start_of, self._written.values()))
         self._written.clear()
         self._expired_at.clear()
         self._start, self._state_epoch, self._has_records = None, None, False
@@ -123,40 +139,68 @@ class ShareFold:
 
     # --- rows ---------------------------------------------------------------------------------------------------------
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """One row for each window in which something happened, in order."""
-        self._note_suspects()
-        for start in sorted(self._windows):
-            yield {"window_start": start, **self._row(self._windows[start])}
+    def rows(self, windows: Iterable[int] | None = None) -> Iterator[dict[str, Any]]:
+        """One row for each window in which something happened, in order; or for some of them."""
+        suspects = self._suspects()
+        for start in sorted(self._windows if windows is None else self._windows.keys() & set(windows)):
+            yield {"window_start": start, **self._row(self._windows[start], suspects.get(start, []))}
 
-    def _row(self, window: _Window) -> dict[str, Any]:
+    def touched(self) -> set[int]:
+        """The windows that may have changed since the last call."""
+        touched, self._touched = self._touched, set()
+        return touched
+
+    def windows(self) -> Iterable[int]:
+        return self._windows.keys()
+
+    def forget(self, before_ms: int) -> None:
+        """Forget windows that ended before this time and can not change any more: those of records that are available
+        may, when it is known what becomes of them."""
+        waiting = {self._start_of(each) for each in self._written.values() if each.state == AVAILABLE}
+        self._windows = {
+            start: window
+            for start, window in self._windows.items()
+            if start + self._window_ms > before_ms or start in waiting
+        }
+
+    def _row(self, window: _Window, suspects: list[int]) -> dict[str, Any]:
         return {
+            "topic": window.topic,
+            "source": "records" if window.is_from_records else "samples",
             "delivered": window.delivered,
             "redelivered": window.redelivered,
             "accepted": window.accepted,
             "released": window.released,
             "rejected_or_archived": window.archived,
-            "lock_expiries_est": window.expiries if self.is_from_records else None,
+            "lock_expiries_est": window.expiries if window.is_from_records else None,
             "max_delivery_count": window.max_count,
             **{f"count_{number}": window.by_count[number - 1] for number in range(1, COUNTS)},
             "count_5plus": window.by_count[-1],
-            "poison": sorted(set(window.poison))[:POISON_MAX],
+            "poison": sorted({*window.poison, *suspects})[:POISON_MAX],
             "start_offset": window.start,
             "start_moved": window.start_moved,
             "stalled_s": window.stalled_s,
             "lag": window.lag,
         }
 
-    def _note_suspects(self) -> None:
+    def _suspects(self) -> dict[int, list[int]]:
+        """Window -> the offsets that were last written in it, and still wait after many deliveries."""
+        found: dict[int, list[int]] = {}
         for offset, written in self._written.items():
             if written.state == AVAILABLE and written.deliveries >= self._limits.suspect_count:
-                self._window(written.ts).poison.append(offset)
+                found.setdefault(self._start_of(written), []).append(offset)
+        return found
+
+    def _start_of(self, written: _Written) -> int:
+        return written.ts // self._window_ms * self._window_ms
 
     def _window(self, ts: int) -> _Window:
         start = ts // self._window_ms * self._window_ms
+        self._touched.add(start)
         found = self._windows.get(start)
         if found is None:
             found = self._windows[start] = _Window(start=self._start)
+        found.topic, found.is_from_records = self.topic, self.is_from_records
         return found
 
     # --- what was written ---------------------------------------------------------------------------------------------
@@ -169,6 +213,8 @@ class ShareFold:
         if window is not None and batch.deliveries > 0:
             self._tally(ts, batch, changed, ended, window)
         for offset in changed:
+            if offset in self._written:
+                self._touched.add(self._start_of(self._written[offset]))
             if len(self._written) < OFFSETS_MAX or offset in self._written:
                 self._written[offset] = _Written(batch.state, batch.deliveries, ts)
         return bool(changed) and batch.state != AVAILABLE
@@ -222,5 +268,6 @@ class ShareFold:
         return True
 
     def _forget_before(self, start: int) -> None:
+        self._touched.update(self._start_of(each) for offset, each in self._written.items() if offset < start)
         self._written = {offset: each for offset, each in self._written.items() if offset >= start}
         self._expired_at = {offset: each for offset, each in self._expired_at.items() if offset >= start}

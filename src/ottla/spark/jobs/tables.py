@@ -70,8 +70,7 @@ GROUP_TIMELINE: Final = Table(
 """The events of groups.
 
 If an event is about partitions or tasks, `new` (gained) or `old` (revoking, revoked) is a JSON list of them, with one
-row for each member and role, and `detail` of a streams group is `{"role": ..., "process": ...}`. A state_changed with
-equal `old` and `new` takes back one that was written too early.
+row for each member and role, and `detail` of a streams group is `{"role": ..., "process": ...}`.
 """
 
 REBALANCES: Final = Table(

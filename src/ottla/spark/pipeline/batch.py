@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,21 +11,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from ottla.spark.pipeline.archive import Archive
-from ottla.spark.pipeline.event_lookup import seen_in
+from ottla.spark.pipeline.archive import CHECKPOINT, Archive
+from ottla.spark.pipeline.event_lookup import KnownFromEvents
 from ottla.spark.pipeline.ingest import EventFiles, Ingestion, require_events
 from ottla.spark.pipeline.job_runner import compute, fit, prepare, share_window_ms, unseen_in
+from ottla.spark.pipeline.observations import ObservationFiles, require_observations
 from ottla.spark.pipeline.options import RunOptions, Say
 from ottla.spark.pipeline.run_directory import RunDirectory
 from ottla.spark.pipeline.run_file import versions, write_run
-from ottla.spark.pipeline.tables import source_of
+from ottla.spark.pipeline.tables import TableFigures
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ottla.spark.pipeline.origins import Origin
 
-__all__ = ["run", "run_summary", "sources"]
+__all__ = ["origins_of", "run", "run_summary", "sources"]
 
 
 def run(
@@ -34,31 +36,36 @@ def run(
     read."""
     notes = list(origin.notes) if origin is not None else []
     archive = Archive(options.out)
-    archive.require_readable()
     with RunDirectory(options.out) as work, _meanwhile(start_spark) as started:
+        archive.open()
         began = time.monotonic()
-        ingestion = Ingestion(origin, options.observations, options.starts, notes)
+        ingestion = Ingestion(origin, ObservationFiles(options.observations), options.starts, notes)
+        for directory in options.observations:
+            require_observations(directory, ingestion.parts)
         event_files = ingestion.in_process(work / "events")
         spark = started.result()
         if event_files is None:
             event_files = ingestion.by_spark(spark, work / "events")
-        late = sum(archive.late_tables().values())
+        late = archive.late
         if archive.exists():
             event_files = archive.joined(spark, event_files, work / "all")
-        require_events(event_files, _where(origin, options))
+        require_events(event_files, origins_of(origin, options))
         say(f"✓ read {sum(event_files.rows.values()):,} records ({time.monotonic() - began:.1f} s)")
         fit(spark, sum(event_files.rows.values()))
-        job_inputs = prepare(origin, event_files, work, options)
+        job_inputs = prepare(origin, event_files, work, options, archive.topic_names)
         tables = compute(spark, event_files, job_inputs, options, say, is_complete=options.since_ms is None)
         say(f"✓ {len(tables)} jobs")
         found = {
-            **run_summary(event_files, origin, options, late),
+            **run_summary(event_files, origin, options, late, KnownFromEvents().take(event_files.path).seen),
             "tables": _counted(spark, tables, options.out),
-            "source": sources(tables, options.out),
+            "source": sources(tables, TableFigures(options.out)),
             "unseen": unseen_in(work),
             "notes": notes + _not_computed(tables),
         }
-        archive.compact(event_files)
+        if archive.last is not None:
+            shutil.rmtree(options.out / CHECKPOINT, ignore_errors=True)  # its state is that of the steps before
+            archive.compact(event_files, ingestion.positions)
+            found["step"] = archive.last.number
     write_run(options.out, found)
     return spark, found
 
@@ -69,13 +76,16 @@ def _meanwhile(start: Callable[[], SparkSession]) -> Iterator[Future[SparkSessio
         yield pool.submit(start)
 
 
-def _where(origin: Origin | None, options: RunOptions) -> str:
+def origins_of(origin: Origin | None, options: RunOptions) -> str:
+    """Where the data come from, in words."""
     return ", ".join([*([] if origin is None else [origin.where]), *options.observations])
 
 
-def run_summary(event_files: EventFiles, origin: Origin | None, options: RunOptions, late: int) -> dict[str, Any]:
-    """The part of the run file that says what was read, and by which versions."""
-    where = _where(origin, options)
+def run_summary(
+    event_files: EventFiles, origin: Origin | None, options: RunOptions, late: int, seen: dict[str, Any]
+) -> dict[str, Any]:
+    """The part of the run file that says what was read and seen, and by which versions."""
+    where = origins_of(origin, options)
     counted = {"samples": {"dropped": event_files.dropped, "late": late}}
     nothing = {"dropped": 0, "late": 0}
     return {
@@ -89,9 +99,9 @@ def run_summary(event_files: EventFiles, origin: Origin | None, options: RunOpti
             {"name": name, "where": where, "rows": rows, **counted.get(name, nothing)}
             for name, rows in event_files.rows.items()
         ],
-        "seen": seen_in(event_files.path),
+        "seen": seen,
         "thresholds": dict(options.thresholds),
-        "windows": {"share_delivery": share_window_ms(event_files, options)},
+        "windows": {"share_delivery": share_window_ms((event_files.from_ms, event_files.to_ms), options)},
         "command": options.command,
     }
 
@@ -104,9 +114,9 @@ def _counted(spark: SparkSession, tables: list[dict[str, Any]], out: Path) -> li
     return tables
 
 
-def sources(tables: list[dict[str, Any]], out: Path) -> dict[str, str]:
+def sources(tables: list[dict[str, Any]], figures: TableFigures) -> dict[str, str]:
     """By table: records, samples or both."""
-    found = {each["name"]: source_of(out / each["path"]) for each in tables}
+    found = {each["name"]: figures.source(each["name"]) for each in tables}
     return {name: source for name, source in found.items() if source is not None}
 
 

@@ -6,20 +6,29 @@ These are small, so they are read in this process and passed to the jobs as valu
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from ottla.spark.jobs.consumer_lag import TYPE_PREFIXES
 from ottla.spark.jobs.share_configs import ConfigValues
-from ottla.spark.pipeline.event_decoder import RECORDS, SAMPLES
+from ottla.spark.pipeline.event_decoder import COMMITS, RECORDS, SAMPLES
 from ottla.spark.pipeline.in_process import INPUT
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["METADATA_SCHEMA", "configs_in", "kinds_in", "metadata_table", "seen_in", "topic_names"]
+__all__ = [
+    "METADATA_SCHEMA",
+    "KnownFromEvents",
+    "configs_in",
+    "elections_in",
+    "kinds_in",
+    "metadata_table",
+    "topic_names",
+]
 
 _RESOURCES: Final = {2: "topic", 4: "broker", 32: "group"}
 _JSON: Final = msgspec.json.Decoder()
@@ -104,32 +113,120 @@ def kinds_in(events: Path) -> dict[str, frozenset[str]]:
     return found
 
 
-def topic_names(events: Path, metadata: pa.Table) -> dict[str, str]:
-    """The names of topics by id, including deleted topics."""
-    found = {body["topicId"]: body["name"] for _, body in _of_type(metadata, "TopicRecord")}
-    found |= {body["id"]: body["topic"] for _, _, body in _samples(events, "topic") if body.get("id")}
-    return found
+def topic_names(metadata: pa.Table) -> dict[str, str]:
+    """The names of topics by id in the metadata log, including deleted topics."""
+    return {body["topicId"]: body["name"] for _, body in _of_type(metadata, "TopicRecord")}
 
 
-def configs_in(cluster: str, events: Path, metadata: pa.Table) -> Iterator[ConfigValues]:
-    """All values of configs in the metadata log and in samples."""
+def configs_in(cluster: str, metadata: pa.Table) -> Iterator[ConfigValues]:
+    """All values of configs in the metadata log."""
     for at_ms, body in _of_type(metadata, "ConfigRecord"):
         resource = _RESOURCES.get(body["resourceType"], "")
         yield ConfigValues(cluster, at_ms, resource, body["resourceName"], {body["name"]: body["value"]})
-    for told_of, ts, body in _samples(events, "configs"):
-        yield ConfigValues(told_of, ts, body["resource"], body["name"], body["values"])
 
 
-def seen_in(events: Path) -> dict[str, Any]:
-    """The nodes and topics of the cluster in the last samples."""
-    seen: dict[str, Any] = {}
-    for _, _, body in _samples(events, "cluster"):
-        brokers = body.get("brokers", ())
-        seen["nodes"] = [{name: each.get(name) for name in ("id", "host", "port", "rack")} for each in brokers]
-    topics = {body["topic"]: len(body.get("partitions", ())) for _, _, body in _samples(events, "topic")}
-    if topics:
-        seen |= {"topics": len(topics), "partitions": sum(topics.values())}
-    groups = {body["group"]: body.get("type", "") for _, _, body in _samples(events, "group")}
-    if groups:
-        seen["groups"] = dict(sorted(Counter(groups.values()).items()))
-    return seen
+def _record_types(events: Path) -> Iterator[tuple[str, str, int, str | None]]:
+    """Cluster, group, time and type of the group of each record that is no tombstone."""
+    import pyarrow.dataset as ds
+
+    files = [str(file) for file in events.rglob(f"{INPUT}={RECORDS}/**/*.parquet")]
+    columns = ["cluster", "group", "ts", "type"]
+    batches = ds.dataset(files).to_batches(columns=columns, filter=ds.field("value").is_valid()) if files else ()
+    for batch in batches:
+        for cluster, group, ts, kind in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            found = (each for prefix, each in TYPE_PREFIXES.items() if kind and kind.startswith(prefix))
+            yield cluster, group, ts, next(found, None)
+
+
+def _committing(events: Path) -> set[tuple[str, str]]:
+    """Cluster and name of the groups that have committed."""
+    import pyarrow.dataset as ds
+
+    files = [str(file) for file in events.rglob(f"{INPUT}={COMMITS}/**/*.parquet")]
+    if not files:
+        return set()
+    found = ds.dataset(files).to_table(columns=["cluster", "group"]).group_by(["cluster", "group"]).aggregate([])
+    return set(zip(found["cluster"].to_pylist(), found["group"].to_pylist(), strict=True))
+
+
+def elections_in(metadata: pa.Table) -> list[tuple[str, int, int, int]]:
+    """Cluster, time, leader and leader epoch of the elections in the metadata log."""
+    import pyarrow.compute as pc
+
+    found = metadata.filter(pc.equal(metadata["type"], "LeaderChange")).to_pylist()
+    return [
+        (row["cluster"], row["timestamp"], int(_JSON.decode(row["value"])["leaderId"]), row["epoch"]) for row in found
+    ]
+
+
+class KnownFromEvents:
+    """What the events so far say about the cluster as a whole. Take them in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.topic_names: dict[str, str] = {}
+        self.kinds: dict[str, frozenset[str]] = {RECORDS: frozenset(), SAMPLES: frozenset()}
+        """The types of records and the kinds of samples that occur."""
+        self._configs: dict[tuple[str, str, str], ConfigValues] = {}
+        self._nodes: list[dict[str, Any]] | None = None
+        self._topics: dict[str, int] = {}
+        self._groups: dict[str, str] = {}
+        self._types: dict[tuple[str, str], tuple[int, str]] = {}
+        self._with_lag: set[tuple[str, str]] = set()
+        self.has_other_types = False
+        """Whether a group that has commits or lag turned out to have another type than was known before."""
+
+    def take(self, events: Path) -> KnownFromEvents:
+        """The events below a path."""
+        for name, kinds in kinds_in(events).items():
+            self.kinds[name] |= kinds
+        for _, _, body in _samples(events, "topic"):
+            self._topics[body["topic"]] = len(body.get("partitions", ()))
+            if body.get("id"):
+                self.topic_names[body["id"]] = body["topic"]
+        for cluster, ts, body in sorted(_samples(events, "configs"), key=lambda each: each[1]):
+            key = (cluster, body["resource"], body["name"])
+            known = self._configs.get(key)
+            values = {**(known.values if known else {}), **body["values"]}
+            self._configs[key] = ConfigValues(cluster, ts, body["resource"], body["name"], values)
+        for _, _, body in _samples(events, "cluster"):
+            brokers = body.get("brokers", ())
+            self._nodes = [{name: each.get(name) for name in ("id", "host", "port", "rack")} for each in brokers]
+        self._groups |= {body["group"]: body.get("type", "") for _, _, body in _samples(events, "group")}
+        self._take_group_types(events)
+        return self
+
+    def _take_group_types(self, events: Path) -> None:
+        told = [(cluster, body["group"], ts, body.get("type")) for cluster, ts, body in _samples(events, "group")]
+        for cluster, group, ts, kind in [*told, *_record_types(events)]:
+            known = self._types.get((cluster, group))
+            if not kind or (known is not None and known[0] > ts):
+                continue
+            self._types[cluster, group] = ts, kind
+            self.has_other_types |= known[1] != kind if known else (cluster, group) in self._with_lag
+        self._with_lag |= {(cluster, body["group"]) for cluster, _, body in _samples(events, "lag")}
+        self._with_lag |= _committing(events)
+
+    def write_group_types(self, path: Path) -> Path:
+        """Write the last known type of each group, as Parquet."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        rows = [{"cluster": each[0], "group": each[1], "type": kind} for each, (_, kind) in self._types.items()]
+        schema = pa.schema([(name, pa.string()) for name in ("cluster", "group", "type")])
+        pq.write_table(pa.Table.from_pylist(rows, schema=schema), path)
+        return path
+
+    @property
+    def configs(self) -> Iterable[ConfigValues]:
+        """The last known configs."""
+        return self._configs.values()
+
+    @property
+    def seen(self) -> dict[str, Any]:
+        """The nodes and topics of the cluster in the last samples."""
+        seen: dict[str, Any] = {} if self._nodes is None else {"nodes": self._nodes}
+        if self._topics:
+            seen |= {"topics": len(self._topics), "partitions": sum(self._topics.values())}
+        if self._groups:
+            seen["groups"] = dict(sorted(Counter(self._groups.values()).items()))
+        return seen

@@ -1,49 +1,273 @@
-"""`ottla pipeline follow`: the stream, its session and the report after each step."""
+"""`ottla pipeline follow`: reads what is new, step by step, and keeps tables and report up to date.
+
+Each step adds the new events to the archive. The archive alone says how far the origin was read, so a process that is
+killed goes on with the step that it has not finished. The run file says up to which step the tables are computed.
+
+Windows accept rows that are late by up to `lateness`, compared with the newest row of earlier steps. Older rows go to
+`late_<table>`, and the next run adds them to the table.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from ottla.client.errors import ClientError
 from ottla.spark.errors import OttlaSparkError
-from ottla.spark.pipeline.archive import Archive
+from ottla.spark.jobs.params import DAY_MS
+from ottla.spark.jobs.quorum_fold import election_rows
+from ottla.spark.pipeline.archive import Archive, Step
+from ottla.spark.pipeline.batch import origins_of, run_summary, sources
+from ottla.spark.pipeline.event_decoder import COMMITS, SAMPLES
+from ottla.spark.pipeline.event_lookup import KnownFromEvents, elections_in, topic_names
+from ottla.spark.pipeline.ingest import Ingestion, describe_events
+from ottla.spark.pipeline.job_runner import (
+    compute,
+    fit,
+    input_files,
+    origin_metadata,
+    params_of,
+    prepare,
+    unseen_in,
+)
+from ottla.spark.pipeline.jobs import FOLDED, JOBS
+from ottla.spark.pipeline.observations import ObservationFiles
 from ottla.spark.pipeline.options import RunOptions, Say
+from ottla.spark.pipeline.recent_lag import first_hour_of, is_ours, write_lag
 from ottla.spark.pipeline.report_files import write_report
 from ottla.spark.pipeline.run_directory import RunDirectory
-from ottla.spark.pipeline.stream import Follower, start_stream
+from ottla.spark.pipeline.run_file import read_run, write_run
+from ottla.spark.pipeline.table_stream import TableStream
+from ottla.spark.pipeline.tables import TableFigures
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from ottla.spark.jobs.params import Params
     from ottla.spark.pipeline.origins import Origin
 
-__all__ = ["follow"]
+__all__ = ["FindOrigin", "Follower", "follow"]
+
+NOTHING_COMPUTED: Final = -1
+REPORT_PAUSE: Final = 9
+"""After a report, none is written for so many times as long."""
+FindOrigin = Callable[[], "Origin | None"]
+"""Looks up the origin as it is now, because topics come and go; None if only files of observers are read."""
 
 
 def follow(
-    start_spark: Callable[[], SparkSession], origin: Origin, options: RunOptions, interval_s: float | None, say: Say
+    start_spark: Callable[[], SparkSession],
+    find_origin: FindOrigin,
+    options: RunOptions,
+    interval_s: float | None,
+    say: Say,
 ) -> None:
     """Run until interrupted; without an interval, until everything that exists now is read."""
-    if not origin.topics:
-        raise OttlaSparkError(f"{origin.where} has no topic to follow: {'; '.join(origin.notes)}")
-    Archive(options.out).require_readable()
+    origin = find_origin()
+    where = origins_of(origin, options)
     with RunDirectory(options.out) as work:
+        follower = Follower(find_origin, options, work, say)
+        say(f"following {where}: {', '.join(origin.topics if origin else ()) or 'no topic yet'}")
         spark = start_spark()
         try:
-            _stream(spark, Follower(origin, options, work, say, _reporter(options.out, spark, options)), interval_s)
+            follower.step(spark)
+            if interval_s is None:
+                follower.require_data(where)
+            else:
+                _keep_on(follower, spark, interval_s)
         finally:
+            follower.close(spark)
             spark.stop()
 
 
-def _stream(spark: SparkSession, follower: Follower, interval_s: float | None) -> None:
-    follower.say(f"following {follower.origin.where}: {', '.join(follower.origin.topics)}")
-    query = start_stream(spark, follower, interval_s)
+def _keep_on(follower: Follower, spark: SparkSession, interval_s: float) -> NoReturn:
+    while True:
+        next_s = time.monotonic() + interval_s
+        _try_step(follower, spark)
+        threading.Event().wait(max(0.0, next_s - time.monotonic()))
+
+
+def _try_step(follower: Follower, spark: SparkSession) -> None:
+    """A step. If the origin does not answer, the next one reads what this one has missed."""
     try:
-        query.awaitTermination()
-    finally:
-        query.stop()
+        follower.step(spark)
+    except (ClientError, OttlaSparkError) as error:
+        follower.say(f"✗ {error}")
 
 
-def _reporter(out: Path, spark: SparkSession, options: RunOptions) -> Callable[[], object]:
-    return lambda: write_report(out, spark if options.format == "delta" else None)
+class Follower:
+    """Reads steps, and brings the tables up to date after each."""
+
+    def __init__(self, find_origin: FindOrigin, options: RunOptions, work: Path, say: Say) -> None:
+        self._find_origin = find_origin
+        self._options = options
+        self._work = work
+        self.say = say
+        self._archive = Archive(options.out)
+        self._archive.open()
+        self._files = ObservationFiles(options.observations)
+        self._notes: list[str] = []
+        self._known = KnownFromEvents()
+        self._known_step = NOTHING_COMPUTED
+        """The last step that is part of what is known."""
+        self._topic_ids: Mapping[str, str] = {}
+        self._stream: TableStream | None = None
+        self._figures = TableFigures(options.out)
+        self._report_at_s = 0.0
+        """When the next report may be written."""
+        self._is_report_old = False
+
+    def step(self, spark: SparkSession) -> None:
+        """Archive what is new, and bring the tables up to date."""
+        if self._known_step == NOTHING_COMPUTED and self._archive.exists():
+            self._update(spark, self._find_origin())  # an earlier process may not have come to its end
+        self._update(spark, self.read(spark))
+
+    def close(self, spark: SparkSession) -> None:
+        """Stop the stream, and write the report of the last step."""
+        self._stop_stream()
+        if self._is_report_old:
+            self._write_report(spark)
+
+    def _stop_stream(self) -> None:
+        if self._stream is not None:
+            self._stream.stop()
+
+    def require_data(self, where: str) -> None:
+        """OttlaSparkError if nothing was ever read."""
+        if not self._archive.exists():
+            raise OttlaSparkError(f"{where} has no data: no records of groups and no observations")
+
+    def read(self, spark: SparkSession) -> Origin | None:
+        """Archive a step, if there is something new. Returns the origin."""
+        origin = self._find_origin()
+        self._notes = list(origin.notes) if origin is not None else []
+        ingestion = Ingestion(origin, self._files, self._options.starts, self._notes, self._archive.positions)
+        path = self._work / "new"
+        event_files = ingestion.in_process(path) or ingestion.by_spark(spark, path)
+        if any(event_files.rows.values()):
+            origin = self._find_origin()  # again, because it may have topics now that the new records mention
+            names = {} if origin is None else {topic_id: name for name, topic_id in origin.ids.items()}
+            self._archive.add(event_files, ingestion.positions, names, self._options.lateness_ms)
+        return origin
+
+    # --- tables -------------------------------------------------------------------------------------------------------
+
+    def _update(self, spark: SparkSession, origin: Origin | None) -> None:
+        """Bring the tables up to date with the archive."""
+        computed = _computed_step(self._options.out)
+        new = self._archive.after(computed)
+        if not new:
+            return
+        for each in self._archive.after(self._known_step):
+            self._known.take(self._archive.step_path(each.number))
+            self._known_step = each.number
+            if each.number <= computed:
+                self._known.has_other_types = False  # the tables have them already
+        if self._options.format == "delta":
+            tables, unseen = self._compute_all(spark, origin, new)
+        else:
+            tables, unseen = self._compute_changes(spark, origin, new)
+        write_run(self._options.out, self._summary(origin, tables, unseen))
+        self._report(spark)
+        late = sum(each.late for each in new)
+        records = sum(sum(each.rows.values()) for each in new)
+        late_text = f", {late:,} late" if late else ""
+        self.say(f"✓ step {new[-1].number}: {records:,} records{late_text}, {len(tables)} tables")
+
+    def _compute_changes(
+        self, spark: SparkSession, origin: Origin | None, new: list[Step]
+    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Change what new steps change. Returns the tables, and the rules that could not be checked."""
+        metadata = origin_metadata(origin)
+        all_events = self._archive.describe()
+        times = (all_events.from_ms, all_events.to_ms)
+        params = params_of(origin, metadata, self._known, times, self._options, self._archive.topic_names)
+        fit(spark, sum(sum(each.rows.values()) for each in new))
+        if self._stream is None or not self._stream.fits(params):
+            self._stop_stream()
+            self._stream = TableStream(self._archive, self._options.out, self._work, params)
+        self._stream.process(spark, metadata, params)
+        elections = election_rows(elections_in(metadata), params.quorum_window_ms)
+        self._stream.put_elections(elections, is_sampled="quorum" in self._known.kinds[SAMPLES])
+        if all_events.rows[COMMITS] or "lag" in self._known.kinds[SAMPLES]:
+            self._compute_lag(spark, origin, metadata, params, new)
+        names = [name for name in JOBS if name in FOLDED or self._figures.rows(name)]
+        return [self._table(name) for name in names], self._stream.rules.unseen
+
+    def _compute_lag(
+        self, spark: SparkSession, origin: Origin | None, metadata: pa.Table, params: Params, new: list[Step]
+    ) -> None:
+        out, work, archive = self._options.out, self._work, self._archive
+        before = [each for each in archive.after(NOTHING_COMPUTED) if each.number < new[0].number]
+        first_hour = first_hour_of(new, before[-1] if before else None, params.lateness_ms)
+        topic_ids = {name: topic_id for topic_id, name in topic_names(metadata).items()}
+        has_other_ids = any(topic_ids.get(name, known) != known for name, known in self._topic_ids.items())
+        # These change rows of any time; with the logs of partitions, their ends are read as a whole.
+        has_ends = origin is not None and bool(origin.partitions)
+        if has_ends or has_other_ids or self._known.has_other_types or not is_ours(out):
+            first_hour = None
+        self._topic_ids, self._known.has_other_types = topic_ids, False
+        files = input_files(origin, metadata, work, has_commits=bool(archive.describe().rows[COMMITS]))
+        files["group_types"] = self._known.write_group_types(work / "group_types.parquet")
+        write_lag(spark, archive, params, files, first_hour, out, work)
+
+    def _table(self, name: str) -> dict[str, Any]:
+        path, rows = f"tables/{name}", self._figures.rows(name)
+        return {"name": name, "rows": rows, "path": path, "format": self._options.format}
+
+    def _compute_all(
+        self, spark: SparkSession, origin: Origin | None, new: list[Step]
+    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Compute the days that new steps touch from all events, for Delta tables."""
+        whole = self._work / "all"
+        shutil.rmtree(whole, ignore_errors=True)
+        self._archive.frame(spark).write.partitionBy("input").parquet(str(whole))
+        event_files = describe_events(whole)
+        fit(spark, sum(event_files.rows.values()))
+        # A rebalance that began the day before may be over now.
+        first_ms = min(each.from_ms or 0 for each in new) // DAY_MS * DAY_MS - DAY_MS
+        is_first = _computed_step(self._options.out) == NOTHING_COMPUTED
+        options = replace(self._options, since_ms=None if is_first else first_ms)
+        job_inputs = prepare(origin, event_files, self._work, options, self._archive.topic_names)
+        tables = compute(spark, event_files, job_inputs, options, lambda _: None, is_complete=True)
+        return tables, unseen_in(self._work)
+
+    # --- what is said -------------------------------------------------------------------------------------------------
+
+    def _summary(
+        self, origin: Origin | None, tables: list[dict[str, Any]], unseen: list[dict[str, Any]]
+    ) -> dict[str, Any]:
+        assert self._archive.last is not None, "there is a step"
+        return {
+            **run_summary(self._archive.describe(), origin, self._options, self._archive.late, self._known.seen),
+            "step": self._archive.last.number,
+            "tables": tables,
+            "source": sources(tables, self._figures),
+            "unseen": unseen,
+            "notes": self._notes,
+        }
+
+    def _report(self, spark: SparkSession) -> None:
+        """Write the report, but for at most a tenth of the time: it reads all tables."""
+        self._is_report_old = True
+        began_s = time.monotonic()
+        if began_s >= self._report_at_s:
+            self._write_report(spark)
+            self._report_at_s = time.monotonic() + REPORT_PAUSE * (time.monotonic() - began_s)
+
+    def _write_report(self, spark: SparkSession) -> None:
+        write_report(self._options.out, spark if self._options.format == "delta" else None)
+        self._is_report_old = False
+
+
+def _computed_step(out: Path) -> int:
+    """The step up to which the tables are computed."""
+    run = read_run(out)
+    return NOTHING_COMPUTED if run is None else int(run.get("step", NOTHING_COMPUTED))

@@ -7,35 +7,22 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.spark.formats import format_class
-from ottla.spark.pipeline.event_decoder import SAMPLES, EventDecoder
-from ottla.spark.pipeline.observations import FileDecoder
+from ottla.spark.pipeline.event_decoder import SAMPLES
 from ottla.spark.worker_files import Rows, write_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "INPUT",
-    "Plan",
-    "are_small",
-    "by_input",
-    "plan_of",
-    "read_in_process",
-    "rows_of",
-    "samples_once",
-    "write_events",
-]
+__all__ = ["INPUT", "Plan", "by_input", "plan_after", "plan_of", "rows_of", "samples_once", "write_events"]
 
 INPUT: Final = "input"
 BYTES_MAX: Final = 256 << 20
 RECORDS_MAX: Final = 2_000_000
 """As much as is read while Spark starts."""
-FILES_BYTES_MAX: Final = 16 << 20
 
 
 class Plan(NamedTuple):
@@ -46,39 +33,39 @@ class Plan(NamedTuple):
 
     @property
     def is_small(self) -> bool:
-        values = [each.value for each in self.partitions if each.value is not None]
+        values = [part for each in self.partitions if each.value is not None for part in _parts(each.value)]
         sizes: list[int] = [value.size_bytes for value in values if hasattr(value, "size_bytes")]
         counts: list[int] = [value.until - value.start for value in values if hasattr(value, "until")]
         return sum(sizes) <= BYTES_MAX and sum(counts) <= RECORDS_MAX
 
 
+def _parts(task: Any) -> Sequence[Any]:
+    """The ranges of a task; it may read several."""
+    return getattr(task, "parts", (task,))
+
+
 def plan_of(name: str, options: Mapping[str, str]) -> Plan:
     """The tasks of a batch query, as Spark would plan them."""
-    source = format_class(name)({key.lower(): value for key, value in options.items()})
-    reader = source.reader(None)  # type: ignore[arg-type]  # a format's schema is its own
+    reader = _format(name, options).reader(None)
     return Plan(reader, reader.partitions())
+
+
+def plan_after(name: str, options: Mapping[str, str], start: dict[str, Any] | None) -> tuple[Plan, dict[str, Any]]:
+    """The tasks that read what came after some offsets (None: everything), and the offsets after them. Offsets have the
+    form in which a stream keeps them in its checkpoint."""
+    reader = _format(name, {**options, "startingOffsets": "earliest"}).streamReader(None)
+    before = reader.initialOffset() if start is None else start
+    end = reader.latestOffset(before, reader.getDefaultReadLimit())
+    return Plan(reader, reader.partitions(before, end) if end != before else ()), end
+
+
+def _format(name: str, options: Mapping[str, str]) -> Any:
+    return format_class(name)({key.lower(): value for key, value in options.items()})
 
 
 def rows_of(plan: Plan) -> Iterator[pa.RecordBatch]:
     for partition in plan.partitions:
         yield from plan.reader.read(partition)
-
-
-def are_small(files: Iterable[str]) -> bool:
-    return sum(Path(file).stat().st_size for file in files) <= FILES_BYTES_MAX
-
-
-def read_in_process(
-    plan: Plan | None, decoder: EventDecoder, files: Sequence[str], files_decoder: FileDecoder
-) -> Iterator[pa.RecordBatch]:
-    """The events of a plan and of some files. An observer may have written the same samples to both."""
-    import pyarrow as pa
-
-    of_plan = iter(()) if plan is None else decoder(rows_of(plan))
-    if not files:
-        return of_plan
-    of_files = files_decoder(iter([pa.RecordBatch.from_pydict({"path": list(files)})]))
-    return samples_once(chain(of_plan, of_files))
 
 
 def write_events(batches: Iterable[pa.RecordBatch], path: Path) -> None:

@@ -1,17 +1,20 @@
-"""Reads an origin and the files of observers once, and writes events to disk."""
+"""Reads what is new in an origin and in the files of observers, and writes it to disk as events."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial, reduce
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from ottla.spark.errors import OttlaSparkError, explain_error
+from ottla.spark.offsets import SourceOffset
 from ottla.spark.pipeline.event_decoder import EVENT_DDL, SAMPLES, EventDecoder
 from ottla.spark.pipeline.events import INPUTS
-from ottla.spark.pipeline.in_process import INPUT, are_small, by_input, plan_of, read_in_process, write_events
-from ottla.spark.pipeline.observations import FileDecoder, files_frame, observation_files
+from ottla.spark.pipeline.in_process import INPUT, Plan, by_input, plan_after, rows_of, samples_once, write_events
+from ottla.spark.pipeline.observations import FileDecoder, FilePart, FilePosition, ObservationFiles, read_positions
 from ottla.spark.worker_files import Rows, write_by_workers
 
 if TYPE_CHECKING:
@@ -20,12 +23,15 @@ if TYPE_CHECKING:
 
     from ottla.spark.pipeline.origins import Origin
 
-__all__ = ["EventFiles", "Ingestion", "Starts", "describe_events", "require_events"]
+__all__ = ["EventFiles", "Ingestion", "Positions", "Starts", "describe_events", "require_events"]
 
 REFUSED: Final = "TOPIC_AUTHORIZATION_FAILED"
+FILES_BYTES_MAX: Final = 16 << 20
+"""As much as is read in this process."""
+TASKS_MAX: Final = 1_000
 T = TypeVar("T")
-Decode = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
-"""Turns rows into events, in a worker."""
+ReadTask = Callable[[], Iterator["pa.RecordBatch"]]
+"""Reads events, in a worker."""
 
 
 class Starts(NamedTuple):
@@ -34,6 +40,14 @@ class Starts(NamedTuple):
 
     commits_ms: int = 0
     samples_ms: int = 0
+
+
+class Positions(NamedTuple):
+    """How far an origin and the files of observers were read."""
+
+    offsets: dict[str, Any] | None = None
+    """In the form of a stream's checkpoint; None if nothing was read."""
+    files: Mapping[str, FilePosition] = {}
 
 
 class EventFiles(NamedTuple):
@@ -48,45 +62,72 @@ class EventFiles(NamedTuple):
 
 
 class Ingestion:
-    """Reads an origin and files of observers, and writes them as events."""
+    """Reads an origin and files of observers after some positions, and writes them as events."""
 
-    def __init__(self, origin: Origin | None, observations: Sequence[str], starts: Starts, notes: list[str]) -> None:
+    def __init__(
+        self,
+        origin: Origin | None,
+        files: ObservationFiles,
+        starts: Starts,
+        notes: list[str],
+        positions: Positions = Positions(),  # noqa: B008  (a value)
+    ) -> None:
         self._origin = origin
         self._topics = list(origin.topics) if origin is not None else []
-        self._files = [each for directory in observations for each in observation_files(directory)]
+        self._parts = files.parts_after(positions.files)
         self._decoder = EventDecoder(origin.cluster if origin else "", starts.commits_ms, starts.samples_ms)
         self._files_decoder = FileDecoder(starts.samples_ms)
         self._notes = notes
+        self._before = positions
+        self._offsets = positions.offsets
+
+    @property
+    def positions(self) -> Positions:
+        """How far everything was read."""
+        return Positions(self._offsets, {**self._before.files, **read_positions(self._parts)})
+
+    @property
+    def parts(self) -> Sequence[FilePart]:
+        """The parts of files that are read."""
+        return self._parts
 
     def in_process(self, path: Path) -> EventFiles | None:
         """Read in this process; None if there is too much data for that."""
         return self._until_allowed(lambda: self._read_in_process(path))
 
     def _read_in_process(self, path: Path) -> EventFiles | None:
-        plan = None
-        if self._origin is not None and self._topics:
-            plan = plan_of(self._origin.format, self._origin.options(self._topics))
-        if not (plan is None or plan.is_small) or not are_small(self._files):
+        plan = self._plan()
+        if not plan.is_small or sum(each.until - each.start for each in self._parts) > FILES_BYTES_MAX:
             return None
-        write_events(read_in_process(plan, self._decoder, self._files, self._files_decoder), path)
+        events = self._decoder(rows_of(plan))
+        if self._parts:
+            events = samples_once(chain(events, self._files_decoder(self._parts)))
+        write_events(events, path)
         return describe_events(path)
+
+    def _plan(self) -> Plan:
+        """The tasks for all topics that may be read. Offsets of other topics are kept."""
+        if self._origin is None or not self._topics:
+            return Plan(None, ())
+        known = self._before.offsets
+        plan, end = plan_after(self._origin.format, self._origin.options(self._topics), known)
+        self._offsets = _with_others(end, known, self._topics)
+        return plan
 
     def by_spark(self, spark: SparkSession, path: Path) -> EventFiles:
         """Read in Spark's workers."""
         return self._until_allowed(lambda: self._read_by_spark(spark, path))
 
     def _read_by_spark(self, spark: SparkSession, path: Path) -> EventFiles:
-        frames: list[tuple[DataFrame, Decode]] = []
-        if self._origin is not None and self._topics:
-            rows = spark.read.format(self._origin.format).options(**self._origin.options(self._topics)).load()
-            frames.append((rows, self._decoder))
-        if self._files:
-            frames.append((files_frame(spark, self._files), self._files_decoder))
-        match frames:
-            case [(rows, decode)]:
-                write_by_workers(rows, partial(_events, decode=decode), path)
-            case [_, *_]:
-                _write_together(frames, path)
+        plan = self._plan()
+        tasks: list[ReadTask] = [partial(_read_partition, plan.reader, each, self._decoder) for each in plan.partitions]
+        tasks += [partial(self._files_decoder, [each]) for each in self._parts]
+        frame = spark.createDataFrame([(pickle.dumps(each),) for each in tasks], "task binary")
+        frame = frame.repartition(max(1, min(len(tasks), TASKS_MAX)))
+        if self._parts and self._topics:
+            _write_once(frame.mapInArrow(_events, EVENT_DDL), path)
+        else:
+            write_by_workers(frame, _events_by_input, path)
         return describe_events(path)
 
     def _until_allowed(self, read: Callable[[], T]) -> T:
@@ -99,24 +140,47 @@ class Ingestion:
                 if refused is None:
                     raise
                 self._topics.remove(refused)
-                self._notes.append(f"{refused} was skipped: not authorized (needs READ on the topic)")
+                note = f"{refused} was skipped: not authorized (needs READ on the topic)"
+                if note not in self._notes:
+                    self._notes.append(note)
 
 
-def _events(batches: Iterator[pa.RecordBatch], decode: Decode) -> Rows:
-    """The events of some rows, in a worker."""
-    return by_input(decode(batches))
+# --- in workers -------------------------------------------------------------------------------------------------------
 
 
-def _write_together(frames: Sequence[tuple[DataFrame, Decode]], path: Path) -> None:
-    """Write the events of several frames. An observer may have written the same samples to both."""
+def _read_partition(reader: Any, partition: Any, decoder: EventDecoder) -> Iterator[pa.RecordBatch]:
+    return decoder(reader.read(partition))
+
+
+def _events(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The events of some tasks."""
+    for batch in batches:
+        for task in batch.column("task").to_pylist():
+            yield from pickle.loads(task)()
+
+
+def _events_by_input(batches: Iterator[pa.RecordBatch]) -> Rows:
+    return by_input(_events(batches))
+
+
+def _write_once(events: DataFrame, path: Path) -> None:
+    """Write events. An observer may have written the same samples to a topic and to files."""
     from pyspark.sql import functions as F
 
-    events = reduce(
-        lambda one, other: one.unionByName(other), (rows.mapInArrow(decode, EVENT_DDL) for rows, decode in frames)
-    )
     samples = events.where(F.col(INPUT) == SAMPLES).dropDuplicates(["cluster", "observer", "seq"])
     events = events.where(F.col(INPUT) != SAMPLES).unionByName(samples)
     events.write.mode("overwrite").partitionBy(INPUT).parquet(str(path))
+
+
+# --- offsets and errors -----------------------------------------------------------------------------------------------
+
+
+def _with_others(end: dict[str, Any], before: dict[str, Any] | None, topics: Sequence[str]) -> dict[str, Any]:
+    """The end offsets of the topics that were read, and the known offsets of others."""
+    now, known = SourceOffset.from_json(end), SourceOffset.from_json(before or {})
+    others = {at: offset for at, offset in known.offsets.items() if at.topic not in topics}
+    ids = {name: topic_id for name, topic_id in known.ids.items() if name not in topics}
+    return SourceOffset({**others, **now.offsets}, {**ids, **now.ids}).to_json()
 
 
 def _refused(error: Exception, topics: list[str]) -> str | None:

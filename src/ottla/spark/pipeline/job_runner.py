@@ -15,12 +15,12 @@ from ottla.spark.jobs.share_configs import share_limits
 from ottla.spark.jobs.share_state import STATE_TYPES
 from ottla.spark.jobs.tables import TABLES
 from ottla.spark.pipeline.end_offsets import ends_table
-from ottla.spark.pipeline.event_lookup import configs_in, kinds_in, metadata_table, topic_names
+from ottla.spark.pipeline.event_lookup import KnownFromEvents, configs_in, kinds_in, metadata_table, topic_names
 from ottla.spark.pipeline.events import frames_of
 from ottla.spark.pipeline.in_process import plan_of, rows_of
 from ottla.spark.pipeline.ingest import EventFiles
 from ottla.spark.pipeline.jobs import JOBS, job_of
-from ottla.spark.pipeline.tables import DAY, Days, count_rows, table_path, write_table
+from ottla.spark.pipeline.tables import DAY, Days, TableFigures, table_path, write_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +29,17 @@ if TYPE_CHECKING:
     from ottla.spark.pipeline.options import RunOptions, Say
     from ottla.spark.pipeline.origins import Origin
 
-__all__ = ["JobInputs", "compute", "fit", "prepare", "share_window_ms", "unseen_in"]
+__all__ = [
+    "JobInputs",
+    "compute",
+    "fit",
+    "input_files",
+    "origin_metadata",
+    "params_of",
+    "prepare",
+    "share_window_ms",
+    "unseen_in",
+]
 
 ROWS_PER_PARTITION: Final = 500_000
 PARTITIONS_LOWEST: Final = 2
@@ -83,39 +93,62 @@ def fit(spark: SparkSession, rows: int) -> None:
         spark.conf.set(name, value)
 
 
-def prepare(origin: Origin | None, events: EventFiles, work: Path, options: RunOptions) -> JobInputs:
-    """Read without Spark: the metadata log, the end offsets of partitions, and the parameters of the jobs."""
-    cluster = "" if origin is None else origin.cluster
+def prepare(
+    origin: Origin | None, events: EventFiles, work: Path, options: RunOptions, known_names: Mapping[str, str]
+) -> JobInputs:
+    """Read without Spark: the metadata log, the end offsets of partitions, and the parameters of the jobs.
+    `known_names` are the names of topics by id that an archive has learned."""
+    metadata = origin_metadata(origin)
+    params = params_of(
+        origin, metadata, KnownFromEvents().take(events.path), (events.from_ms, events.to_ms), options, known_names
+    )
+    return JobInputs(work, params, input_files(origin, metadata, work, has_commits=bool(events.rows["commits"])))
+
+
+def input_files(origin: Origin | None, metadata: pa.Table, work: Path, *, has_commits: bool) -> dict[str, Path]:
+    """The inputs of the jobs that are not events, as files."""
     files: dict[str, Path] = {}
-    metadata = _metadata(origin)
     if metadata.num_rows:
         files["metadata"] = _kept(metadata, work / "metadata.parquet")
-    if origin is not None and origin.partitions and events.rows["commits"]:
-        files["ends"] = _kept(ends_table(cluster, origin.partitions), work / "ends.parquet")
-    params = Params(
+    if origin is not None and origin.partitions and has_commits:
+        files["ends"] = _kept(ends_table(origin.cluster, origin.partitions), work / "ends.parquet")
+    return files
+
+
+def params_of(
+    origin: Origin | None,
+    metadata: pa.Table,
+    known: KnownFromEvents,
+    times: tuple[int | None, int | None],
+    options: RunOptions,
+    known_names: Mapping[str, str],
+) -> Params:
+    """The parameters of the jobs, for events between two times."""
+    cluster = "" if origin is None else origin.cluster
+    return Params(
         from_ms=options.first_day_ms,
         isolation=options.isolation,
         lateness_ms=options.lateness_ms,
-        share_window_ms=share_window_ms(events, options),
+        share_window_ms=share_window_ms(times, options),
         thresholds=options.thresholds,
         connection=options.connection,
-        topic_names=topic_names(events.path, metadata),
-        share_limits=share_limits(configs_in(cluster, events.path, metadata)),
+        topic_names={**known_names, **topic_names(metadata), **known.topic_names},
+        share_limits=share_limits([*configs_in(cluster, metadata), *known.configs]),
     )
-    return JobInputs(work, params, files)
 
 
-def share_window_ms(events: EventFiles, options: RunOptions) -> int:
-    """The length of the windows of share_delivery.
+def share_window_ms(times: tuple[int | None, int | None], options: RunOptions) -> int:
+    """The length of the windows of share_delivery, for events between two times.
 
-    In windows of a minute, little would be seen of some minutes. A stream computes the days of its new events and the
-    day before anew: when an hour is over, no shorter windows are left.
+    In windows of a minute, little would be seen of some minutes.
     """
-    is_short = (events.to_ms or 0) - (events.from_ms or 0) < HOUR_MS
+    from_ms, to_ms = times
+    is_short = (to_ms or 0) - (from_ms or 0) < HOUR_MS
     return options.share_window_ms or (SHORT_SHARE_WINDOW_MS if is_short else Params().share_window_ms)
 
 
-def _metadata(origin: Origin | None) -> pa.Table:
+def origin_metadata(origin: Origin | None) -> pa.Table:
+    """The metadata log, as far as the origin can read it."""
     if origin is None:
         return metadata_table("", None, {})
     wanted = origin.metadata_options
@@ -209,7 +242,7 @@ def _each(do: Callable[[Any], Any], what: Sequence[Any], rows: int) -> list[Any]
 
 
 def _written(name: str, options: RunOptions, seconds: float) -> dict[str, Any]:
-    rows = count_rows(table_path(options.out, name)) if options.format == "parquet" else None
+    rows = TableFigures(options.out).rows(name) if options.format == "parquet" else None
     return {
         "name": name,
         "rows": rows,

@@ -20,7 +20,7 @@ from ottla.spark.records.types import Column, arrow_schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["DAY", "Days", "Format", "count_rows", "dataset_of", "day_of", "source_of", "table_path", "write_table"]
+__all__ = ["DAY", "Days", "Format", "TableFigures", "dataset_of", "day_of", "table_path", "write_table"]
 
 Format = Literal["parquet", "delta"]
 DAY: Final = "run_date"
@@ -115,20 +115,43 @@ def dataset_of(path: Path, columns: tuple[Column, ...] = ()) -> Any:
     return ds.dataset(path, schema=schema, format="parquet", partitioning=partitioning)
 
 
-def source_of(path: Path) -> str | None:
-    """The source of a table's rows, from the footers of its files: records, samples or both; None if it has no rows."""
+class TableFigures:
+    """The number of rows of tables, and their sources: records, samples or both. Days that did not change are not
+    looked at again."""
+
+    def __init__(self, out: Path) -> None:
+        self._out = out
+        self._days: dict[Path, tuple[int, int, frozenset[str]]] = {}
+
+    def rows(self, name: str) -> int:
+        return sum(rows for _, rows, _ in self._of(name))
+
+    def source(self, name: str) -> str | None:
+        """None if the table has no rows."""
+        found = frozenset[str]().union(*(sources for _, _, sources in self._of(name)))
+        return "both" if len(found) > 1 else next(iter(found), None)
+
+    def _of(self, name: str) -> list[tuple[int, int, frozenset[str]]]:
+        return [self._day(day) for day in table_path(self._out, name).glob(f"{DAY}=*")]
+
+    def _day(self, path: Path) -> tuple[int, int, frozenset[str]]:
+        modified_ns = path.stat().st_mtime_ns
+        known = self._days.get(path)
+        if known is None or known[0] != modified_ns:
+            known = self._days[path] = (modified_ns, *_figures(path))
+        return known
+
+
+def _figures(day: Path) -> tuple[int, frozenset[str]]:
+    """The rows of a day and their sources, from the footers of its files."""
     import pyarrow.parquet as pq
 
-    found: set[str] = set()
-    for file in path.glob(f"{DAY}=*/*.parquet"):
+    rows, sources = 0, set[str]()
+    for file in day.glob("*.parquet"):
         metadata = pq.read_metadata(file)
+        rows += metadata.num_rows
         column = metadata.schema.names.index("source")
         for index in range(metadata.num_row_groups):
             stats = metadata.row_group(index).column(column).statistics
-            found |= {stats.min, stats.max} if stats is not None and stats.has_min_max else set()
-    return "both" if len(found) > 1 else next(iter(found), None)
-
-
-def count_rows(path: Path) -> int:
-    found = dataset_of(path)
-    return 0 if found is None else int(found.count_rows())
+            sources |= {stats.min, stats.max} if stats is not None and stats.has_min_max else set()
+    return rows, frozenset(sources)

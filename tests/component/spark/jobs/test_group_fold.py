@@ -1,11 +1,10 @@
-"""The tables about groups as Spark makes them: batch, stream and the plain fold give the same."""
+"""The tables about groups as Spark makes them: it and the plain fold give the same."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -135,27 +134,6 @@ def test_a_range_begins_in_the_middle_of_a_rebalance(spark: Any, tmp_path: Path)
     later = [(row["ts"], row["seq"], row["event"]) for row in whole if row["ts"] >= middle_ms]
     assert sorted((row.ts, row.seq, row.event) for row in rows) == later
     assert "partition_revoked" in {row.event for row in rows}
-
-
-def test_a_stream_gives_what_a_batch_gives(spark: Any, tmp_path: Path) -> None:
-    """Stopped and begun again on the way, too."""
-    files, checkpoint = tmp_path / "records", tmp_path / "checkpoint"
-    files.mkdir()
-    offsets = (0, 9, 14, 1 << 40)
-    told: list[Any] = []
-
-    def run() -> None:
-        stream = spark.readStream.schema(RECORDS).option("maxFilesPerTrigger", 1).parquet(str(files))
-        query = folded({"records": stream}, Params()).writeStream.option("checkpointLocation", str(checkpoint))
-        query = query.foreachBatch(lambda batch, _: told.extend(batch.collect())).outputMode("update")
-        query.trigger(availableNow=True).start().awaitTermination()
-
-    for number, (start, end) in enumerate(pairwise(offsets)):
-        write(files / f"{number}.parquet", [row for row in record_rows() if start <= row[2] < end], number)
-        if number:
-            run()
-
-    assert tables_of(told) == expected()
 
 
 def write(path: Path, rows: list[tuple[Any, ...]], number: int) -> None:

@@ -1,4 +1,4 @@
-"""The tables about groups as Spark makes them: batch, stream and the plain fold give the same."""
+"""The tables about groups as Spark makes them."""
 
 from __future__ import annotations
 

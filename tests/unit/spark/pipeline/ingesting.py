@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from ottla.spark.pipeline.ingest import EventFiles, Ingestion, Starts
+from ottla.spark.pipeline.observations import ObservationFiles
 from ottla.spark.pipeline.origins import directory_origin
 
 TOPIC = "ottla.observations"
 
 
 def read(cluster: Path, path: Path, *files: str, starts: Starts | None = None) -> EventFiles:
-    ingestion = Ingestion(directory_origin([str(cluster)], TOPIC), files, starts or Starts(), [])
+    ingestion = Ingestion(directory_origin([str(cluster)], TOPIC), ObservationFiles(files), starts or Starts(), [])
     found = ingestion.in_process(path)
     assert found is not None, "it is small"
     return found

@@ -17,6 +17,7 @@ from ottla.spark.pipeline.end_offsets import ends_table
 from ottla.spark.pipeline.event_decoder import EventDecoder
 from ottla.spark.pipeline.in_process import samples_once, write_events
 from ottla.spark.pipeline.ingest import EventFiles, Ingestion, Starts, describe_events, require_events
+from ottla.spark.pipeline.observations import FilePart, ObservationFiles, require_observations
 from ottla.spark.pipeline.origins import directory_origin
 from ottla.wire import uuid_text
 from ottla.wire.keyed import GROUP_TOPIC, encode_framed
@@ -126,7 +127,7 @@ def test_files_of_an_observer(tmp_path: Path):
     (directory / "1-0.jsonl.zst").write_bytes(bytes(cramjam.zstd.compress(lines)))
     growing = bytes(cramjam.zstd.compress(encode(three) + b"\n")) + bytes(cramjam.zstd.compress(b"x" * 1000))[:9]
     (directory / "1-1.jsonl.zst.part").write_bytes(growing)
-    ingestion = Ingestion(None, [str(tmp_path / "seen")], Starts(), [])
+    ingestion = Ingestion(None, ObservationFiles([str(tmp_path / "seen")]), Starts(), [])
     event_files = ingestion.in_process(tmp_path / "events")
     assert event_files is not None
     assert event_files.rows["samples"] == 3
@@ -177,9 +178,10 @@ def test_places_without_data_are_named(tmp_path: Path, name: str, text: str):
 
 def test_observations_have_to_be_there(tmp_path: Path):
     with pytest.raises(OttlaSparkError, match="contains no observations"):
-        Ingestion(None, [str(tmp_path)], Starts(), [])
+        require_observations(str(tmp_path), [])
     with pytest.raises(OttlaSparkError, match="is not a directory of observations"):
-        Ingestion(None, [str(tmp_path / "x")], Starts(), [])
+        require_observations(str(tmp_path / "x"), [])
+    require_observations(str(tmp_path), [FilePart(str(tmp_path / "kind=quorum" / "x"), 0, 1)])
 
 
 def test_nothing_to_look_at_is_said(tmp_path: Path):
@@ -191,17 +193,17 @@ def test_a_topic_that_may_not_be_read_is_left_out_and_noted(cluster: Path, tmp_p
     from ottla.spark.pipeline import ingest
 
     asked: list[str] = []
-    plan = ingest.plan_of
+    plan = ingest.plan_after
 
-    def refuse(name: str, options: Any) -> Any:
+    def refuse(name: str, options: Any, start: Any) -> Any:
         asked.append(options["topic"])
         if "__share_group_state" in options["topic"]:
             raise OttlaSparkError("Fetch for topic __share_group_state: TOPIC_AUTHORIZATION_FAILED (29): no")
-        return plan(name, options)
+        return plan(name, options, start)
 
-    monkeypatch.setattr(ingest, "plan_of", refuse)
+    monkeypatch.setattr(ingest, "plan_after", refuse)
     notes: list[str] = []
-    event_files = Ingestion(directory_origin([str(cluster)], TOPIC), (), Starts(), notes).in_process(
+    event_files = Ingestion(directory_origin([str(cluster)], TOPIC), ObservationFiles(()), Starts(), notes).in_process(
         tmp_path / "events"
     )
     assert event_files is not None

@@ -13,13 +13,10 @@ import pytest
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.jobs.share_configs import share_limits
 from ottla.spark.jobs.tables import columns
-from ottla.spark.pipeline.archive import Archive
-from ottla.spark.pipeline.event_decoder import EVENT_COLUMNS
-from ottla.spark.pipeline.event_lookup import configs_in, kinds_in, metadata_table, seen_in, topic_names
-from ottla.spark.pipeline.ingest import describe_events
+from ottla.spark.pipeline.event_lookup import KnownFromEvents, configs_in, kinds_in, metadata_table, topic_names
 from ottla.spark.pipeline.run_directory import RunDirectory
 from ottla.spark.pipeline.run_file import read_run, write_run
-from ottla.spark.pipeline.tables import Days, count_rows, dataset_of, day_of, source_of
+from ottla.spark.pipeline.tables import Days, TableFigures, dataset_of, day_of
 from tests.unit.spark.log_directories import CLUSTER
 from tests.unit.spark.pipeline.cluster_files import DAY, NOON, ClusterFiles
 from tests.unit.spark.pipeline.ingesting import read
@@ -61,12 +58,16 @@ def written(path: Path, day: str, *sources: str) -> None:
     [(("records",), "records"), (("samples", "samples"), "samples"), (("records", "samples"), "both")],
 )
 def test_where_rows_come_from(tmp_path: Path, sources: tuple[str, ...], expected: str):
-    written(tmp_path, "2026-01-01", *sources)
-    assert (source_of(tmp_path), count_rows(tmp_path)) == (expected, len(sources))
+    written(tmp_path / "tables" / "t", "2026-01-01", *sources)
+    figures = TableFigures(tmp_path)
+    assert (figures.source("t"), figures.rows("t")) == (expected, len(sources))
+    written(tmp_path / "tables" / "t", "2026-01-02", "records")
+    assert figures.rows("t") == len(sources) + 1
 
 
 def test_a_table_without_rows_is_none(tmp_path: Path):
-    assert (source_of(tmp_path), dataset_of(tmp_path), count_rows(tmp_path)) == (None, None, 0)
+    figures = TableFigures(tmp_path)
+    assert (figures.source("t"), dataset_of(tmp_path), figures.rows("t")) == (None, None, 0)
 
 
 def test_days_of_an_earlier_version_have_nulls_in_new_columns(tmp_path: Path):
@@ -96,39 +97,6 @@ def test_days_have_bounds_or_none():
     assert Days().condition("d") == "true"
 
 
-def test_an_archive_counts_what_waits(tmp_path: Path):
-    archive = Archive(tmp_path)
-    assert (archive.exists(), archive.late_tables()) == (False, {})
-    step = tmp_path / "late_quorum_lag" / "input=samples" / "step=a"
-    step.mkdir(parents=True)
-    pq.write_table(pa.table({"ts": [1, 2]}), step / "part.parquet")
-    assert archive.late_tables() == {"quorum_lag": 2}
-
-
-def test_an_archive_of_an_earlier_version_is_refused(tmp_path: Path):
-    step = tmp_path / "events" / "input=records" / "step=a"
-    step.mkdir(parents=True)
-    pq.write_table(pa.table({name: pa.nulls(1) for name in EVENT_COLUMNS}), step / "part.parquet")
-    Archive(tmp_path).require_readable()
-    pq.write_table(pa.table({"ts": [1], "key": ["{}"], "version": [0]}), step / "part.parquet")
-    with pytest.raises(OttlaSparkError, match="events was written by an earlier version of ottla"):
-        Archive(tmp_path).require_readable()
-
-
-def test_what_was_joined_stands_for_all_steps(tmp_path: Path):
-    for name in ("a", "b"):
-        (tmp_path / "events" / "input=samples" / f"step={name}").mkdir(parents=True)
-    (tmp_path / "late_quorum_lag").mkdir()
-    joined = tmp_path / "all" / "input=samples"
-    joined.mkdir(parents=True)
-    pq.write_table(pa.table({"ts": [1], "dropped": [0]}), joined / "part.parquet")
-    Archive(tmp_path).compact(describe_events(tmp_path / "all"))
-    (step,) = (tmp_path / "events" / "input=samples").iterdir()
-    assert step.name.startswith("step=merged-")
-    assert (step / "part.parquet").exists()
-    assert not (tmp_path / "late_quorum_lag").exists()
-
-
 # --- what is known ----------------------------------------------------------------------------------------------------
 
 
@@ -154,18 +122,25 @@ def metadata(*rows: tuple[str, dict[str, Any]]) -> pa.Table:
 
 def test_names_of_topics_from_both_sides(events: Path):
     told = metadata(("TopicRecord", {"name": "gone", "topicId": "id-0"}))
-    assert topic_names(events, told) == {"id-0": "gone", "id-1": "orders"}
+    assert topic_names(told) == {"id-0": "gone"}
+    assert KnownFromEvents().take(events).topic_names == {"id-1": "orders"}
 
 
 def test_settings_from_both_sides(events: Path):
     lock = {"resourceType": 4, "resourceName": "", "name": "group.share.record.lock.duration.ms", "value": "9000"}
-    found = share_limits(configs_in(CLUSTER, events, metadata(("ConfigRecord", lock))))
+    known = KnownFromEvents().take(events).configs
+    found = share_limits([*configs_in(CLUSTER, metadata(("ConfigRecord", lock))), *known])
     assert found == {(CLUSTER, ""): (5, 9_000), (CLUSTER, "risk"): (3, 9_000)}
 
 
 def test_what_there_is_in_the_cluster(events: Path):
     nodes = [{"id": 1, "host": "h", "port": 9092, "rack": None}]
-    assert seen_in(events) == {"nodes": nodes, "topics": 1, "partitions": 1, "groups": {"consumer": 1}}
+    assert KnownFromEvents().take(events).seen == {
+        "nodes": nodes,
+        "topics": 1,
+        "partitions": 1,
+        "groups": {"consumer": 1},
+    }
 
 
 def test_which_kinds_there_are(events: Path):

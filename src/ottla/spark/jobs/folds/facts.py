@@ -45,6 +45,8 @@ class FactState(msgspec.Struct, array_like=True):
     """Whether there was a group before the last moment, and its epoch."""
     is_open: bool = False
     """Whether more records of the last moment may follow."""
+    before: tuple[int, Group] | None = None
+    """The fact of the state before a moment that is open, in case that the rest of the moment has a new epoch."""
 
 
 class GroupFacts:
@@ -56,28 +58,37 @@ class GroupFacts:
         self._names = params.topic_names
         self._members: dict[str, tuple[tuple[object, ...], GroupMember]] = {}
 
-    def before(self, tracker: GroupTracker, ts: int, types: Iterable[str]) -> None:
-        """Records of these types are about to be taken. The last state before a new epoch is noted."""
+    def before(self, tracker: GroupTracker, ts: int, types: Iterable[str], *, is_over: bool) -> None:
+        """Records of these types are about to be taken. The last state before a new epoch is noted, and that before a
+        pause: what follows later does not change it."""
+        kept, has_epoch = self.kept, not _EPOCHS.isdisjoint(types)
         if ts == tracker.state.ts:  # the first records of this moment have come before
+            if kept.before is not None and has_epoch:
+                tracker.out.facts.append(kept.before)
+                kept.before = None
             return
-        if self.kept.is_open:
+        if kept.is_open:
             tracker.settle()
             self.after(tracker)
-        kept, state = self.kept, tracker.state
+        state = tracker.state
         kept.was_there, kept.epoch = bool(state.type), state.epoch
-        if not kept.is_noted and not _EPOCHS.isdisjoint(types):
-            self._note(tracker)
+        if kept.is_noted:
+            return
+        if has_epoch or ts - kept.noted_ms >= EVERY_MS:
+            tracker.out.facts.append(self._fact(tracker))
+        elif not is_over:
+            kept.before = self._fact(tracker)
 
     def after(self, tracker: GroupTracker) -> None:
         """All records of this moment are taken."""
         kept, state = self.kept, tracker.state
-        kept.is_open = False
+        kept.is_open, kept.before = False, None
         kept.is_noted = not state.type or state.epoch != kept.epoch or state.ts - kept.noted_ms >= EVERY_MS
         if not kept.is_noted:
             return
         kept.noted_ms = state.ts
         if state.type:
-            self._note(tracker)
+            tracker.out.facts.append(self._fact(tracker))
         elif kept.was_there:
             tracker.out.facts.append((state.ts, Gone(what="group", name=self._group)))
 
@@ -86,12 +97,12 @@ class GroupFacts:
         if self.kept.is_open:
             self.after(tracker)
         if not self.kept.is_noted:
-            self._note(tracker)
+            tracker.out.facts.append(self._fact(tracker))
         self.kept.is_noted = True
 
-    def _note(self, tracker: GroupTracker) -> None:
+    def _fact(self, tracker: GroupTracker) -> tuple[int, Group]:
         state = tracker.state
-        fact = Group(
+        return state.ts, Group(
             group=self._group,
             type=state.type,
             state=state.state,
@@ -104,7 +115,6 @@ class GroupFacts:
             failed_topology_epoch=state.failed_topology_epoch,
             metadata_hash=state.fresh_hash,
         )
-        tracker.out.facts.append((state.ts, fact))
 
     def _members_of(self, state: State) -> tuple[GroupMember, ...]:
         """The members of the group. Few of them differ from those of the last fact, and only these are made."""

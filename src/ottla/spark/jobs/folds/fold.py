@@ -71,13 +71,16 @@ class Fold:
 
     __slots__ = ("_facts", "_group", "_moment", "_moment_ms", "_told")
 
-    def __init__(self, params: Params, kept: bytes | None = None, facts_of: str | None = None) -> None:
-        """`facts_of` is the name of the group, if there shall be facts about it."""
+    def __init__(
+        self, params: Params, kept: bytes | None = None, facts_of: str | None = None, *, tells_all: bool = False
+    ) -> None:
+        """`facts_of` is the name of the group, if there shall be facts about it. `tells_all`: unfinished rows are
+        returned even if the fold before has returned the same."""
         self._moment: list[tuple[int, int, str, bytes, bytes | None]] = []
         """Records of one time, which are taken together."""
         self._moment_ms = NOBODY
         found = _unpack(kept) if kept else None
-        self._told = found.told if found else []
+        self._told = found.told if found and not tells_all else []
         state = _unpack_state(found.state) if found else State()
         self._facts = None if facts_of is None else GroupFacts(facts_of, params, found.facts if found else None)
         self._group = GroupTracker(state, Limits.of(params), _namer(params))
@@ -112,7 +115,7 @@ class Fold:
             self._begin_anew()
         group, ts = self._group, self._moment_ms
         if self._facts is not None:
-            self._facts.before(group, ts, (record_type for _, _, record_type, _, _ in moment))
+            self._facts.before(group, ts, [record_type for _, _, record_type, _, _ in moment], is_over=is_over)
         for partition, offset, record_type, key, value in moment:
             group.state.partition = partition
             group.at(ts, offset)
@@ -139,6 +142,11 @@ class Fold:
         before = self._group
         self._group = GroupTracker(State(), before.limits, before.name_of)
         self._group.out = before.out
+
+    def finished(self) -> Out:
+        """The rows so far that are finished. They stay part of those that `cut` returns."""
+        out = self._group.out
+        return Out(list(out.events), list(out.rebalances), list(out.windows), list(out.movements))
 
     def rows(self) -> Out:
         """The rows so far, for a history that is read in one go; `end` returns the unfinished ones."""

@@ -30,6 +30,11 @@ class Event(msgspec.Struct, gc=False):
     def key(self) -> tuple[object, ...]:
         return ("group_timeline", self.ts, self.seq)
 
+    @property
+    def is_taken_back(self) -> bool:
+        """Whether it takes back a change of state that was told too early."""
+        return self.event == "state_changed" and self.old == self.new
+
 
 class Rebalance(msgspec.Struct, kw_only=True):
     """A row of rebalances; also, in the state of a fold, the rebalance that is under way."""

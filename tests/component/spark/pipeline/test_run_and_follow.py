@@ -1,30 +1,30 @@
-"""Runs and streams over the files of a small cluster."""
+"""Runs over the files of a small cluster, and following it."""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import cramjam
 import pyarrow.dataset as ds
 import pytest
-from pyspark.errors import StreamingQueryException
+from msgspec.structs import replace
 
+from ottla.health.samples import encode
 from ottla.spark.jobs.tables import TABLES
 from ottla.spark.pipeline.batch import run
+from ottla.spark.pipeline.follow import Follower
 from ottla.spark.pipeline.options import RunOptions
 from ottla.spark.pipeline.origins import directory_origin
 from ottla.spark.pipeline.run_file import read_run
-from ottla.spark.pipeline.stream import Follower, start_stream
 from ottla.spark.pipeline.tables import dataset_of, table_path
+from tests.unit.spark.log_directories import CLUSTER
 from tests.unit.spark.pipeline.cluster_files import DAY, NOON, ClusterFiles, busy_day
 
 Rows = list[dict[str, Any]]
 Tables = dict[str, Rows]
 TOPIC = "ottla.observations"
-LATE_WORKER = "Python worker failed to connect back"
-"""Spark gives a new process ten seconds, which cannot be set, and which a starved machine may take."""
-WORKER_TRIES = 4
 
 
 def tables_in(out: Path) -> Tables:
@@ -37,28 +37,42 @@ def tables_in(out: Path) -> Tables:
     return found
 
 
-def run_over(spark: Any, cluster: Path, out: Path, **options: Any) -> Tables:
-    run(lambda: spark, directory_origin([str(cluster)], TOPIC), RunOptions(out=out, **options), lambda _: None)
+def origin_of(cluster: Path | None) -> Any:
+    return None if cluster is None else directory_origin([str(cluster)], TOPIC)
+
+
+def run_over(spark: Any, cluster: Path | None, out: Path, **options: Any) -> Tables:
+    run(lambda: spark, origin_of(cluster), RunOptions(out=out, **options), lambda _: None)
     return tables_in(out)
 
 
-def stream_over(spark: Any, cluster: Path, out: Path, **options: Any) -> Tables:
-    """All that is there, as a stream reads it."""
-    origin = directory_origin([str(cluster)], TOPIC)
+def follow_over(spark: Any, cluster: Path | None, out: Path, *directories: Path, **options: Any) -> Tables:
+    """One step of a new process: all that is new there."""
     work = out / ".work-test"
-    work.mkdir(parents=True, exist_ok=True)
-    follower = Follower(origin, RunOptions(out=out, **options), work, lambda _: None)
-    for tries_left in reversed(range(WORKER_TRIES)):
-        query = start_stream(spark, follower)
-        try:
-            query.awaitTermination()
-            break
-        except StreamingQueryException as error:
-            if LATE_WORKER not in str(error) or not tries_left:
-                raise
-        finally:
-            query.stop()
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    observations = tuple(map(str, directories))
+    follower = Follower(
+        lambda: origin_of(cluster),
+        RunOptions(out=out, observations=observations, **options),
+        work,
+        lambda _: None,
+    )
+    try:
+        follower.step(spark)
+    finally:
+        follower.close(spark)
     return tables_in(out)
+
+
+class KilledError(Exception):
+    """The process ends here."""
+
+
+def write_observations(directory: Path, samples: list[Any], number: int) -> None:
+    path = directory / "kind=quorum" / "date=2024-10-04" / f"aaaa-{number:012d}.jsonl.zst"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(bytes(cramjam.zstd.compress(b"".join(encode(each) + b"\n" for each in samples))))
 
 
 @pytest.fixture(scope="module")
@@ -103,19 +117,88 @@ def test_a_second_run_changes_nothing(spark: Any, cluster: Path, out: Path, batc
     assert run_over(spark, cluster, out) == batch
 
 
-def test_a_stream_gives_the_tables_of_a_run(spark: Any, cluster: Path, batch: Tables, tmp_path: Path):
-    """In two steps: what is there at noon, and what has come a while later. The second process begins where the first
-    was killed, in the midst of a step that had written half of what it had to."""
-    later = tmp_path / "later"
-    with ClusterFiles(later) as made:
+class Growing(NamedTuple):
+    """A cluster at noon, and ten minutes later, with the tables of a run over all of it."""
+
+    first: Path
+    last: Path
+    tables: Tables
+
+
+@pytest.fixture(scope="module")
+def growing(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Growing:
+    base = tmp_path_factory.mktemp("growing")
+    first, last = base / "first", base / "last"
+    with ClusterFiles(last) as made:
         busy_day(made, minutes=2)
-    stream_over(spark, later, tmp_path / "out")
-    shutil.rmtree(tmp_path / "out" / "checkpoint" / "commits")  # killed before the step was done
-    shutil.rmtree(tmp_path / "out" / "tables" / "consumer_lag")
-    shutil.copytree(cluster, later, dirs_exist_ok=True)
-    found = stream_over(spark, later, tmp_path / "out")
-    assert {name: len(rows) for name, rows in found.items()} == {name: len(rows) for name, rows in batch.items()}
-    assert found == batch
+    shutil.copytree(last, first)
+    with ClusterFiles(last) as made:
+        made.restart()
+        made.rebalance(NOON + 600_000, "billing", 3, "three")
+        made.rebalance(NOON + 600_000, "shipping", 1, "one")
+        for second in range(0, 60, 5):
+            ts = NOON + 600_000 + second * 1_000
+            made.data(ts)
+            made.commit(ts, "shipping", second)
+            made.share(ts, "risk", [(1, 1, 0, 2 + second // 5), (200 + second, 200 + second, 2, 1)])
+            # A while late.
+            made.quorum(ts - 400_000, epoch=2, observer="two")
+            made.lag(ts - 300_000, "audit", committed=200 + second, end=300 + 2 * second, observer="two")
+    return Growing(first, last, run_over(spark, last, base / "out"))
+
+
+@pytest.mark.parametrize("place", ["table_stream.changes_in", "follow.write_run"])
+def test_following_gives_the_tables_of_a_run(
+    spark: Any, growing: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+):
+    """The third process begins where the second was killed: in the midst of a batch of the stream, or when all was done
+    but the note of it."""
+    later, out = tmp_path / "later", tmp_path / "out"
+    shutil.copytree(growing.first, later)
+    follow_over(spark, later, out)
+    shutil.copytree(growing.last, later, dirs_exist_ok=True)
+
+    def killed(*_: Any) -> None:
+        raise KilledError("it was killed")
+
+    with monkeypatch.context() as m:
+        m.setattr(f"ottla.spark.pipeline.{place}", killed)
+        with pytest.raises(Exception, match="it was killed"):
+            follow_over(spark, later, out)
+    found = follow_over(spark, later, out)
+    assert {name: len(rows) for name, rows in found.items()} == {
+        name: len(rows) for name, rows in growing.tables.items()
+    }
+    assert found == growing.tables
+    assert {file.name.partition("-")[0] for file in (out / "tables").rglob("*.parquet")} == {"hour"}
+
+
+def test_following_goes_on_after_a_run(spark: Any, growing: Growing, tmp_path: Path):
+    """The run joins the steps, and the state of the stream is made anew from them."""
+    later, out = tmp_path / "later", tmp_path / "out"
+    shutil.copytree(growing.first, later)
+    follow_over(spark, later, out)
+    run_over(spark, later, out)
+    assert [path.name for path in (out / "events").glob("step=*")] == ["step=00000001"]
+    shutil.copytree(growing.last, later, dirs_exist_ok=True)
+    assert follow_over(spark, later, out) == growing.tables
+    assert sorted(path.name for path in (out / "events").glob("step=*")) == ["step=00000001", "step=00000002"]
+
+
+def test_files_of_an_observer_are_followed(spark: Any, tmp_path: Path):
+    """They may be all that there is, and come from several clusters."""
+    out, seen = tmp_path / "out", tmp_path / "seen"
+    cluster = ClusterFiles(tmp_path / "unused")
+    for number in range(3):
+        body = {"leader": 1, "leader_epoch": number, "replicas": [{"id": 1, "log_end": 5}]}
+        sample = cluster.make_sample(NOON + number * 20_000, "quorum", "q", **body)
+        write_observations(seen, [sample, replace(sample, cluster="another")], number)
+        found = follow_over(spark, None, out, seen)
+    assert [(row["cluster"], row["elections"]) for row in found["quorum_lag"]] == [
+        *[("another", elections) for elections in (0, 1, 1)],
+        *[(CLUSTER, elections) for elections in (0, 1, 1)],
+    ]
+    assert found["quorum_lag"] == run_over(spark, None, tmp_path / "run", observations=(str(seen),))["quorum_lag"]
 
 
 def test_rows_that_come_late_reach_the_tables_with_the_next_run(spark: Any, tmp_path: Path):
@@ -123,11 +206,11 @@ def test_rows_that_come_late_reach_the_tables_with_the_next_run(spark: Any, tmp_
     with ClusterFiles(path) as made:
         made.quorum(NOON, epoch=1)
         made.quorum(NOON + 3_600_000, epoch=1)
-    stream_over(spark, path, out)
+    follow_over(spark, path, out)
     with ClusterFiles(path) as made:
         made.quorum(NOON + 1_800_000, epoch=1, observer="two")
         made.quorum(NOON + 3_500_000, epoch=1, observer="two")
-    windows = [row["window_start"] for row in stream_over(spark, path, out)["quorum_lag"]]
+    windows = [row["window_start"] for row in follow_over(spark, path, out)["quorum_lag"]]
     assert windows == [NOON, NOON + 3_500_000, NOON + 3_600_000], "less than ten minutes is not late"
     late = ds.dataset(out / "late_quorum_lag", partitioning="hive").to_table().to_pylist()
     assert [row["ts"] for row in late] == [NOON + 1_800_000]
