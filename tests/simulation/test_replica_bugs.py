@@ -109,10 +109,10 @@ def plant_join_of_an_earlier_life(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("plant", "first_seed"),
     [
-        (plant_committed_in_sync_replicas_only, 75),
-        (plant_high_watermark_under_the_minimum, 25),
+        (plant_committed_in_sync_replicas_only, 9),
+        (plant_high_watermark_under_the_minimum, 50),
         (plant_truncation_by_high_watermark, 23),
-        (plant_divergence_ignored, 17),
+        (plant_divergence_ignored, 18),
         (plant_unclean_in_elr, 305),
         (plant_waiter_of_any_epoch, 247),
         (plant_join_before_the_epoch, 129),
