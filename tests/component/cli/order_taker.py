@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ PROGRAM = f"{sys.executable} -m ottla"
 
 
 class OrderTaker:
-    """Runs from its making to the end of the `with` statement."""
+    """Takes orders in a thread during the `with` statement, or in this one while a process runs (`serve`)."""
 
     def __init__(self, directory: Path, perform: Callable[[str, int], object]) -> None:
         """`perform` gets the command and the node."""
@@ -26,11 +27,20 @@ class OrderTaker:
         self._control = Control(directory, self._take)
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
 
     def _serve(self) -> None:
         while not self._is_over.is_set():
             self._control.serve(0.1)
+
+    def serve(self, process: subprocess.Popen[str]) -> str:
+        """Take orders until a process ends, and give what it printed: standard output goes first."""
+        while process.poll() is None:
+            self._control.serve(0.1)
+        output, errors = process.communicate()
+        return output + errors
+
+    def close(self) -> None:
+        self._control.close()
 
     def _take(self, command: str, nodes: Sequence[int]) -> list[str]:
         for node_id in nodes:
@@ -39,6 +49,7 @@ class OrderTaker:
         return []
 
     def __enter__(self) -> Self:
+        self._thread.start()
         return self
 
     def __exit__(
@@ -46,7 +57,7 @@ class OrderTaker:
     ) -> None:
         self._is_over.set()
         self._thread.join()
-        self._control.close()
+        self.close()
 
     def options(self, **others: str) -> list[str]:
         """The commands that `ottla cluster replace` is given."""
