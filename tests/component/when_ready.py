@@ -1,4 +1,5 @@
-"""Calls of librdkafka to a broker that has just started: Apache Kafka listens before it leads its partitions."""
+"""Calls of librdkafka to a broker that has just started: Apache Kafka listens before it leads its partitions, and a new
+leader of several replicas does not know at once what is committed."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ NOT_YET = (
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.NOT_COORDINATOR,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.OFFSET_NOT_AVAILABLE,
 )
 
 Found = TypeVar("Found")

@@ -35,14 +35,15 @@ class Placed(NamedTuple):
 class Ledger:
     """What was acknowledged, made by whichever broker, and whether another serves it."""
 
-    def __init__(self) -> None:
+    def __init__(self, replicas: int = 1) -> None:
         self.placed: list[Placed] = []
+        self._replicas = replicas
         self.topic_ids: dict[str, str] = {}
         self._round = 0
 
     def create_topics(self, servers: str) -> None:
         admin = AdminClient({"bootstrap.servers": servers})
-        topics = [NewTopic(name, count, 1, config=CONFIGS) for name, count in TOPICS.items()]
+        topics = [NewTopic(name, count, self._replicas, config=CONFIGS) for name, count in TOPICS.items()]
         for future in admin.create_topics(topics).values():
             future.result(TIME_LIMIT_S)
         self.topic_ids = topic_ids(servers)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -224,31 +225,27 @@ def info(directory: str) -> None:
 
 
 @storage.command()
-@click.argument("directory", type=click.Path(exists=True, file_okay=False))
+@click.argument("directories", type=click.Path(exists=True, file_okay=False), nargs=-1, required=True, metavar="DIR...")
 @click.option("--deep", is_flag=True, help="Read all data, not only the ends of logs.")
-def check(directory: str, deep: bool) -> int:
-    """Check whether Apache Kafka and ottla can start on a directory without losing data.
+def check(directories: Sequence[str], deep: bool) -> int:
+    """Check whether Apache Kafka and ottla can start on directories without losing data.
 
-    Nothing is changed. The node must be stopped. The exit code is 1 if there are problems.
+    Nothing is changed. The nodes must be stopped. Given the directories of several nodes, it also checks whether these
+    nodes can form their cluster again. The exit code is 1 if there are problems.
     """
-    from ottla.broker.replicas.storage import StorageProblem, lock_directories, release
-    from ottla.log.disk import OsDisk
-
-    had_lock = os.path.exists(os.path.join(directory, ".lock"))
-    try:
-        locks = lock_directories(OsDisk(), [directory])
-    except StorageProblem as error:
-        raise Failure(str(error)) from None
-    try:
-        found = _check(directory, is_deep=deep)
-    finally:
-        release(locks, remove=not had_lock)
-    for finding in found.findings:
+    with _locked(directories):
+        checks, together = _check_cluster(directories, is_deep=deep)
+    for path, found in zip(directories, checks, strict=True):
+        for finding in found.findings:
+            where = f"{path}: " if len(checks) > 1 else ""
+            click.echo(f"{finding.level}: {where}{finding.text}")
+    for finding in together.findings:
         click.echo(f"{finding.level}: {finding.text}")
-    if found.has_problems:
-        click.echo(f"{directory}: cannot be started; see the problems above")
+    subject = directories[0] if len(checks) == 1 else f"{len(checks)} directories"
+    if any(each.has_problems for each in (*checks, together)):
+        click.echo(f"{subject}: cannot be started; see the problems above")
         return _EXIT_PROBLEMS
-    click.echo(f"{directory}: Apache Kafka 4.3 and ottla can start on it")
+    click.echo(f"{subject}: Apache Kafka 4.3 and ottla can start on {'it' if len(checks) == 1 else 'them'}")
     return 0
 
 
@@ -257,13 +254,50 @@ def _check(directory: str, *, is_deep: bool) -> StorageCheck:
     from ottla.log.disk import OsDisk
 
     path = os.path.abspath(directory)
-    if is_quiet() or not _is_large(path):
-        return check_storage(OsDisk(), path, is_deep=is_deep)
+    with _progress([path]) as progress:
+        return check_storage(OsDisk(), path, is_deep=is_deep, progress=progress)
+
+
+def _check_cluster(directories: Sequence[str], *, is_deep: bool) -> tuple[list[StorageCheck], StorageCheck]:
+    """What is found in each directory, and in all of them together. One alone is not judged as a cluster."""
+    from ottla.broker.controller.cluster_storage_check import check_cluster_storage
+    from ottla.broker.controller.storage_check import StorageCheck
+    from ottla.log.disk import OsDisk
+
+    if len(directories) == 1:
+        return [_check(directories[0], is_deep=is_deep)], StorageCheck(directories[0])
+    paths = [os.path.abspath(each) for each in directories]
+    with _progress(paths) as progress:
+        return check_cluster_storage(OsDisk(), paths, is_deep=is_deep, progress=progress)
+
+
+@contextlib.contextmanager
+def _locked(directories: Sequence[str]) -> Iterator[None]:
+    """Holds the locks of directories; leaves no files behind that were not there."""
+    from ottla.broker.replicas.storage import StorageProblem, lock_directories, release
+    from ottla.log.disk import OsDisk
+
+    with contextlib.ExitStack() as stack:
+        for directory in directories:
+            had_lock = os.path.exists(os.path.join(directory, ".lock"))
+            try:
+                locks = lock_directories(OsDisk(), [directory])
+            except StorageProblem as error:
+                raise Failure(str(error)) from None
+            stack.callback(release, locks, remove=not had_lock)
+        yield
+
+
+@contextlib.contextmanager
+def _progress(paths: Sequence[str]) -> Iterator[Callable[[str], object]]:
+    """Shows what is being checked, if that takes long."""
+    if is_quiet() or not any(map(_is_large, paths)):
+        yield str
+        return
     from rich.console import Console
 
-    console = Console(stderr=True)
-    with console.status("looking") as status:
-        return check_storage(OsDisk(), path, is_deep=is_deep, progress=lambda what: status.update(f"checking {what}"))
+    with Console(stderr=True).status("looking") as status:
+        yield lambda what: status.update(f"checking {what}")
 
 
 def _is_large(path: str) -> bool:

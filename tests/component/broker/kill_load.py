@@ -52,9 +52,14 @@ class Load:
     """Runs the producers in threads from its making until `finish`."""
 
     def __init__(
-        self, bootstrap_servers: str, producers: Mapping[str, dict[str, Any]] = PRODUCERS, replicas: int = 1
+        self,
+        bootstrap_servers: str,
+        producers: Mapping[str, dict[str, Any]] = PRODUCERS,
+        replicas: int = 1,
+        pause_s: float = PAUSE_S,
     ) -> None:
         self.producers = producers
+        self._pause_s = pause_s
         self.is_replicated = replicas > 1
         self.acknowledged: dict[str, list[Placed]] = {name: [] for name in producers}
         self.sent: dict[str, int] = {}
@@ -79,9 +84,13 @@ class Load:
         assert not self.errors, self.errors
         assert self.count() >= goal, "no progress"
 
+    def stop(self) -> None:
+        """Send nothing more; do not wait."""
+        self._enough.set()
+
     def finish(self) -> None:
         """End the load: everything that was sent is acknowledged by now."""
-        self._enough.set()
+        self.stop()
         for thread in self._threads:
             thread.join(TIME_LIMIT_S)
             assert not thread.is_alive()
@@ -104,7 +113,7 @@ class Load:
                 producer.produce(TOPIC, f"{name} {number}".encode(), partition=partition, on_delivery=report)
             self.sent[name] = number + 1
             producer.poll(0)
-            self._enough.wait(PAUSE_S)
+            self._enough.wait(self._pause_s)
             while len(producer) > UNACKNOWLEDGED_MAX and not self._enough.is_set():
                 producer.poll(0.01)
         if producer.flush(TIME_LIMIT_S):

@@ -42,6 +42,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "topics reassign cancel": ["--yes"],
     "topics transactions abort": [TOPIC, "--partition", "0", "--start-offset", "0", "--yes"],
     "load": [TOPIC, "--records", "1"],
+    "cluster replace": ["--to", "ottla", "--stop", "false", "--start", "false", "--dry-run"],
     "groups offsets": [GROUP],
     "groups reset": [GROUP, "--all-topics", "--to-earliest", "--dry-run"],
     "groups delete": ["gone", "--yes"],

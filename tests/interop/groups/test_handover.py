@@ -15,12 +15,11 @@ from typing import Any
 
 import pytest
 
-from ottla.client import Client, TopicPartition
-from ottla.client import groups as client_groups
-from ottla.client.group_offsets import Committed, commit, committed, delete_offsets
+from ottla.client import Client
 from ottla.client.topics import NewTopic, create
 from tests.interop.apache import dump_log
 from tests.interop.groups.brokers import Node, new_node
+from tests.interop.groups.commits import Found, change, found
 from tests.interop.groups.members import (
     PARTITIONS,
     PER_PARTITION,
@@ -34,12 +33,9 @@ from tests.interop.groups.members import (
 )
 from tests.interop.node.brokers import APACHE, OTTLA
 
-ORDERS = [TopicPartition("orders", index) for index in range(3)]
 LOAD_LIMIT_S = 20
 SETTINGS = {"offsets.topic.num.partitions": 5}
 """Groups are spread over several partitions of the topic of offsets."""
-
-Found = tuple[dict[str, dict[TopicPartition, Committed]], list[tuple[str, str, str, str]]]
 
 
 class Pair:
@@ -80,31 +76,12 @@ def on(node: Node, work: Callable[[Client], Any]) -> Any:
     return asyncio.run(run())
 
 
-async def found(client: Client) -> Found:
-    """The offsets of all groups, and what is listed of them."""
-    listed = await client_groups.list_groups(client)
-    offsets = {each.group_id: await committed(client, each.group_id) for each in listed}
-    return offsets, [each[:4] for each in listed]
-
-
 def check_same(node: Node, before: Found) -> None:
     """Apache Kafka lists a group only when its partition has been loaded, which goes on after the start."""
     deadline = time.monotonic() + LOAD_LIMIT_S
     while on(node, found) != before and time.monotonic() < deadline:
         time.sleep(0.1)
     assert on(node, found) == before
-
-
-async def change(client: Client, round_: int) -> None:
-    """Commits to many groups, some of them only to be deleted again."""
-    for number in range(12):
-        group = f"group-{number}"
-        offsets = {at: Committed(10 * round_ + number + at.partition, 0, f"round {round_}") for at in ORDERS}
-        outcomes = await commit(client, group, offsets)
-        assert set(outcomes.values()) == {None}, outcomes
-    await commit(client, f"gone-{round_}", dict.fromkeys(ORDERS, 5))
-    await client_groups.delete(client, f"gone-{round_}")
-    await delete_offsets(client, f"group-{round_}", ORDERS[:1])
 
 
 @pytest.mark.parametrize("how", ["stopped", "killed"])

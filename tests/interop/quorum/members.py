@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -23,13 +24,15 @@ from ottla.wire import uuid_text
 from ottla.wire.batch import BatchView, split_batches
 from ottla.wire.errors import ErrorCode
 from ottla.wire.properties import read_properties
-from ottla.wire.types import CreateTopicsRequest, DescribeQuorumRequest, MetadataRequest
+from ottla.wire.types import CreateTopicsRequest, DescribeQuorumRequest, ElectLeadersRequest, MetadataRequest
 from tests.component.broker.raw_client import Closed, Connection, RawClient
-from tests.interop.apache import ONE_NODE, free_ports, tool
-from tests.interop.node.brokers import APACHE, Node, node_of
-from tests.interop.process import tail
+from tests.interop.apache import ONE_NODE, dump_log, free_ports, tool
+from tests.interop.node.brokers import APACHE, OTTLA, Node, node_of
+from tests.interop.process import ProgramFailed, tail
 from tests.interop.quorum.controller_login import ControllerLogin
 
+MIXED = {"one ottla": {1: APACHE, 2: APACHE, 3: OTTLA}, "one apache": {1: OTTLA, 2: OTTLA, 3: APACHE}}
+"""Clusters of both kinds."""
 CLUSTER_ID = "b3R0bGEtcXVvcnVtLTAwMQ"
 WAIT_S = 240
 """The bound of everything that is waited for. It takes seconds, where a machine has nothing else to do."""
@@ -37,6 +40,9 @@ METADATA_QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
 METADATA_DIR = "__cluster_metadata-0"
 _POLL_S = 0.1
 _CREATE_MS = 10_000
+_ELECT_MS = 10_000
+_PREFERRED = 0
+_IN_PLACE = (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED)
 FETCH_TIMEOUT_S = 5
 _PATIENCE = {
     "controller.quorum.election.timeout.ms": "2000",
@@ -168,6 +174,25 @@ class Quorum:
         for number in numbers:
             self.nodes[number].wait(timeout_s=WAIT_S)
 
+    def end(self, how: str) -> None:
+        """End all nodes, "stopped" or "killed".
+
+        The last that are a majority of the voters are stopped together: one alone could not write down that it stops.
+        Apache Kafka's nodes then wait for a controller that is gone, and now and then one has to be killed.
+        """
+        nodes = list(self.nodes.values())
+        if how == "killed":
+            for node in nodes:
+                node.kill()
+            return
+        majority = len(self.voters) // 2 + 1
+        for node in nodes[:-majority]:
+            node.stop()
+        with ThreadPoolExecutor(majority) as together:
+            for ending in [together.submit(node.stop) for node in nodes[-majority:]]:
+                with suppress(ProgramFailed):
+                    ending.result()
+
     def replace(self, number: int, kind: str) -> None:
         """Put a node of another kind in the place of one that is stopped: with its directory, settings and ports."""
         old, self.kinds[number] = self.nodes[number], kind
@@ -281,6 +306,73 @@ class Quorum:
 
         return until(find, f"node {at} to know {names}")
 
+    # --- replicas -----------------------------------------------------------------------------------------------------
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Of all brokers, whether they run or not."""
+        return ",".join(
+            node.bootstrap_servers for node in self.nodes.values() if "broker" in node.settings["process.roles"]
+        )
+
+    def partitions(self, topic: str, *, at: int) -> list[Any]:
+        """The partitions of a topic as a broker knows them, in order."""
+        wanted = MetadataRequest.MetadataRequestTopic(name=topic)
+        request = MetadataRequest((wanted,), allow_auto_topic_creation=False)
+        (found,) = ask(self.nodes[at].bootstrap_servers, request, 12).topics
+        return sorted(found.partitions, key=lambda each: each.partition_index)
+
+    def leaders(self, topic: str) -> list[int]:
+        """The leaders of a topic's partitions, as the first broker that runs knows them."""
+        return [each.leader_id for each in self.partitions(topic, at=self.running[0])]
+
+    @property
+    def running(self) -> list[int]:
+        """The brokers that run."""
+        return [
+            number for number, node in self.nodes.items() if node.running and "broker" in node.settings["process.roles"]
+        ]
+
+    def wait_in_sync(self, topic: str) -> None:
+        """Until every broker that runs knows that all replicas of a topic are in sync."""
+
+        def find() -> bool:
+            with suppress(OSError, Closed):
+                running = [number for number, node in self.nodes.items() if node.running]
+                views = [self.partitions(topic, at=number) for number in running]
+                return all(
+                    view and all(set(each.isr_nodes) == set(each.replica_nodes) for each in view) for view in views
+                )
+            return False
+
+        until(find, f"all replicas of {topic} in sync")
+
+    def elect_preferred(self, topic: str) -> None:
+        """Let the first replica of each partition lead it, and wait until all brokers know."""
+        at = self.running[0]
+        wanted = ElectLeadersRequest.TopicPartitions(topic, tuple(range(len(self.partitions(topic, at=at)))))
+
+        def find() -> bool:
+            with suppress(OSError, Closed):
+                request = ElectLeadersRequest(_PREFERRED, (wanted,), _ELECT_MS)
+                answer = ask(self.nodes[at].bootstrap_servers, request, 2)
+                results = [each for found in answer.replica_election_results for each in found.partition_result]
+                is_done = not answer.error_code and all(each.error_code in _IN_PLACE for each in results)
+                views = [self.partitions(topic, at=number) for number in self.running]
+                return is_done and all(each.leader_id == each.replica_nodes[0] for view in views for each in view)
+            return False
+
+        until(find, f"the preferred leaders of {topic}")
+
+    def check_equal_logs(self, topic: str) -> None:
+        """All replicas of a topic have the same bytes, and Apache Kafka can read them."""
+        for each in self.partitions(topic, at=self.running[0]):
+            folders = [self.nodes[number].data_dir / f"{topic}-{each.partition_index}" for number in each.replica_nodes]
+            logs = [b"".join(path.read_bytes() for path in sorted(folder.glob("*.log"))) for folder in folders]
+            assert len(set(logs)) == 1, f"{folders} differ: {[len(log) for log in logs]} bytes"
+            if logs[0]:
+                assert "baseOffset: 0 " in dump_log(min(folders[0].glob("*.log")))
+
     # --- files --------------------------------------------------------------------------------------------------------
 
     def directory_id(self, number: int) -> str:
@@ -340,6 +432,10 @@ def ask(server: str, request: object, version: int) -> Any:
         return client.ask(request, version)
     finally:
         client.close_all()
+
+
+def _is_in_sync(partition: Any) -> bool:
+    return set(partition.isr_nodes) == set(partition.replica_nodes)
 
 
 def _replicas(rows: Any) -> tuple[Replica, ...]:

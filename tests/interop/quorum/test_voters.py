@@ -9,14 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.interop.node.brokers import APACHE, OTTLA
-from tests.interop.quorum.members import Quorum, View
+from tests.interop.quorum.members import MIXED, Quorum, View
 
 NODES = (1, 2, 3)
 
 
-@pytest.mark.parametrize(
-    "kinds", [{1: APACHE, 2: APACHE, 3: OTTLA}, {1: OTTLA, 2: OTTLA, 3: APACHE}], ids=["one ottla", "one apache"]
-)
+@pytest.mark.parametrize("kinds", MIXED.values(), ids=MIXED)
 def test_every_voter_leads_in_turn(kinds: dict[int, str], tmp_path: Path) -> None:
     """Whoever is to lead next is the only one that has the newest records: nobody else can be elected."""
     with Quorum(tmp_path, voters=kinds) as quorum:

@@ -11,18 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from ottla.client import groups
 from tests.interop.apache import dump_log
 from tests.interop.node.brokers import APACHE, OTTLA, booting
 from tests.interop.share.brokers import Cluster, Node, new_node
-from tests.interop.share.workers import DeliveredRecord, OttlaWorker, closing, polled, settled, silent, until
+from tests.interop.share.gapped_window import (
+    EXPLICIT,
+    GROUP,
+    TOPIC,
+    accept_the_rest,
+    prepare,
+    state,
+    state_or_none,
+    work,
+)
+from tests.interop.share.workers import OttlaWorker, closing, polled, settled, until
 
-GROUP, TOPIC = "workers", "jobs"
-EXPLICIT = {"share.acknowledgement.mode": "explicit"}
-ACCEPTED = {*range(5, 10), 21, *range(30, 40)}
-REJECTED = {12}
-RELEASED = {*range(20, 25)} - {21}
-DONE = ACCEPTED | REJECTED
 TURNS = [(OTTLA, APACHE), (APACHE, OTTLA), (OTTLA, OTTLA)]
 
 
@@ -32,33 +35,6 @@ def node(apache_jars: Path, tmp_path: Path) -> Iterator[Callable[..., Node]]:
     yield from booting(
         lambda number, kind: new_node(str(kind), tmp_path / f"{kind}-{number}", data_dir=tmp_path / "data")
     )
-
-
-def prepare(cluster: Cluster) -> None:
-    cluster.topic(TOPIC)
-    cluster.configure(GROUP, {"share.auto.offset.reset": "earliest"})
-    for start in range(0, 40, 10):
-        cluster.produce(TOPIC, *(f"v{number}" for number in range(start, start + 10)))
-
-
-def work(worker: OttlaWorker) -> None:
-    """All are delivered; in the end everything that is not done is in the worker's hands."""
-    given: list[DeliveredRecord] = []
-    until("all records", lambda: given.extend(worker.poll()) or len(given) == 40)
-    for each in given:
-        if each.offset in DONE:
-            worker.acknowledge(each, "REJECT" if each.offset in REJECTED else "ACCEPT")
-        elif each.offset in RELEASED:
-            worker.acknowledge(each, "RELEASE")
-    assert worker.commit() == {0: "NONE"}
-    again: list[DeliveredRecord] = []
-    until("what was released", lambda: again.extend(worker.poll()) or len(again) == len(RELEASED))
-    assert {each.offset: each.delivery_count for each in again} == dict.fromkeys(RELEASED, 2)
-
-
-def state(cluster: Cluster) -> tuple[int | None, str, str]:
-    view = cluster.run(lambda client: groups.view(client, GROUP))
-    return view.epoch, view.type, view.assignor
 
 
 @pytest.mark.parametrize("how", ["killed", "stopped"])
@@ -76,32 +52,8 @@ def test_a_group_with_gaps_in_its_window_changes_brokers(node: Callable[..., Nod
     until("the group is there", lambda: state_or_none(cluster) == before)
     again = OttlaWorker(cluster.bootstrap_servers, GROUP, TOPIC, EXPLICIT)
     with closing(again):
-        given: dict[int, int] = {}
-        expected = set(range(40)) - DONE
-
-        def step() -> bool:
-            found = again.poll()
-            for each in found:
-                assert each.offset not in given, f"offset {each.offset} came twice"
-                given[each.offset] = each.delivery_count
-            assert set(settled(again, found, "ACCEPT").values()) <= {"NONE"}
-            return len(given) >= len(expected)
-
-        until("what was not done", step)
-        assert given.keys() == expected
-        # At least the last one that was written: what was never written begins anew.
-        assert all(given[offset] >= 2 for offset in RELEASED)
-        assert silent(again, 0.5)
+        accept_the_rest(again)
     assert cluster.lag(GROUP) == 0
-
-
-def state_or_none(cluster: Cluster) -> tuple[int | None, str, str] | None:
-    from ottla.client import ResponseError
-
-    try:
-        return state(cluster)
-    except ResponseError:  # it loads
-        return None
 
 
 def test_the_dump_of_the_window_is_whole(node: Callable[..., Node]):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,9 +18,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.interop import process
-from tests.interop.jars import classpath
 from tests.interop.node.brokers import APACHE
-from tests.interop.programs import JARS, compiled
+from tests.interop.transactions.flow_programs import CLIENTS, flow_command
 from tests.interop.transactions.nodes import Node
 
 RECORDS = int(os.environ.get("RECORDS", "100000"))
@@ -66,14 +64,7 @@ class Flow:
 
     def _start(self, number: int) -> subprocess.Popen[bytes]:
         arguments = [*self._arguments, f"{self._name}-{number}", str(self._seeded.randrange(1 << 30))]
-        if self._client == "librdkafka":
-            command = [sys.executable, "-m", "tests.interop.transactions.flow", *arguments]
-        else:
-            path = classpath(JARS["4.3.1"], compiled("4.3.1"))
-            quiet = {"org.slf4j.simpleLogger.defaultLogLevel": "warn"}
-            main = "interop.TransactionalFlow"
-            command = process.java(path, main, *arguments, options=process.QUICK_START, properties=quiet)
-        return process.start(command, self._log)
+        return process.start(flow_command(self._client, *arguments), self._log)
 
     def _crash(self) -> None:
         while self.crashes < CLIENT_CRASHES_MAX and not self._is_over.wait(
@@ -120,7 +111,7 @@ def passed_on(bootstrap: str, name: str) -> Iterator[tuple[int, int]]:
         consumer.close()
 
 
-@pytest.mark.parametrize("client", ["java", "librdkafka"])
+@pytest.mark.parametrize("client", CLIENTS)
 def test_exactly_once(client: str, kind: str, txn_version: int, boot: Callable[..., Node], tmp_path: Path, name: str):
     if client == "librdkafka" and txn_version == 2:
         pytest.skip("librdkafka follows transaction version 1 whatever the cluster has")

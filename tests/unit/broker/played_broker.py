@@ -10,17 +10,20 @@ from ottla.wire.types.broker_registration import BrokerRegistrationRequest
 from tests.unit.broker.virtual_node import Client
 
 
-async def another_broker(loop: VirtualLoop, node: Node, broker_id: int = 2) -> BrokerHeartbeatRequest:
-    """Registers and unfences a broker; gives its heartbeat."""
+async def another_broker(
+    loop: VirtualLoop, node: Node, broker_id: int = 2, *, is_ottla: bool = False
+) -> BrokerHeartbeatRequest:
+    """Registers and unfences a broker, Apache Kafka's or ottla's; gives its heartbeat."""
     client = Client(loop, 9093)
     kind = BrokerRegistrationRequest
     own_id = bytes(7) + bytes([broker_id]) + bytes(8)
+    ranges = features.SUPPORTED | ({features.OTTLA_VERSION: features.OTTLA_VERSIONS} if is_ottla else {})
     asked = kind(
         broker_id,
         node.cluster_id,
         own_id,
         (kind.Listener("PLAINTEXT", "127.0.0.1", 1),),
-        tuple(kind.Feature(name, low, high) for name, (low, high) in features.SUPPORTED.items()),
+        tuple(kind.Feature(name, low, high) for name, (low, high) in ranges.items()),
         log_dirs=(own_id,),
     )
     epoch = (await client.ask(asked, 4)).broker_epoch

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from ottla.broker.node import Node
+from ottla.log.producer_state import Verification
 from ottla.testing.disk import VirtualDisk
 from ottla.testing.virtual_loop import VirtualLoop
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import BrokerHeartbeatRequest, CreateTopicsRequest, FetchRequest, ListOffsetsRequest
 from tests.unit.broker.played_broker import another_broker
 from tests.unit.broker.virtual_node import Client, produce_to, run, running
+from tests.unit.log.logs import NOW, producer_batch
 
 LEADER, FOLLOWER = 1, 2
 CONSUMER = -1
@@ -191,6 +193,31 @@ def test_a_new_leader_does_not_tell_the_end_before_it_knows_what_is_committed() 
             await played.fetch(1)
             answer = (await client.ask(latest, 5)).topics[0].partitions[0]
             assert (answer.error_code, answer.offset) == (0, 1)
+
+    run(scenario)
+
+
+def test_a_transaction_that_is_open_since_another_leader_does_not_hide_the_end() -> None:
+    """What counts is the high watermark. The last stable offset stays below the start of the epoch until it ends."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk()) as node:
+            played = await led_topic(loop, node)
+            client, kind = Client(loop, 9092), ListOffsetsRequest
+            await client.ask(produce_to(played.topic_id, acks=1), 13)
+            await played.fetch(1)
+            replica = node.replicas.by_key["orders", 0]
+            assert replica.leading is not None
+            verified = Verification(replica.log.producers.verification_guard(5))
+            records = producer_batch(5, 0, transactional=True)
+            replica.log.append_as_leader(records, replica.leader_epoch, NOW, verification=verified)
+            await played.fetch(2)
+            assert (replica.high_watermark, replica.log.last_stable_offset) == (2, 1)
+            replica.leading.epoch_start_offset = 2  # as if it had become leader just now
+            topic = kind.ListOffsetsTopic("orders", (kind.ListOffsetsPartition(0, -1, -1),))
+            for isolation_level, end_offset in ((0, 2), (1, 1)):
+                answer = (await client.ask(kind(-1, isolation_level, (topic,)), 5)).topics[0].partitions[0]
+                assert (answer.error_code, answer.offset) == (0, end_offset)
 
     run(scenario)
 

@@ -93,7 +93,9 @@ def test_a_voter_with_an_empty_disk_follows_and_has_no_vote(caplog: pytest.LogCa
     run(scenario)
 
 
-def test_a_broker_that_does_not_know_a_feature_of_the_cluster_is_refused_by_its_name() -> None:
+def test_a_broker_that_does_not_know_a_feature_of_the_cluster_is_refused_by_its_name(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def scenario(loop: VirtualLoop) -> None:
         it = Cluster(loop, dict.fromkeys(NODES, "broker,controller"))
         for number in NODES:
@@ -106,6 +108,8 @@ def test_a_broker_that_does_not_know_a_feature_of_the_cluster_is_refused_by_its_
         with pytest.raises(MetadataLogError, match=r"UNSUPPORTED_VERSION \(share.version is at level 2"):
             await it.start(NEW)
         assert NEW not in it.nodes[1].image.brokers
+        reason = "UNSUPPORTED_VERSION: The cluster runs with share.version 2; the broker supports 0 to 1."
+        assert f"broker {NEW} cannot register: {reason}" in caplog.text, "the response itself has no room for it"
         await asyncio.gather(*(node.stop() for node in it.nodes.values()))
 
     run(scenario)

@@ -11,6 +11,7 @@ Requests to the controller wait for it in line.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
@@ -26,6 +27,7 @@ from ottla.log.errors import StorageError
 from ottla.wire.access import ANONYMOUS
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from ottla.wire.types.broker_registration import BrokerRegistrationRequest
 from ottla.wire.types.cluster_metadata import PartitionChangeRecord
 from ottla.wire.types.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from ottla.wire.types.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ActiveController", "Done", "refuse"]
 
+log = logging.getLogger(__name__)
+
 Done = Callable[[Any, int], None]
 """Takes a reply, and the offset behind its records; or None, if this node is not the controller (any more)."""
 
@@ -51,6 +55,8 @@ _OF_THE_QUORUM: Final[dict[type, type]] = {
     RemoveRaftVoterRequest: RemoveRaftVoterResponse,
 }
 """Requests about the quorum itself, which its leader answers, and their responses."""
+_PASSING: Final = (ErrorCode.DUPLICATE_BROKER_REGISTRATION,)
+"""Refusals that a broker asks again after."""
 _RESIGNED: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
@@ -195,6 +201,9 @@ class ActiveController:
         )
         self.counts.operations += 1
         result = core.handle(request, context)
+        if isinstance(request, BrokerRegistrationRequest) and result.refusal is not None:
+            level = logging.DEBUG if result.refusal.code in _PASSING else logging.WARNING
+            log.log(level, "broker %d cannot register: %s", request.broker_id, result.refusal)
         if result.kraft_upgrade is not None:
             again = partial(self._handle, request, api_version, done, sender)
             self._upgrade(request, result.kraft_upgrade, result.reply, done, again)

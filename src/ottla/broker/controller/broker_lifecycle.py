@@ -20,7 +20,7 @@ from ottla.broker.controller.metadata_replay import MetadataLogError
 from ottla.broker.controller.publisher import MetadataPublisher
 from ottla.broker.replicas.replicas import Replica
 from ottla.broker.replicas.storage import NodeStorage, cordoned
-from ottla.core.metadata.features import CONTROLLER_REGISTRATION_FROM, supported
+from ottla.core.metadata.features import CONTROLLER_REGISTRATION_FROM, OTTLA_VERSION, OTTLA_VERSIONS, supported
 from ottla.log.directory import LogDirectory
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.assign_replicas_to_dirs import AssignReplicasToDirsRequest
@@ -144,7 +144,10 @@ class BrokerLifecycle:
             cluster_id=self._storage.cluster_id,
             incarnation_id=self._new_uuid(),
             listeners=tuple(kind.Listener(*each) for each in self._listeners),
-            features=tuple(kind.Feature(name, low, high) for name, (low, high) in self._features()),
+            features=(
+                *(kind.Feature(name, low, high) for name, (low, high) in self._features()),
+                kind.Feature(OTTLA_VERSION, *OTTLA_VERSIONS),
+            ),
             rack=self._config["broker.rack"],
             log_dirs=tuple(self._storage.directory_ids()),
             previous_broker_epoch=self._storage.previous_broker_epoch,

@@ -7,10 +7,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from ottla.broker.controller.forwarding import error_codes, pack, read_answer
 from ottla.broker.peers.peer_connection import Address, PeerConnection, PeerError
 from ottla.wire import WireError
 from ottla.wire.errors import ErrorCode
+from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest
 
 if TYPE_CHECKING:
     from ottla.broker.network.request import Request
@@ -24,6 +27,9 @@ Done = Callable[[Any], None]
 """Takes the reply; None if no controller has given one; ErrorCode if the controller does not take the envelope."""
 
 _ENVELOPE_VERSIONS: Final = (0, 0)
+_LOWEST: Final[dict[type, int]] = {BrokerHeartbeatRequest: 1}
+"""Requests that controllers of Apache Kafka before 4.3 know in a lower version only."""
+_CORDONED_FROM: Final = 2
 
 
 class RemoteController:
@@ -48,7 +54,8 @@ class RemoteController:
             self.close()
             connection = self._connection = self._connect(address)
         if client is None:
-            connection.send(request, (api_version, api_version), partial(_replied, done), timeout_s=timeout_s)
+            versions = (min(api_version, _LOWEST.get(type(request), api_version)), api_version)
+            connection.send(request, versions, partial(_replied, done), timeout_s=timeout_s, fit=_in_version)
         else:
             opened = partial(_opened, request, api_version, done)
             connection.send(pack(request, api_version, client), _ENVELOPE_VERSIONS, opened, timeout_s=timeout_s)
@@ -67,6 +74,13 @@ class RemoteController:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _in_version(request: Any, version: int) -> Any:  # noqa: ANN401
+    """The request without what a version has no field for."""
+    if isinstance(request, BrokerHeartbeatRequest) and version < _CORDONED_FROM:
+        return replace(request, cordoned_log_dirs=None)
+    return request
 
 
 def _replied(done: Done, reply: Any) -> None:  # noqa: ANN401

@@ -15,7 +15,7 @@ damage inside the metadata log                  all later changes are dropped by
 metadata log starts late, no snapshot           refused
 metadata.version beyond what is known           refused
 a feature beyond what is known                  refused; share.version 2 is known to ottla alone
-the node is no voter, or one of several         it waits for ever; ottla refuses several so far
+the node votes with another directory           it waits for ever
 partition.metadata missing or of another topic  the partition is set aside and starts empty
 clean stop, and yet a torn log                  the next records are written where no reader finds them
 partition without a directory                   starts empty
@@ -51,13 +51,12 @@ from ottla.log.names import (
 )
 from ottla.log.scan import ScanEnd, check_batches
 from ottla.log.scan import read_batch as read_whole
-from ottla.log.steps import finish
 from ottla.wire import uuid_text
 from ottla.wire.batch import BatchView
 from ottla.wire.fault import WireError
 from ottla.wire.properties import META_PROPERTIES_FILE, MetaPropertiesError
 
-__all__ = ["StorageCheck", "StorageFinding", "check_storage"]
+__all__ = ["StorageCheck", "StorageFinding", "check_partitions", "check_storage"]
 
 PROBLEM: Final = "problem"
 NOTE: Final = "note"
@@ -77,6 +76,8 @@ class StorageCheck:
         self.directory: LogDirectory | None = None
         self.metadata: MetadataReplay | None = None
         self.log_bytes = 0
+        self.log_ends: dict[TopicPartition, int] = {}
+        """The offset behind the last sound record of each partition that was checked."""
 
     @property
     def has_problems(self) -> bool:
@@ -110,7 +111,7 @@ def check_storage(
         _check_metadata(found, found.directory)
     if found.metadata is not None:
         _check_cluster(found, found.directory, found.metadata)
-        _check_partitions(found, found.directory, found.metadata.image, is_deep=is_deep, progress=progress)
+        check_partitions(found, found.directory, found.metadata.image, is_deep=is_deep, progress=progress)
     return found
 
 
@@ -226,7 +227,10 @@ def _check_cluster(found: StorageCheck, directory: LogDirectory, replay: Metadat
     voters = replay.control.voters
     own = properties.directory_id
     if replay.control.kraft_version >= 1 and own is not None and voters.find(properties.node_id, own) is None:
-        found.problem(f"node {properties.node_id} with directory {uuid_text(own)} is not among the quorum's voters")
+        if properties.node_id in voters.ids or not voters:
+            found.problem(f"node {properties.node_id} with directory {uuid_text(own)} is not among the quorum's voters")
+        else:
+            found.note(f"node {properties.node_id} is no voter: it needs controllers on other nodes")
     for name, level in image.features.items():
         high = SUPPORTED[name][1]
         if level > high:
@@ -243,14 +247,15 @@ def _check_cluster(found: StorageCheck, directory: LogDirectory, replay: Metadat
 # --- partitions -------------------------------------------------------------------------------------------------------
 
 
-def _check_partitions(
+def check_partitions(
     found: StorageCheck,
     directory: LogDirectory,
     image: MetadataImage,
     *,
-    is_deep: bool,
-    progress: Callable[[str], object],
+    is_deep: bool = False,
+    progress: Callable[[str], object] = str,
 ) -> None:
+    """Check the logs in a directory; the metadata may come from another one."""
     node_id = directory.properties.node_id
     for key in sorted(directory.found):
         if key == METADATA_PARTITION:
@@ -290,10 +295,12 @@ def _check_log(found: StorageCheck, directory: LogDirectory, key: TopicPartition
     segments = list(_segments(directory.disk, f"{directory.path}/{directory.found[key]}").values())
     found.log_bytes += sum(size_bytes for _, size_bytes in segments)
     for path, size_bytes in segments if is_deep else segments[-1:]:
-        end = _end_of_sound(directory.disk, path, size_bytes)
+        end, next_offset = _end_of_sound(directory.disk, path, size_bytes)
+        is_last = path == segments[-1][0]
+        if is_last:
+            found.log_ends[key] = next_offset
         if not end.reason:
             continue
-        is_last = path == segments[-1][0]
         text = f"{path} is corrupt from byte {end.position} on ({end.reason})"
         if directory.is_clean or not is_last:
             found.problem(f"{text} although the shutdown was clean; remove .kafka_cleanshutdown to truncate it there")
@@ -319,9 +326,18 @@ def _note_cuts(found: StorageCheck, directory: LogDirectory, key: TopicPartition
             )
 
 
-def _end_of_sound(disk: Disk, path: str, size_bytes: int) -> ScanEnd:
+def _end_of_sound(disk: Disk, path: str, size_bytes: int) -> tuple[ScanEnd, int]:
+    """Where the sound batches of a segment end, and the offset behind them."""
+    next_offset = int(path.rpartition("/")[2].partition(".")[0])
     file = disk.open(path)
     try:
-        return finish(check_batches(file, size_bytes))
+        walk = check_batches(file, size_bytes)
+        while True:
+            try:
+                item = next(walk)
+            except StopIteration as stop:
+                return stop.value, next_offset
+            if item is not None:
+                next_offset = item[1].last_offset + 1
     finally:
         file.close()

@@ -53,6 +53,8 @@ class Coordinators:
         if any(resource_type in (BROKER, GROUP) for resource_type, _ in changes.configs):
             self.group_values.forget()
             self.world.settings_version += 1
+        elif changes.brokers:
+            self.world.settings_version += 1
         change = self.topics.change(changes)
         if change is not None:
             for runtime in self._runtimes:

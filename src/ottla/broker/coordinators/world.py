@@ -9,6 +9,7 @@ from ottla.broker.coordinators.topics import TopicsView
 from ottla.broker.loop.randomness import Randomness
 from ottla.core.coordinator.contract import World
 from ottla.core.metadata.config_defs import group_defs
+from ottla.core.metadata.features import OTTLA_VERSION
 from ottla.core.metadata.image import GROUP, MetadataImage
 
 __all__ = ["GroupValues", "make_world"]
@@ -56,4 +57,5 @@ def make_world(
         feature=lambda name: image.features.get(name, 0),
         new_uuid=randomness.uuid,
         draw=randomness.fraction,
+        serves_newest=lambda: image.all_support(OTTLA_VERSION, 1),
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.broker.handlers import SERVED
 from ottla.broker.network.request import Request
 from ottla.broker.telemetry.clients import SETTING as TELEMETRY_SETTING
-from ottla.core.metadata.features import KRAFT_VERSION, supported
+from ottla.core.metadata.features import KRAFT_VERSION, OTTLA_VERSION, supported
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.api_versions import (
     ApiVersionsRequest,
@@ -36,6 +36,9 @@ _IDENTITY_FROM: Final = 5
 _SOFTWARE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 _NO_NODE: Final = -1
 _TELEMETRY_KEYS: Final = frozenset((71, 72))
+_DESCRIPTION_KEY: Final = 93
+_HIGHEST_OF_4_3: Final = {88: 0, 89: 0}
+"""StreamsGroupHeartbeat and StreamsGroupDescribe."""
 
 
 def handle(node: Cluster, request: Request) -> ApiVersionsResponse:
@@ -77,14 +80,23 @@ def _judge_identity(node: Cluster, body: ApiVersionsRequest) -> ErrorCode:
 
 def _shown(node: Cluster, offered: Collection[int]) -> Iterator[int]:
     """The APIs to advertise, without telemetry unless it is enabled: clients that see it ask for subscriptions."""
-    is_wanted = node.config[TELEMETRY_SETTING]
-    return (key for key in offered if is_wanted or key not in _TELEMETRY_KEYS)
+    hidden = set() if node.config[TELEMETRY_SETTING] else set(_TELEMETRY_KEYS)
+    if not _serves_newest(node):
+        hidden.add(_DESCRIPTION_KEY)
+    return (key for key in offered if key not in hidden)
+
+
+def _serves_newest(node: Cluster) -> bool:
+    """Whether all brokers serve what Kafka 4.4 has beyond 4.3: coordinators move between them."""
+    return node.image.all_support(OTTLA_VERSION, 1)
 
 
 def _served(node: Cluster, key: int) -> ApiVersionsResponseApiVersion:
     served = SERVED[key]
     low = served.low if served.advertised_low is None else served.advertised_low
     high = served.high_of(is_unstable=node.config["unstable.api.versions.enable"])
+    if key in _HIGHEST_OF_4_3 and not _serves_newest(node):
+        high = _HIGHEST_OF_4_3[key]
     return ApiVersionsResponseApiVersion(key, low, high)
 
 

@@ -112,7 +112,7 @@ def _find(replica: Replica, timestamp: int, request: Request) -> OffsetAndTimest
     end_offset = log.log_end_offset
     if body.replica_id < 0:
         end_offset = log.last_stable_offset if body.isolation_level == _READ_COMMITTED else log.high_watermark
-    is_certain = body.replica_id >= 0 or replica.knows_committed(end_offset)
+    is_certain = body.replica_id >= 0 or replica.knows_committed
     if timestamp == LATEST:
         if not is_certain:
             raise _not_available(request)

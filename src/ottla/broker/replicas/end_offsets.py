@@ -58,8 +58,7 @@ def _own(node: EndOffsetPorts, at: TopicPartition) -> int | ErrorCode:
         replica = node.replicas.leader(*at)
     except Reject as reject:
         return reject.code
-    high_watermark = replica.high_watermark
-    return high_watermark if replica.knows_committed(high_watermark) else ErrorCode.OFFSET_NOT_AVAILABLE
+    return replica.high_watermark if replica.knows_committed else ErrorCode.OFFSET_NOT_AVAILABLE
 
 
 def _request(partitions: Iterable[TopicPartition]) -> ListOffsetsRequest:

@@ -162,10 +162,11 @@ class Replica:
             return self.high_watermark >= end_offset
         return self.log_end_offset >= end_offset
 
-    def knows_committed(self, end_offset: int) -> bool:
-        """Whether everything that was committed before this leadership is below an end of what can be read. A new
-        leader learns that with its followers' fetches."""
-        return self.leading is None or self.leading.epoch_start_offset <= end_offset
+    @property
+    def knows_committed(self) -> bool:
+        """Whether everything that was committed before this leadership is below the high watermark. A new leader learns
+        that with its followers' fetches."""
+        return self.leading is None or self.leading.epoch_start_offset <= self.high_watermark
 
     def adopt(self, partition: Partition) -> None:
         """Use a log that was loaded."""

@@ -184,8 +184,11 @@ class World(msgspec.Struct):
     """16 random bytes."""
     draw: Callable[[], float]
     """A random number from 0 to 1, 1 excluded, for jitter."""
+    serves_newest: Callable[[], bool] = lambda: True
+    """Whether every broker that is registered serves what Kafka 4.4 has beyond 4.3. The coordinator may move to any of
+    them, and must leave nothing behind that the next one does not go on with."""
     settings_version: int = 0
-    """Grows when settings of the broker or of a group change."""
+    """Grows when settings of the broker or of a group change, or other brokers come."""
 
 
 def allow_all(operation: Any, resource_type: Any, name: str) -> bool:  # noqa: ANN401

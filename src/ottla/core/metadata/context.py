@@ -10,6 +10,7 @@ import msgspec
 from ottla.core.metadata.features import SUPPORTED
 from ottla.wire.access import ANONYMOUS, Operation, ResourceType
 from ottla.wire.keyed import Versioned
+from ottla.wire.reject import Reject
 
 if TYPE_CHECKING:
     from ottla.core.metadata.delegation_tokens import TokenSecrets
@@ -71,6 +72,8 @@ class Result(msgspec.Struct, frozen=True):
     is_atomic: bool = True
     rest: Iterator[tuple[Versioned, ...]] = iter(())
     kraft_upgrade: KRaftUpgrade | None = None
+    refusal: Reject | None = None
+    """Why nothing is done, for the log: not every response has room for it."""
 
 
 Steps = Iterable[Versioned | None]

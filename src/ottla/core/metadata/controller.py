@@ -114,7 +114,7 @@ class Controller:
         try:
             return handler(self._state, request, context)
         except Reject as reject:
-            return Result((), refuse(request, reject))
+            return Result((), refuse(request, reject), refusal=reject)
 
     def note_contact(self, request: object, now_ms: int) -> None:
         """A request has come and waits to be handled. If it is a heartbeat, its broker lives, however long it waits."""

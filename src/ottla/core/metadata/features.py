@@ -19,6 +19,12 @@ ELR_VERSION: Final = "eligible.leader.replicas.version"
 SHARE_VERSION: Final = "share.version"
 STREAMS_VERSION: Final = "streams.version"
 
+OTTLA_VERSION: Final = "ottla.version"
+"""Which brokers of ottla name in their registration, and never finalized: from level 1 on they serve what Kafka 4.4 has
+beyond 4.3 for streams groups (StreamsGroupHeartbeat 1, topology descriptions, the assignor highly_available). Apache
+Kafka's controllers take what they do not know for a feature that is off."""
+OTTLA_VERSIONS: Final = (0, 1)
+
 Levels = Mapping[str, int]
 
 

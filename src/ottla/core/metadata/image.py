@@ -157,6 +157,10 @@ class MetadataImage:
         """The finalized level; 0 before the first record of a new cluster."""
         return self.features.get(feature_levels.METADATA_VERSION, 0)
 
+    def all_support(self, feature: str, level: int) -> bool:
+        """Whether every broker that is registered, fenced or not, supports a level of a feature."""
+        return all(each.features.get(feature, (0, 0))[1] >= level for each in self.brokers.values())
+
     @property
     def elr_enabled(self) -> bool:
         return feature_levels.elr_enabled(self.features)

@@ -44,6 +44,7 @@ class StreamsGroupSettings(NamedTuple):
     rack_tags: tuple[str, ...]
     assignor_name: str
     has_description_plugin: bool
+    """And members may be asked for descriptions."""
 
     @property
     def assignment_configs(self) -> dict[str, str]:
@@ -67,7 +68,12 @@ def check_served(world: World) -> None:
 
 
 def assignor_name(world: World, group_id: str) -> str:
-    """Which assignor computes the group's next target: its own choice, or the first of the broker's."""
+    """Which assignor computes the group's next target: its own choice, or the first of the broker's.
+
+    While brokers of Kafka 4.3 are registered it is the one that they have.
+    """
+    if not world.serves_newest():
+        return sticky.NAME
     offered = [name for name in world.settings["group.streams.assignors"] if name in _ASSIGNORS] or [sticky.NAME]
     default: str = offered[0]
     chosen: str | None = world.group_setting(group_id, "streams.assignor.name")
@@ -109,5 +115,5 @@ def read_settings(world: World, group_id: str) -> StreamsGroupSettings:
         num_warmup_replicas=bounded("num.warmup.replicas", None, "max.warmup.replicas"),
         rack_tags=tuple(own("rack.aware.assignment.tags")),
         assignor_name=assignor_name(world, group_id),
-        has_description_plugin=has_description_plugin(world),
+        has_description_plugin=has_description_plugin(world) and world.serves_newest(),
     )

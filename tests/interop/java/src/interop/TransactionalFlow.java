@@ -17,7 +17,8 @@ import org.apache.kafka.common.TopicPartition;
  * Reads one topic and writes another, record by record to the same partition, in transactions that hold the offsets
  * too; some are aborted on purpose. It runs until it is killed, and whoever starts it again goes on where it stopped.
  *
- * BOOTSTRAP FROM TO GROUP TRANSACTIONAL_ID SEED
+ * BOOTSTRAP FROM TO GROUP TRANSACTIONAL_ID SEED [TIMEOUT_MS]: the time-out is that of its sessions and transactions;
+ * without it they are short, so that others soon take over from one that was killed.
  */
 public final class TransactionalFlow {
     private static final Duration POLL = Duration.ofMillis(100);
@@ -42,15 +43,16 @@ public final class TransactionalFlow {
                 "auto.offset.reset", "earliest",
                 "enable.auto.commit", "false",
                 "max.poll.records", RECORDS_MAX));
+        boolean isPatient = arguments.length > 6;
         settings.putAll(Map.of(
-                "session.timeout.ms", "1500",
+                "session.timeout.ms", isPatient ? arguments[6] : "1500",
                 "heartbeat.interval.ms", "400",
                 "reconnect.backoff.max.ms", "200",
                 "key.serializer", "org.apache.kafka.common.serialization.StringSerializer",
                 "value.serializer", "org.apache.kafka.common.serialization.StringSerializer",
                 "key.deserializer", "org.apache.kafka.common.serialization.StringDeserializer",
                 "value.deserializer", "org.apache.kafka.common.serialization.StringDeserializer",
-                "transaction.timeout.ms", "10000"));
+                "transaction.timeout.ms", isPatient ? arguments[6] : "10000"));
     }
 
     public static void main(String[] arguments) {

@@ -1,0 +1,312 @@
+"""Clients of all kinds at work on one topic of a cluster, until its nodes have been through what a test does to them.
+
+    with ClusterLoad(servers, directory, replicas=3) as load:
+        ...                                            # kill, stop or replace nodes
+        load.wait_for_progress()                       # everybody has got further
+        load.finish()                                  # and everybody got what Kafka promises
+
+Producers write numbered records with acks=all, idempotent or not. A flow of Java's clients passes them on to another
+topic in transactions that hold the offsets, too; a producer of librdkafka writes to all partitions of a third one in
+each of its transactions. A consumer group reads and commits. The members of a share group, Java's and librdkafka's,
+accept each record. No client is started twice.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.component.broker.kill_load import PARTITIONS, PATIENT, TOPIC, Load, check, read_log
+from tests.component.when_ready import watermarks, when_ready
+from tests.interop import process
+from tests.interop.share.brokers import Cluster
+from tests.interop.share.workers import Driver, History, JavaWorker, librdkafka_member
+from tests.interop.transactions.flow_programs import JAVA, flow_command
+
+SETTINGS = {
+    "min.insync.replicas": "2",
+    "group.min.session.timeout.ms": "1000",
+    "broker.session.timeout.ms": "9000",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+    **{
+        f"{topic}.{setting}": value
+        for topic in ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
+        for setting, value in (("num.partitions", "6"), ("replication.factor", "3"))
+    },
+    "transaction.state.log.min.isr": "2",
+    "share.coordinator.state.topic.min.isr": "2",
+}
+"""Of the nodes: coordinators on all of them, and none that can acknowledge something alone."""
+PRODUCERS = {
+    "idempotent": {"enable.idempotence": True, "max.in.flight": 1},
+    "idempotent-lz4": {"enable.idempotence": True, "max.in.flight": 1, "compression.type": "lz4", "linger.ms": 5},
+    "all": {"acks": "all", "max.in.flight": 1},
+}
+"""Of librdkafka, one batch at a time: with several, it may go on at a new leader before the old one has answered. Then
+it is told that a batch is missing, begins a new epoch, and writes a record twice. Java's flow has several under way."""
+PASSED, ATOMIC = "passed", "atomic"
+TOPICS = (TOPIC, PASSED, ATOMIC)
+COORDINATORS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+PAUSE_S = 0.1
+BACK_OFF = {key: value for key, value in PATIENT.items() if key.startswith("reconnect") or key == "log_level"}
+SHARE_GROUP, READERS = "sharers", "readers"
+TIME_LIMIT_S = 240
+FLOW_TIMEOUT_MS = 120_000
+"""Of its sessions and transactions: longer than a node is away, on a machine that is busy with other things as well."""
+
+
+class Flow:
+    """A program that passes the records on in transactions."""
+
+    def __init__(self, servers: str, directory: Path) -> None:
+        self.log_path = directory / "flow.log"
+        command = flow_command(JAVA, servers, TOPIC, PASSED, "flow", "flow", "7", str(FLOW_TIMEOUT_MS))
+        with self.log_path.open("wb") as output:
+            self.process = process.start(command, output)
+
+
+class Background:
+    """A client that works in a thread until it is stopped."""
+
+    def __init__(self, servers: str) -> None:
+        self._servers = servers
+        self._is_over = threading.Event()
+        self._work = ThreadPoolExecutor(1).submit(self._run)
+
+    def _run(self) -> None:
+        raise NotImplementedError
+
+    def check(self) -> None:
+        """Raises what it has ended with, if it has."""
+        if self._work.done():
+            self._work.result()
+
+    def stop(self) -> None:
+        self._is_over.set()
+
+    def finish(self) -> None:
+        self.stop()
+        self._work.result(TIME_LIMIT_S)
+
+
+class Transactions(Background):
+    """Writes a number to each partition in a transaction, and commits or aborts it.
+
+    It sends no offsets: when a broker has been away for a while, librdkafka 2.15 may wait for ever for the coordinator
+    of the group.
+    """
+
+    def __init__(self, servers: str) -> None:
+        self.committed: list[int] = []
+        super().__init__(servers)
+
+    def _run(self) -> None:
+        producer = Producer({"bootstrap.servers": self._servers, "transactional.id": "atomic", **BACK_OFF})
+        self._try(lambda: producer.init_transactions(TIME_LIMIT_S))
+        for number in count():
+            if self._is_over.is_set():
+                return
+            producer.begin_transaction()
+            for partition in range(PARTITIONS):
+                producer.produce(ATOMIC, str(number).encode(), partition=partition)
+            is_abort = number % 5 == 0
+            if is_abort or not self._try(lambda: producer.commit_transaction(TIME_LIMIT_S)):
+                self._try(lambda: producer.abort_transaction(TIME_LIMIT_S))
+            else:
+                self.committed.append(number)
+            self._is_over.wait(PAUSE_S)
+
+    def _try(self, call: Callable[[], object]) -> bool:
+        """Whether a call has worked; not if the transaction has to be aborted."""
+        while True:
+            try:
+                call()
+            except KafkaException as failure:
+                if failure.args[0].txn_requires_abort():
+                    return False
+                if not failure.args[0].retriable():
+                    raise
+            else:
+                return True
+
+
+class Reader(Background):
+    """A member of a consumer group of the new kind, which commits what it has read."""
+
+    def __init__(self, servers: str) -> None:
+        self.read: list[tuple[int, int]] = []
+        self.committed = dict.fromkeys(range(PARTITIONS), 0)
+        """What the coordinator has acknowledged."""
+        super().__init__(servers)
+
+    def _run(self) -> None:
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self._servers,
+                "group.id": READERS,
+                "group.protocol": "consumer",
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                **BACK_OFF,
+            }
+        )
+        consumer.subscribe([TOPIC])
+        while not self._is_over.is_set():
+            messages = [each for each in consumer.consume(500, 0.2) if each.error() is None]
+            for message in messages:
+                at = (message.partition(), message.offset())
+                assert at[1] >= self.committed[at[0]], f"{at} was committed, and came again"
+                self.read.append(at)
+            if messages:
+                self._commit(consumer)
+        consumer.close()
+
+    def _commit(self, consumer: Consumer) -> None:
+        try:
+            for each in consumer.commit(asynchronous=False) or ():
+                if each.error is None:
+                    self.committed[each.partition] = each.offset
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError._FATAL:
+                raise  # anything else: the next one is as good
+
+
+class ClusterLoad:
+    """Runs from the start of the `with` statement until `finish`."""
+
+    def __init__(self, servers: str, directory: Path, *, replicas: int) -> None:
+        self._servers = servers
+        directory.mkdir(parents=True, exist_ok=True)
+        self._directory = directory
+        self._replicas = replicas
+
+    def __enter__(self) -> Self:
+        servers = self._servers
+        admin = AdminClient({"bootstrap.servers": servers})
+        targets = [NewTopic(name, PARTITIONS, self._replicas) for name in TOPICS if name != TOPIC]
+        for created in admin.create_topics(targets).values():
+            created.result(TIME_LIMIT_S)
+        self.producers = Load(servers, PRODUCERS, replicas=self._replicas, pause_s=PAUSE_S)
+        Cluster(servers).configure(SHARE_GROUP, {"share.auto.offset.reset": "earliest"})
+        self.flow = Flow(servers, self._directory)
+        self.transactions = Transactions(servers)
+        self._driver = Driver("java-4.3.1", servers)
+        self._members: list[History] = [self._driver.history, librdkafka_member(servers, SHARE_GROUP, TOPIC)]
+        JavaWorker(self._driver, SHARE_GROUP, TOPIC, {"share.acknowledgement.mode": "explicit"}).work()
+        self.reader = Reader(servers)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for each in (self.producers, self.reader, self.transactions):
+            each.stop()
+        if error is not None:
+            error.add_note(f"--- {self.flow.log_path.name}\n{process.tail(self.flow.log_path, 10)}")
+        process.kill(self.flow.process)
+        for member in self._members:
+            member.end()
+
+    # --- how far they are ---------------------------------------------------------------------------------------------
+
+    def progress(self) -> dict[str, int]:
+        """How many records each client has got through."""
+        for each in (self.reader, self.transactions):
+            each.check()
+        return {
+            "producers": self.producers.count(),
+            "reader": len(self.reader.read),
+            "transactions": len(self.transactions.committed),
+            "flow": _end(self._servers, PASSED),
+            "share group": sum(len(each.accepted) for each in self._members),
+        }
+
+    def wait_for_progress(self) -> None:
+        """Until each of them has got further."""
+        before = self.progress()
+
+        def is_further() -> bool:
+            now = self.progress()
+            return all(now[name] > done for name, done in before.items())
+
+        self._until(is_further, lambda: f"{before} → {self.progress()}")
+
+    def _until(self, is_so: Callable[[], bool], what: Callable[[], str]) -> None:
+        deadline = time.monotonic() + TIME_LIMIT_S
+        while not is_so():
+            assert self.flow.process.poll() is None, f"the flow has ended: {process.tail(self.flow.log_path)}"
+            assert not self.producers.errors, self.producers.errors[:3]
+            assert time.monotonic() < deadline, what()
+            time.sleep(0.2)
+
+    # --- what has become of it ----------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """End the load, wait until everybody has got through all of it, and check."""
+        self.producers.finish()
+        records = read_log(self._servers)
+        check(self.producers, records)
+        values = [[each.value for each in records if each.partition == partition] for partition in range(PARTITIONS)]
+        places = {(each.partition, each.offset) for each in records}
+        self._until(lambda: places <= set(self.reader.read), lambda: f"{len(places - set(self.reader.read))} not read")
+        self._until(lambda: self._share_lag() == 0, lambda: f"{self._share_lag()} not accepted")
+        self._until(
+            lambda: sum(map(len, committed_values(self._servers, PASSED))) >= len(records),
+            lambda: f"of {len(records)} records, not all were passed on: {self.progress()}",
+        )
+        assert committed_values(self._servers, PASSED) == values, "exactly once, in order"
+        assert "begins anew" not in self.flow.log_path.read_text(), self.flow.log_path.read_text()
+        self.transactions.finish()
+        numbers = [str(number).encode() for number in self.transactions.committed]
+        assert committed_values(self._servers, ATOMIC) == [numbers] * PARTITIONS, "all of a transaction or nothing"
+        self._check_share(places)
+        self.reader.finish()
+
+    def _share_lag(self) -> int | None:
+        return Cluster(self._servers).lag(SHARE_GROUP)
+
+    def _check_share(self, places: set[tuple[int, int]]) -> None:
+        """Each record was delivered; none that a leader said was accepted came to be accepted again."""
+        delivered = {(each.partition, each.offset) for member in self._members for each in member.records}
+        assert delivered == places
+        accepted = [place for member in self._members for place in member.accepted]
+        assert len(accepted) == len(set(accepted)), "accepted twice"
+
+
+def _end(servers: str, topic: str) -> int:
+    """The sum over all partitions; -1 if a leader does not answer."""
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "none", "log_level": 0})
+    try:
+        return sum(watermarks(consumer, topic, partition)[1] for partition in range(PARTITIONS))
+    except KafkaException:
+        return -1
+    finally:
+        consumer.close()
+
+
+def committed_values(servers: str, topic: str) -> list[list[bytes]]:
+    """The values of each partition that are committed, in order."""
+    settings = {"bootstrap.servers": servers, "group.id": "none", "enable.auto.commit": False, "log_level": 0}
+    consumer = Consumer({**settings, "isolation.level": "read_committed", "enable.partition.eof": True})
+    values: list[list[bytes]] = []
+    for partition in range(PARTITIONS):
+        when_ready(lambda partition=partition: watermarks(consumer, topic, partition))
+        consumer.assign([TopicPartition(topic, partition, 0)])
+        found: list[bytes] = []
+        while (message := consumer.poll(TIME_LIMIT_S)) is not None:
+            if message.error() is None:
+                found.append(message.value())
+            elif message.error().code() == KafkaError._PARTITION_EOF:
+                break
+        values.append(found)
+    consumer.close()
+    return values
