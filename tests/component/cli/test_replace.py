@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -72,7 +73,7 @@ def test_a_doubt_before_the_first_node(
     cluster: Cluster, operator: OrderTaker, commands: Commands, monkeypatch: pytest.MonkeyPatch
 ):
     """A topic with one replica cannot be written to while its node is away, unless that is accepted."""
-    monkeypatch.setattr("ottla.cli.local_cluster.replace._SETTLE_SECONDS", 0.5)
+    monkeypatch.setattr(import_module("ottla.cli.local_cluster.replace"), "_SETTLE_SECONDS", 0.5)  # not the command
     create(cluster, NewTopic("single", replica_assignment=[[2]]))
     words = ("cluster", "replace", "2", "--to", "ottla", "--yes", *operator.options())
     said = failed(commands, 1, *words)

@@ -19,42 +19,13 @@ from ottla.spark.errors import OttlaSparkError
 from ottla.spark.pipeline import observations
 from ottla.spark.pipeline.archive import Archive, Step
 from ottla.spark.pipeline.event_decoder import EVENT_COLUMNS
-from ottla.spark.pipeline.follow import Follower
 from ottla.spark.pipeline.ingest import EventFiles, Positions, describe_events
 from ottla.spark.pipeline.observations import FilePart, ObservationFiles, read_positions
-from ottla.spark.pipeline.options import RunOptions
-from ottla.spark.pipeline.origins import directory_origin
 from tests.unit.spark.pipeline.cluster_files import NOON, ClusterFiles, busy_day
-from tests.unit.spark.pipeline.ingesting import TOPIC
+from tests.unit.spark.pipeline.steps import opened, read
 
 MINUTE = 60_000
 Identity = tuple[Any, ...]
-
-
-class NoSparkError(Exception):
-    """Small inputs need no Spark."""
-
-
-class NoSpark:
-    def __getattr__(self, name: str) -> Any:
-        raise NoSparkError(name)
-
-
-def read(cluster: Path | None, out: Path, *directories: Path) -> Archive:
-    """A process that reads one step and ends. Returns the archive as the next process finds it."""
-    work = out / ".work-test"
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
-    options = RunOptions(out=out, observations=tuple(map(str, directories)))
-    find = (lambda: None) if cluster is None else (lambda: directory_origin([str(cluster)], TOPIC))
-    Follower(find, options, work, lambda _: None).read(NoSpark())  # type: ignore[arg-type]
-    return opened(out)
-
-
-def opened(out: Path) -> Archive:
-    archive = Archive(out)
-    archive.open()
-    return archive
 
 
 def events(path: Path) -> list[Identity]:

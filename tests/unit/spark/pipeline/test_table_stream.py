@@ -28,7 +28,7 @@ from ottla.spark.pipeline.table_stream import TableStream
 from ottla.spark.pipeline.tables import dataset_of, table_path
 from ottla.spark.worker_files import write_files
 from tests.unit.spark.pipeline.cluster_files import NOON, ClusterFiles, busy_day
-from tests.unit.spark.pipeline.test_archive import read
+from tests.unit.spark.pipeline.steps import read
 
 PARAMS = Params(share_window_ms=10_000)
 Tables = dict[str, list[dict[str, Any]]]
