@@ -74,7 +74,7 @@ def test_a_doubt_before_the_first_node(
 ):
     """A topic with one replica cannot be written to while its node is away, unless that is accepted."""
     monkeypatch.setattr(import_module("ottla.cli.local_cluster.replace"), "_SETTLE_SECONDS", 0.5)  # not the command
-    create(cluster, NewTopic("single", replica_assignment=[[2]]))
+    create(cluster, NewTopic("single", 1, replica_assignment=[[2]]))
     words = ("cluster", "replace", "2", "--to", "ottla", "--yes", *operator.options())
     said = failed(commands, 1, *words)
     assert (
@@ -84,7 +84,8 @@ def test_a_doubt_before_the_first_node(
     assert operator.orders == []
     commands(*words, "--accept-unavailable")
     assert operator.orders == ["stop 2", "start 2"]
-    AdminClient({"bootstrap.servers": cluster.bootstrap_servers}).delete_topics(["single"])["single"].result(30)
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    admin.delete_topics(["single"])["single"].result(30)
 
 
 def test_a_check_that_fails_stops_half_way(cluster: Cluster, operator: OrderTaker, commands: Commands):
