@@ -21,7 +21,7 @@ from typing import Final
 from ottla.broker.config.settings import Settings
 from ottla.broker.loop.clock import Clock
 from ottla.broker.loop.offload import Job, Offload
-from ottla.broker.replicas.fetch_sessions import FetchSession, FetchSessions, Key
+from ottla.broker.replicas.fetch_sessions import FetchSession, FetchSessions
 from ottla.broker.replicas.replication_throttle import ReplicationThrottle
 from ottla.broker.replicas.storage import cordoned
 from ottla.core.metadata.fault import Reject
@@ -396,21 +396,20 @@ class Replicas:
             self._change_isr(replica, leading, change)
         self.advance(replica)
 
-    def look_again(self, replica: Replica) -> None:
-        """Something has happened to a partition: sessions of followers in which it was settled look at it again."""
-        for session, key in self._sessions_with(replica):
+    def look_again(self, replica: Replica) -> list[FetchSession]:
+        """Something has happened to a partition: the sessions of followers that have it look at it again."""
+        topic, partition = replica.topic_partition
+        sessions = []
+        for session, key in self._fetch_sessions.of_followers_with(topic, replica.topic_id, partition):
             if session.look_again(key) and replica.leading is not None:
                 replica.leading.was_caught_up(session.replica_id, session.last_used_ms)
-
-    def _sessions_with(self, replica: Replica) -> Iterator[tuple[FetchSession, Key]]:
-        topic, partition = replica.topic_partition
-        return self._fetch_sessions.of_followers_with(topic, replica.topic_id, partition)
+            sessions.append(session)
+        return sessions
 
     def _tell_followers(self, replica: Replica) -> None:
         """There are more records."""
-        self.look_again(replica)
         self._wake_followers(log_end_key(*replica.topic_partition))
-        for session, _ in self._sessions_with(replica):
+        for session in self.look_again(replica):
             self._wake_followers(session.wait_key)
 
     @property
