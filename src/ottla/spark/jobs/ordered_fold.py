@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from zlib import crc32
 
-__all__ = ["Advanced", "OrderedFold", "WindowFold", "advance"]
+__all__ = ["Advanced", "OrderedFold", "SampleFold", "TimedSample", "WindowFold", "advance"]
 
 RowT = TypeVar("RowT", bound=Hashable)
 Order = tuple[Any, ...]
@@ -43,6 +43,46 @@ class WindowFold(Protocol[RowT]):
 
     def forget(self, before_ms: int) -> None:
         """No row before this time comes any more."""
+
+
+class TimedSample(NamedTuple):
+    """A sample by its time; samples of one time have their order from the observer."""
+
+    ts: int
+    seq: int
+    body: bytes
+
+
+WindowT = TypeVar("WindowT")
+
+
+class SampleFold(Generic[WindowT]):
+    """What folds over samples in windows have in common."""
+
+    def __init__(self, window_ms: int) -> None:
+        self._window_ms = window_ms
+        self.last: Order = ()
+        self._windows: dict[int, WindowT] = {}
+        """By their starts: those that may still change."""
+        self._touched: set[int] = set()
+
+    def arranged(self, rows: Iterable[TimedSample]) -> list[tuple[Order, TimedSample]]:
+        return [((each.ts, each.seq), each) for each in sorted(rows)]
+
+    def forget(self, before_ms: int) -> None:
+        self._windows = {
+            start: window for start, window in self._windows.items() if start + self._window_ms > before_ms
+        }
+
+    def _window(self, ts: int, make: Callable[[], WindowT]) -> WindowT:
+        start = ts // self._window_ms * self._window_ms
+        self._touched.add(start)
+        return self._windows.setdefault(start, make())
+
+    def _wanted(self, *, is_all: bool) -> list[tuple[int, WindowT]]:
+        """The windows that have changed since the last time, or all."""
+        touched, self._touched = self._touched, set()
+        return [(start, window) for start, window in self._windows.items() if is_all or start in touched]
 
 
 FoldT = TypeVar("FoldT", bound=WindowFold[Any])

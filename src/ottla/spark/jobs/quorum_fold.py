@@ -6,21 +6,17 @@ Plain Python, without Spark.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
-__all__ = ["QuorumFold", "QuorumRow", "election_rows"]
+from ottla.spark.jobs.ordered_fold import Order, SampleFold, TimedSample
+
+__all__ = ["QuorumFold", "election_rows"]
 
 _NOBODY: Final = -1
 VOTER: Final = "voter"
 """The default role of a replica."""
-
-
-class QuorumRow(NamedTuple):
-    ts: int
-    seq: int
-    body: bytes
 
 
 class _Replica(msgspec.Struct):
@@ -58,31 +54,23 @@ class _Window(msgspec.Struct):
 _read: Final = msgspec.json.Decoder(_Quorum).decode
 
 
-class QuorumFold:
+class QuorumFold(SampleFold[_Window]):
     """A `WindowFold`: its rows are those of quorum_lag, by replica and start of the window."""
 
     def __init__(self, window_ms: int) -> None:
-        self._window_ms = window_ms
-        self.last: tuple[int, ...] = ()
+        super().__init__(window_ms)
         self._before_ms: int | None = None
         self._leader = _NOBODY
         self._epoch = 0
         """The highest leader epoch so far."""
-        self._windows: dict[int, _Window] = {}
-        self._touched: set[int] = set()
 
-    def arranged(self, rows: Iterable[QuorumRow]) -> list[tuple[tuple[int, ...], QuorumRow]]:
-        return [((each.ts, each.seq), each) for each in sorted(rows)]
-
-    def take(self, order: tuple[int, ...], row: QuorumRow) -> None:
+    def take(self, order: Order, row: TimedSample) -> None:
         self.last = order
         try:
             now = _read(row.body)
         except msgspec.MsgspecError:
             return
-        start = row.ts // self._window_ms * self._window_ms
-        self._touched.add(start)
-        window = self._windows.setdefault(start, _Window())
+        window = self._window(row.ts, _Window)
         if self._before_ms is not None:
             self._count_election(window, row.ts - self._before_ms, now)
         self._before_ms, self._leader = row.ts, now.leader
@@ -101,17 +89,10 @@ class QuorumFold:
         window.is_bound |= self._leader > _NOBODY and is_new
 
     def rows(self, *, is_all: bool) -> dict[tuple[Any, ...], dict[str, Any]]:
-        touched, self._touched = self._touched, set()
-        windows = self._windows if is_all else self._windows.keys() & touched
-        return {key: row for start in windows for key, row in _rows(start, self._windows[start])}
+        return {key: row for start, window in self._wanted(is_all=is_all) for key, row in _rows(start, window)}
 
     def keys(self) -> Iterable[tuple[Any, ...]]:
         return [(replica, start) for start, window in self._windows.items() for replica in window.replicas]
-
-    def forget(self, before_ms: int) -> None:
-        self._windows = {
-            start: window for start, window in self._windows.items() if start + self._window_ms > before_ms
-        }
 
 
 def election_rows(

@@ -11,8 +11,9 @@ from pyspark.sql import functions as F
 
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.jobs.frames import as_table
+from ottla.spark.jobs.ordered_fold import TimedSample
 from ottla.spark.jobs.params import Params
-from ottla.spark.jobs.quorum_fold import QuorumFold, QuorumRow
+from ottla.spark.jobs.quorum_fold import QuorumFold
 from ottla.spark.jobs.tables import QUORUM_LAG
 from ottla.spark.records.types import arrow_schema, ddl
 
@@ -67,7 +68,7 @@ class _Folding:
         for cluster, samples in groupby(rows, key=lambda row: row[0]):
             fold = QuorumFold(self._window_ms)
             for _, ts, seq, body in samples:
-                fold.take((ts, seq), QuorumRow(ts, seq, body))
+                fold.take((ts, seq), TimedSample(ts, seq, body))
             found = [{"cluster": cluster, **row} for row in fold.rows(is_all=True).values()]
             yield pa.RecordBatch.from_pylist(found, schema=schema)
 

@@ -6,20 +6,16 @@ Plain Python, without Spark.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
-__all__ = ["WHOLE_GROUP", "CounterRow", "ShareCounters"]
+from ottla.spark.jobs.ordered_fold import Order, SampleFold, TimedSample
+
+__all__ = ["WHOLE_GROUP", "ShareCounters"]
 
 WHOLE_GROUP: Final = {"topic_id": "", "partition": -1}
 """The columns of rows that are not about one partition."""
-
-
-class CounterRow(NamedTuple):
-    ts: int
-    seq: int
-    body: bytes
 
 
 class _Counters(msgspec.Struct):
@@ -41,20 +37,14 @@ class _Sums(msgspec.Struct):
 _read: Final = msgspec.json.Decoder(_Counters).decode
 
 
-class ShareCounters:
+class ShareCounters(SampleFold[_Sums]):
     """A `WindowFold`: its rows are those of share_delivery about a whole group."""
 
     def __init__(self, window_ms: int) -> None:
-        self._window_ms = window_ms
-        self.last: tuple[int, ...] = ()
+        super().__init__(window_ms)
         self._before: dict[int | None, _Counters] = {}
-        self._windows: dict[int, _Sums] = {}
-        self._touched: set[int] = set()
 
-    def arranged(self, rows: Iterable[CounterRow]) -> list[tuple[tuple[int, ...], CounterRow]]:
-        return [((each.ts, each.seq), each) for each in sorted(rows)]
-
-    def take(self, order: tuple[int, ...], row: CounterRow) -> None:
+    def take(self, order: Order, row: TimedSample) -> None:
         self.last = order
         try:
             now = _read(row.body)
@@ -62,9 +52,7 @@ class ShareCounters:
             return
         before = self._before.get(now.node)
         self._before[now.node] = now
-        start = row.ts // self._window_ms * self._window_ms
-        self._touched.add(start)
-        sums = self._windows.setdefault(start, _Sums())
+        sums = self._window(row.ts, _Sums)
         # A counter that decreased belongs to a restarted broker; its whole value was counted since.
         is_new = before is not None and now.delivered < before.delivered
         known = _Counters(lock_ms=0) if is_new else before or now
@@ -74,9 +62,7 @@ class ShareCounters:
             sums.lock_ms = (sums.lock_ms or 0) + max(0, now.lock_ms - known.lock_ms)
 
     def rows(self, *, is_all: bool) -> dict[tuple[Any, ...], dict[str, Any]]:
-        touched, self._touched = self._touched, set()
-        windows = self._windows if is_all else self._windows.keys() & touched
-        return {(start,): self._row(start, self._windows[start]) for start in windows}
+        return {(start,): self._row(start, sums) for start, sums in self._wanted(is_all=is_all)}
 
     def _row(self, start: int, sums: _Sums) -> dict[str, Any]:
         counts = {"rejected": sums.rejected, "lock_expiries": sums.lock_expiries, "time_in_lock_ms": sums.lock_ms}
@@ -84,6 +70,3 @@ class ShareCounters:
 
     def keys(self) -> Iterable[tuple[Any, ...]]:
         return [(start,) for start in self._windows]
-
-    def forget(self, before_ms: int) -> None:
-        self._windows = {start: sums for start, sums in self._windows.items() if start + self._window_ms > before_ms}

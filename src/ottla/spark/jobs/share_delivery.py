@@ -16,8 +16,9 @@ from pyspark.sql import functions as F
 
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.jobs.frames import as_table, written_ms
+from ottla.spark.jobs.ordered_fold import TimedSample
 from ottla.spark.jobs.params import Params
-from ottla.spark.jobs.share_counters import CounterRow, ShareCounters
+from ottla.spark.jobs.share_counters import ShareCounters
 from ottla.spark.jobs.share_fold import limits_of
 from ottla.spark.jobs.share_partition import OFFSETS, SAMPLED_STATE, SharePartition, ShareRow
 from ottla.spark.jobs.share_state import STATE_TYPES
@@ -162,6 +163,6 @@ class _Counting:
         for (cluster, group), samples in groupby(rows, key=lambda row: row[:2]):
             fold = ShareCounters(self._window_ms)
             for _, _, ts, seq, body in samples:
-                fold.take((ts, seq), CounterRow(ts, seq, body))
+                fold.take((ts, seq), TimedSample(ts, seq, body))
             found = [{"cluster": cluster, "group": group, **row} for row in fold.rows(is_all=True).values()]
             yield pa.RecordBatch.from_pylist(found, schema=schema)

@@ -19,10 +19,10 @@ import msgspec
 
 from ottla.spark.jobs.folds.fold import Fold
 from ottla.spark.jobs.folds.rows import Event, Movement, Out, Rebalance, Window
-from ottla.spark.jobs.ordered_fold import Advanced, advance
+from ottla.spark.jobs.ordered_fold import Advanced, TimedSample, advance
 from ottla.spark.jobs.params import HOUR_MS, Params
-from ottla.spark.jobs.quorum_fold import QuorumFold, QuorumRow
-from ottla.spark.jobs.share_counters import WHOLE_GROUP, CounterRow, ShareCounters
+from ottla.spark.jobs.quorum_fold import QuorumFold
+from ottla.spark.jobs.share_counters import WHOLE_GROUP, ShareCounters
 from ottla.spark.jobs.share_fold import limits_of
 from ottla.spark.jobs.share_partition import SharePartition, ShareRow
 from ottla.spark.jobs.stream_history import COUNTERS, GROUP, NO_OFFSET, QUORUM, RECORD, SHARE, FoldKey, HistoryRow
@@ -227,7 +227,7 @@ def _advance_share(
 def _advance_counters(
     key: FoldKey, kept: bytes | None, rows: Iterable[HistoryRow], watermark_ms: int, params: Params
 ) -> tuple[bytes, list[Change]]:
-    history = (CounterRow(each.ts, each.seq, each.value or b"") for each in rows)
+    history = (TimedSample(each.ts, each.seq, each.value or b"") for each in rows)
     found = advance(kept, history, watermark_ms, lambda: ShareCounters(params.share_window_ms))
     common = {"cluster": key.cluster, "group": key.group, **WHOLE_GROUP}
     return found.kept, list(_window_changes(SHARE_DELIVERY, common, found))
@@ -236,7 +236,7 @@ def _advance_counters(
 def _advance_quorum(
     key: FoldKey, kept: bytes | None, rows: Iterable[HistoryRow], watermark_ms: int, params: Params
 ) -> tuple[bytes, list[Change]]:
-    history = (QuorumRow(each.ts, each.seq, each.value or b"") for each in rows)
+    history = (TimedSample(each.ts, each.seq, each.value or b"") for each in rows)
     found = advance(kept, history, watermark_ms, lambda: QuorumFold(params.quorum_window_ms))
     return found.kept, list(_window_changes(QUORUM_LAG, {"cluster": key.cluster}, found))
 

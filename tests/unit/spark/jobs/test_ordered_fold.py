@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.spark.jobs.ordered_fold import OrderedFold, WindowFold, advance
-from ottla.spark.jobs.quorum_fold import QuorumFold, QuorumRow
+from ottla.spark.jobs.ordered_fold import OrderedFold, TimedSample, WindowFold, advance
+from ottla.spark.jobs.quorum_fold import QuorumFold
 from ottla.spark.jobs.rule_fold import RECORD_RANK, SAMPLE_RANK, FactRow, RuleFold
-from ottla.spark.jobs.share_counters import CounterRow, ShareCounters
+from ottla.spark.jobs.share_counters import ShareCounters
 from ottla.spark.jobs.share_fold import ShareLimits
 from ottla.spark.jobs.share_partition import OFFSETS, SAMPLED_STATE, SharePartition, ShareRow
 from ottla.wire.keyed import encode_framed
@@ -74,12 +74,12 @@ times = st.lists(st.integers(0, 9_000), min_size=1, max_size=40).map(
 # --- the quorum -------------------------------------------------------------------------------------------------------
 
 
-def quorum_row(seq: int, ts: int, leader: int, epoch: int, behind: int) -> QuorumRow:
+def quorum_row(seq: int, ts: int, leader: int, epoch: int, behind: int) -> TimedSample:
     replicas = [
         {"id": number, "log_end": 100 - behind * number, "last_fetch_ts": ts - 5 * number, "last_caught_up_ts": ts - 9}
         for number in (1, 2)
     ]
-    return QuorumRow(ts, seq, msgspec.json.encode({"leader": leader, "leader_epoch": epoch, "replicas": replicas}))
+    return TimedSample(ts, seq, msgspec.json.encode({"leader": leader, "leader_epoch": epoch, "replicas": replicas}))
 
 
 @settings(max_examples=100, deadline=None)
@@ -102,7 +102,7 @@ def test_counters_of_brokers(at: list[int], data: st.DataObject) -> None:
     rows = []
     for seq, ts in enumerate(at):
         counts = {name: data.draw(st.integers(0, 50)) for name in ("delivered", "rejected", "lock_expiries", "lock_ms")}
-        rows.append(CounterRow(ts, seq, msgspec.json.encode({"node": seq % 2, **counts})))
+        rows.append(TimedSample(ts, seq, msgspec.json.encode({"node": seq % 2, **counts})))
     found = in_steps(rows, arrivals(rows, data), cuts(rows, data), lambda: ShareCounters(WINDOW))
     assert found == at_once(rows, ShareCounters(WINDOW))
 
