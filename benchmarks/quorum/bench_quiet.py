@@ -32,15 +32,17 @@ BATCH_BYTES = 16 * 1024
 
 class Scale(NamedTuple):
     partitions: int
+    rest_s: float
+    """After the partitions are made, before the cluster is called idle."""
     idle_s: float
     load_bytes: int
     requests: int
 
 
 SCALES = {
-    Size.FULL: Scale(3_000, 60.0, 20 << 20, 1_000),
-    Size.QUICK: Scale(300, 10.0, 2 << 20, 100),
-    Size.SMOKE: Scale(BUSY, 0.1, 1 << 16, 2),
+    Size.FULL: Scale(3_000, 10.0, 60.0, 20 << 20, 1_000),
+    Size.QUICK: Scale(300, 5.0, 10.0, 2 << 20, 100),
+    Size.SMOKE: Scale(BUSY, 0.0, 0.1, 1 << 16, 2),
 }
 
 
@@ -56,6 +58,7 @@ def measure_all(cluster: ThreeNodes, _: Path, options: argparse.Namespace) -> Fi
     begin = time.perf_counter()
     cluster.make_topic("quiet", scale.partitions - BUSY)
     yield "create the quiet partitions, until all are in sync", time.perf_counter() - begin
+    time.sleep(scale.rest_s)
     seconds, cpu = cluster.under_load(partial(_wait, scale.idle_s))
     yield "idle: processor time of a node in a second", cpu / seconds / len(NODES)
     yield "idle: memory of all nodes", cluster.memory_bytes()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks.broker import raw
 from benchmarks.broker.brokers import Apache, cpu_seconds, resident_bytes
-from ottla.wire.types import CreateTopicsRequest, MetadataRequest
+from ottla.wire.types import CreateTopicsRequest, DescribeQuorumRequest, MetadataRequest
 from tests.interop.node.brokers import APACHE, OTTLA
 from tests.interop.quorum.members import Quorum, until
 
@@ -49,16 +49,29 @@ class ThreeNodes:
         with closing(raw.RawClient(self.ports[number])) as client:
             _wait_in_sync(client, None)
 
-    def make_topic(self, name: str, partitions: int = 1) -> bytes:
-        """A topic whose partitions are in sync on all nodes; its id."""
+    def quorum_leader(self) -> int:
+        kind = DescribeQuorumRequest
+        asked = kind((kind.TopicData("__cluster_metadata", (kind.PartitionData(0),)),))
+        with closing(raw.RawClient(self.port)) as client:
+            return int(client.call(asked, 2).topics[0].partitions[0].leader_id)
+
+    def make_topic(self, name: str, partitions: int = 1, first: int = NODES[0]) -> bytes:
+        """A topic whose partitions are in sync on all nodes; its id. The first node leads the first partition."""
         kind = CreateTopicsRequest
-        placed = tuple(kind.CreatableReplicaAssignment(number, _from(number)) for number in range(partitions))
+        placed = tuple(
+            kind.CreatableReplicaAssignment(number, self.replicas(first + number)) for number in range(partitions)
+        )
         topic = kind.CreatableTopic(name, -1, -1, placed)
         with closing(raw.RawClient(self.port)) as client:
             (made,) = client.call(kind((topic,), CREATE_MS), 7).topics
             assert made.error_code == 0, made
             _wait_in_sync(client, (MetadataRequest.MetadataRequestTopic(name=name),))
         return bytes(made.topic_id)
+
+    def replicas(self, first: int) -> tuple[int, ...]:
+        """All nodes in turn, from this one on; node 4 is the first again."""
+        start = (first - 1) % len(NODES)
+        return NODES[start:] + NODES[:start]
 
     def under_load(self, load: Callable[[], float]) -> tuple[float, float]:
         """The load's seconds, and the processor time of all nodes."""
@@ -71,12 +84,6 @@ class ThreeNodes:
 
     def _sum(self, figure: Callable[[int], float]) -> float:
         return sum(figure(node.pid or 0) for node in self._quorum.nodes.values())
-
-
-def _from(number: int) -> tuple[int, ...]:
-    """All nodes; the first one leads the first partition, and so on."""
-    first = number % len(NODES)
-    return NODES[first:] + NODES[:first]
 
 
 def _wait_in_sync(client: raw.RawClient, topics: tuple[MetadataRequest.MetadataRequestTopic, ...] | None) -> None:
