@@ -166,7 +166,8 @@ def after_loss_of(cluster: ThreeNodes, topic: str, position: int) -> float:
     first = cluster.quorum_leader()
     cluster.make_topic(topic, first=first)
     data = ProduceRequest.PartitionProduceData(0, build_batch([Record(0, int(time.time() * 1000), None, b"x")]))
-    request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=(ProduceRequest.TopicProduceData(topic, (data,)),))
+    of_topic = ProduceRequest.TopicProduceData(name=topic, partition_data=(data,))
+    request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=(of_topic,))
     asker = leader(cluster, topic)
     asker.ask(request, 9, produce_code)
     killed = cluster.replicas(first)[position]

@@ -76,6 +76,7 @@ class Members:
     def __init__(self, client: RawClient, epochs: dict[int, int] | None = None) -> None:
         self._connection = client.connect(timeout_s=TIMEOUT_S)
         self.epochs: dict[int, int] = {} if epochs is None else epochs
+        self._fenced: set[int] = set()
 
     def join(self, broker_id: int, cluster_id: str) -> None:
         reply = self._connection.ask(registration(broker_id, cluster_id=cluster_id), 4)
@@ -94,6 +95,7 @@ class Members:
 
     def fence(self, broker_id: int) -> None:
         assert self.beat(broker_id, want_fence=True).is_fenced
+        self._fenced.add(broker_id)
 
     def unregister(self, broker_id: int) -> None:
         """A busy controller may say that it had no time, and has done it all the same."""
@@ -103,10 +105,11 @@ class Members:
                 raise TooLarge(reply.error_message)
             assert reply.error_code == ErrorCode.REQUEST_TIMED_OUT, reply
             done.add(ErrorCode.BROKER_ID_NOT_REGISTERED)
+        del self.epochs[broker_id]
 
     def shut_down(self, broker_id: int) -> None:
         assert not self.beat(broker_id, want_shut_down=True).should_shut_down
-        for other in BROKERS[:2]:
+        for other in self.epochs.keys() - self._fenced - {broker_id}:
             self.beat(other)
         assert self.beat(broker_id, want_shut_down=True).should_shut_down
 

@@ -14,6 +14,7 @@ from ottla.spark.offsets import SourceOffset, TopicPartition
 from ottla.spark.readers import RangeReader, RangeStreamReader, TakesFilters
 from ottla.spark.records.options import ClusterRecordOptions, PathRecordOptions, RecordRangeOptions
 from ottla.spark.records.tables import METADATA_TOPICS
+from ottla.spark.topic.prefetch import JoiningStreamReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -276,13 +277,8 @@ class ClusterRecordPushdownReader(TakesFilters, ClusterRecordReader):
     _column_prefix = "_"
 
 
-class ClusterRecordStreamReader(_ClusterTasks, RangeStreamReader[ClusterRecordOptions]):
+class ClusterRecordStreamReader(_ClusterTasks, JoiningStreamReader[ClusterRecordOptions]):
     def _make_plan(self) -> StreamPlan:
         from ottla.spark.topic.stream_plan import StreamPlan
 
         return StreamPlan(self._cluster(), self._options)
-
-    def _tasks_between(self, start: SourceOffset, end: SourceOffset) -> list[JoinedTask]:
-        from ottla.spark.topic.plan import join_tasks
-
-        return join_tasks(self._plan.tasks_between(start, end), self._options.joined_records)

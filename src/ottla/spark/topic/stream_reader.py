@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.spark.clients import client_for
 from ottla.spark.offsets import SourceOffset
-from ottla.spark.readers import RangeStreamReader
 from ottla.spark.topic.batch_reader import rows_of
 from ottla.spark.topic.options import TopicOptions
+from ottla.spark.topic.prefetch import JoiningStreamReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["TopicStreamReader"]
 
 
-class TopicStreamReader(RangeStreamReader[TopicOptions]):
+class TopicStreamReader(JoiningStreamReader[TopicOptions]):
     def __init__(self, options: TopicOptions) -> None:
         super().__init__(options)
         self._made_commits: GroupCommits | None = None
@@ -35,11 +35,6 @@ class TopicStreamReader(RangeStreamReader[TopicOptions]):
         from ottla.spark.topic.stream_plan import StreamPlan
 
         return StreamPlan(LiveCluster(self._client, self._options), self._options)
-
-    def _tasks_between(self, start: SourceOffset, end: SourceOffset) -> list[JoinedTask]:
-        from ottla.spark.topic.plan import join_tasks
-
-        return join_tasks(self._plan.tasks_between(start, end), self._options.joined_records)
 
     def _rows(self, task: JoinedTask) -> Iterator[pa.RecordBatch]:
         for each in task.parts:
