@@ -63,9 +63,12 @@ def tool(
     main: str, *arguments: str, stdin: str = "", timeout_s: float = process.TOOL_TIMEOUT_S, check: bool = True
 ) -> str:
     """Run one of Kafka's command-line tools by its class and give what it printed."""
+    return process.run(tool_command(main, *arguments), stdin=stdin, timeout_s=timeout_s, check=check)
+
+
+def tool_command(main: str, *arguments: str) -> list[str]:
     quiet = {"org.slf4j.simpleLogger.defaultLogLevel": "warn"}
-    command = java(classpath(APACHE_KAFKA), main, *arguments, options=QUICK_START, properties=quiet)
-    return process.run(command, stdin=stdin, timeout_s=timeout_s, check=check)
+    return java(classpath(APACHE_KAFKA), main, *arguments, options=QUICK_START, properties=quiet)
 
 
 def dump_log(files: Path | Iterable[Path], *flags: str, timeout_s: float = process.TOOL_TIMEOUT_S) -> str:

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from tests.interop.apache import dump_log, tool
+from tests.interop import process
+from tests.interop.apache import dump_log, tool, tool_command
 from tests.interop.quorum.members import WAIT_S, Quorum, until
 
 NODES = (1, 2, 3)
@@ -21,6 +22,7 @@ TOPIC, PARTITIONS, RECORDS = "orders", 3, 3_000
 TOPICS = "org.apache.kafka.tools.TopicCommand"
 REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 ELECTION = "org.apache.kafka.tools.LeaderElectionCommand"
+VERIFICATION = "org.apache.kafka.tools.ReplicaVerificationTool"
 LOG_DIRS = "org.apache.kafka.tools.LogDirsCommand"
 
 
@@ -163,3 +165,18 @@ def test_logs_are_equal(quorum: Quorum) -> None:
         said = {re.sub(r"(?m)^Dumping .*$", "", dump_log(path, "--print-data-log")) for path in paths}
         assert len(said) == 1
         assert len({path.read_bytes() for path in paths}) == 1
+
+
+def test_replicas_are_verified(quorum: Quorum, tmp_path: Path) -> None:
+    """The tool reads every replica as a consumer that leaders and followers answer, and goes on until it is stopped."""
+    said = tmp_path / "verification.txt"
+    chosen = ("--topics-include", TOPIC, "--report-interval-ms", "500")
+    command = tool_command(VERIFICATION, "--broker-list", servers(quorum), *chosen)
+    whole = f"max lag is 0 for partition {TOPIC}-\\d at offset {RECORDS // PARTITIONS} among {PARTITIONS} partitions"
+    with said.open("wb") as output:
+        running = process.start(command, output)
+        try:
+            until(lambda: re.search(whole, said.read_text()), "a report of all records")
+        finally:
+            process.kill(running)
+    assert "mismatch" not in said.read_text().lower()
