@@ -193,7 +193,7 @@ class Node:
         if self._acls is not None:
             self._acls.follow(self.image.acls, list(self.image.acls))
         self.settings = Settings(config, rules, self.image)
-        self.encoded_topics = EncodedTopics(self.cooperative_tasks, clock)
+        self.encoded_topics = EncodedTopics(self.cooperative_tasks, clock, self.image)
         self.deleted_topics = DeletedTopics(clock)
 
         self.fetch_sessions = FetchSessions(
@@ -887,7 +887,7 @@ class Node:
         if self._acls is not None:
             self._acls.follow(self.image.acls, changes.acls)
         self.deleted_topics.follow(changes)
-        self.encoded_topics.follow(changes, self.image)
+        self.encoded_topics.follow(changes)
         self.replicas.reconfigure(self.image, changes)
         self.log_dir_moves.follow()
         self.fetchers.follow_brokers(changes.brokers)

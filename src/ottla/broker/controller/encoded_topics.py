@@ -36,18 +36,19 @@ Form = tuple[int, str]
 
 
 class EncodedTopics:
-    def __init__(self, cooperative_tasks: CooperativeTasks, clock: Clock) -> None:
+    def __init__(self, cooperative_tasks: CooperativeTasks, clock: Clock, image: MetadataImage) -> None:
         self._clock = clock
+        self._image = image
         self._tasks = cooperative_tasks
         self._forms: dict[Form, dict[str, bytes]] = {}
 
-    def follow(self, changes: Changes, image: MetadataImage) -> None:
-        """Forget what is not true any more."""
+    def follow(self, changes: Changes) -> None:
+        """The image has changed: forget what is not true any more."""
         if changes.brokers:
             self._forms.clear()
         if not self._forms:
             return
-        changed = (image.topic_by_id(topic_id) for topic_id, _ in changes.partitions)
+        changed = (self._image.topic_by_id(topic_id) for topic_id, _ in changes.partitions)
         topics = [*changes.topics_created.values(), *changes.topics_deleted.values(), *changed]
         for name in {topic.name for topic in topics if topic is not None}:
             for known in self._forms.values():
@@ -79,11 +80,13 @@ class EncodedTopics:
     def _gather(
         self, known: dict[str, bytes], topics: list[TopicImage], describe: Describe, frame: _Frame, pieces: list[bytes]
     ) -> Generator[None, None, None]:
-        """Collect the bytes of topics, with pauses."""
+        """Collect the bytes of topics, with pauses. A topic that has changed in a pause is not remembered as it was."""
         for number, topic in enumerate(topics, 1):
             data = known.get(topic.name)
             if data is None:
-                data = known[topic.name] = frame.topic(describe(topic))
+                data = frame.topic(describe(topic))
+                if self._image.topic(topic.name) is topic:
+                    known[topic.name] = data
             pieces.append(data)
             if number % _TOPICS_PER_STEP == 0:
                 yield
