@@ -80,11 +80,9 @@ class Cache:
 
 
 def described(topic: TopicImage) -> MetadataResponseMetadataResponseTopic:
-    kind = MetadataResponseMetadataResponseTopic
+    kind = MetadataResponse.MetadataResponsePartition
     partitions = tuple(
-        MetadataResponse.MetadataResponsePartition(
-            partition_index=number, replica_nodes=each.replicas, isr_nodes=each.isr
-        )
+        kind(partition_index=number, replica_nodes=each.replicas, isr_nodes=each.isr)
         for number, each in topic.partitions.items()
     )
     return MetadataResponse.MetadataResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
