@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from statistics import median
 from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).parents[1]
@@ -20,7 +21,7 @@ class Figure(NamedTuple):
     """The file, without its suffix."""
     case: str
     unit: str
-    """`/s` is one over the time; others are times."""
+    """`/s` is one over the time, `MiB` a size; others are times."""
 
 
 FIGURES: Final = (
@@ -47,6 +48,26 @@ FIGURES: Final = (
         "/s",
     ),
     Figure("share group, one Java consumer", "share", "record, 1 consumer, 1 partition, Java", "/s"),
+    Figure("three nodes: start", "replication", "start: three nodes, formatted and serving", "s"),
+    Figure("three nodes: memory after load", "replication", "after the load: memory of all nodes", "MiB"),
+    Figure(
+        "three nodes: produce with acks=all, 100 B records, 16 KiB batches",
+        "replication",
+        "produce, 100 B records, 16 KiB batches",
+        "/s",
+    ),
+    Figure(
+        "three nodes: heartbeat of a member after the loss of its coordinator",
+        "failover",
+        "a member's heartbeat after the loss of its coordinator",
+        "s",
+    ),
+    Figure(
+        "three nodes: processor time of a node with 3,000 idle partitions, in a second",
+        "quiet",
+        "idle: processor time of a node in a second",
+        "ms",
+    ),
 )
 
 
@@ -55,15 +76,22 @@ def table() -> str:
 
 
 def _row(figure: Figure) -> str:
-    kept = json.loads((RESULTS / f"{figure.results}.json").read_text(encoding="utf-8"))["results"]
-    times = {each["subject"]: each["median_s"] for each in kept if each["case"] == figure.case}
-    return f"| {figure.title} | {' | '.join(_shown(times[subject], figure.unit) for subject in SUBJECTS)} |\n"
+    kept = json.loads((RESULTS / f"{figure.results}.json").read_text(encoding="utf-8"))
+    found = {each["subject"]: each["median_s"] for each in kept["results"] if each["case"] == figure.case}
+    sizes = {each["subject"]: median(each["bytes"]) for each in kept.get("memory", ()) if each["case"] == figure.case}
+    values = found | sizes
+    return f"| {figure.title} | {' | '.join(_shown(values[subject], figure.unit) for subject in SUBJECTS)} |\n"
 
 
-def _shown(seconds: float, unit: str) -> str:
-    if unit == "/s":
-        return f"{round(1 / seconds, -3):,.0f}/s"
-    return f"{seconds * (1000 if unit == 'ms' else 1):.2f} {unit}"
+def _shown(value: float, unit: str) -> str:
+    match unit:
+        case "/s":
+            return f"{round(1 / value, -3):,.0f}/s"
+        case "MiB":
+            return f"{value / (1 << 20):,.0f} MiB"
+        case "ms":
+            return f"{value * 1000:.2f} ms"
+    return f"{value:.2f} {unit}"
 
 
 def updated(readme: str) -> str:
