@@ -219,8 +219,10 @@ def _look_back(cluster: Cluster, writer: Writer, outages: list[Outage], report: 
     cluster.wait_in_sync()
     answered = set(writer.answered)
     for node in (each for each in cluster if each.is_broker):
-        known = {each.topic for each in inspection.partitions(node.bootstrap_servers) or ()}
-        if lost := sorted(answered - known):
+        views = inspection.partitions(node.bootstrap_servers)
+        if views is None:
+            report.problems.append(f"node {node.node_id} does not tell what it has")
+        elif lost := sorted(answered - {each.topic for each in views}):
             report.problems.append(f"node {node.node_id} has lost {len(lost)} topics: {lost[:5]}")
     ended_ms = _now_ms()
     cluster.stop()
