@@ -18,13 +18,16 @@ from ottla.wire.types import (
     FetchRequest,
     IncrementalAlterConfigsRequest,
 )
-from tests.unit.broker.virtual_cluster import APART, NODES, Cluster, cluster
+from tests.unit.broker.virtual_cluster import APART, NODES, Cluster, cluster, until
 from tests.unit.broker.virtual_node import Client, produce_to, run
 from tests.unit.log.logs import producer_batch
 
 TOPIC = "orders"
 TOPIC_CONFIG, BROKER_CONFIG = 2, 4
 THREE_BROKERS = {**dict.fromkeys(NODES, "controller"), **dict.fromkeys((4, 5, 6), "broker")}
+
+SESSION_S, HEARTBEAT_S, CHECK_S = 9, 2, 1.125
+"""How long a broker may be silent, how often it is heard of, and how often silence is looked for: Kafka's defaults."""
 
 
 async def create(it: Cluster, node: int, *replicas: int, **configs: str) -> bytes:
@@ -118,6 +121,57 @@ def test_another_replica_leads_when_the_leader_is_killed() -> None:
             assert found[1] == found[2] == found[3]
             for value in (b"first", b"second", b"third"):
                 assert value in found[1]
+
+    run(scenario)
+
+
+def test_a_leader_that_is_silent_for_longer_than_its_session_comes_back_as_the_same_process() -> None:
+    """As one does that was stopped and goes on: nobody refuses a connection, and nothing arrives."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, THREE_BROKERS) as it:
+            topic_id = await create(it, 4, 4, 5, 6, min_insync_replicas="2")
+            assert await produce(it, 4, topic_id, b"before") == 0
+            await asyncio.sleep(5)
+            epoch = it.nodes[4].broker_lifecycle.broker_epoch
+            brokers = it.nodes[1].image.brokers
+
+            it.cut(4, 1, 2, 3, 5, 6)
+            await asyncio.sleep(6)
+            assert not brokers[4].fenced
+            it.heal()
+            await asyncio.sleep(HEARTBEAT_S + 5)
+            assert (brokers[4].fenced, partition(it, 1).leader, set(partition(it, 1).isr)) == (False, 4, {4, 5, 6})
+
+            it.cut(4, 1, 2, 3, 5, 6)
+            silent_s = await until(lambda: brokers[4].fenced, SESSION_S + CHECK_S + 0.1)
+            assert silent_s > SESSION_S - HEARTBEAT_S - 0.1
+            await asyncio.sleep(0.1)
+            leader = partition(it, 1).leader
+            assert leader in (5, 6)
+            assert set(partition(it, 1).isr) == {5, 6}
+            assert await produce(it, leader, topic_id, b"meanwhile") == 0
+
+            it.heal()
+            await until(lambda: set(partition(it, 1).isr) == {4, 5, 6}, 20)
+            assert (brokers[4].fenced, brokers[4].epoch) == (False, epoch)
+            assert it.nodes[4].broker_lifecycle.broker_epoch == epoch
+            assert await produce(it, leader, topic_id, b"afterwards") == 0
+            found = logs(it)
+            assert found[4] == found[5] == found[6]
+
+    run(scenario)
+
+
+@pytest.mark.prompt
+def test_a_killed_leader_is_replaced_long_before_its_session_could_end() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, THREE_BROKERS) as it:
+            topic_id = await create(it, 4, 4, 5, 6, min_insync_replicas="2")
+            assert await produce(it, 4, topic_id, b"before") == 0
+            await it.kill(4)
+            await until(lambda: partition(it, 5).leader == 5, 1)
+            assert await produce(it, 5, topic_id, b"after") == 0
 
     run(scenario)
 

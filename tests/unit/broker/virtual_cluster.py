@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from types import MappingProxyType
@@ -28,6 +28,7 @@ COMBINED = MappingProxyType(dict.fromkeys(NODES, "broker,controller"))
 APART = MappingProxyType({1: "controller", 2: "controller", 3: "controller", 4: "broker", 5: "broker"})
 STATIC_VOTERS = ",".join(f"{number}@127.0.0.1:9{number}93" for number in NODES)
 CLUSTER_ID = "b3R0bGEtdGVzdC0wMDAwMQ"
+_STEP_S = 0.01
 
 
 def config_of(node_id: int, roles: str, settings: Mapping[str, str] = MappingProxyType({})) -> NodeConfig:
@@ -164,3 +165,13 @@ async def cluster(
         yield cluster
     finally:
         await asyncio.gather(*(node.stop() for node in cluster.nodes.values()))
+
+
+async def until(is_so: Callable[[], bool], within_s: float = 10) -> float:
+    """Wait until something is so; returns how long it took. AssertionError if it takes longer than it may."""
+    loop = asyncio.get_running_loop()
+    began_s = loop.time()
+    while not is_so():
+        await asyncio.sleep(_STEP_S)
+        assert loop.time() - began_s <= within_s, f"it is not so after {within_s} s"
+    return loop.time() - began_s
