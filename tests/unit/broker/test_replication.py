@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from ottla.core.metadata.records import read_batch
+from ottla.core.metadata.topic_image import RECOVERED, RECOVERING
 from ottla.core.replication.replica_selection import RACK_AWARE
 from ottla.testing.virtual_loop import VirtualLoop
+from ottla.wire.batch import BatchView, split_batches
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import (
     AlterReplicaLogDirsRequest,
@@ -17,6 +20,7 @@ from ottla.wire.types import (
     DeleteRecordsRequest,
     FetchRequest,
     IncrementalAlterConfigsRequest,
+    PartitionChangeRecord,
 )
 from tests.unit.broker.virtual_cluster import APART, NODES, Cluster, cluster, until
 from tests.unit.broker.virtual_node import Client, produce_to, run
@@ -24,6 +28,7 @@ from tests.unit.log.logs import producer_batch
 
 TOPIC = "orders"
 TOPIC_CONFIG, BROKER_CONFIG = 2, 4
+UNCHANGED = -1
 THREE_BROKERS = {**dict.fromkeys(NODES, "controller"), **dict.fromkeys((4, 5, 6), "broker")}
 
 SESSION_S, HEARTBEAT_S, CHECK_S = 9, 2, 1.125
@@ -273,6 +278,72 @@ def test_all_replicas_die_and_only_the_last_leader_may_lead_first(order: tuple[i
             found = logs(it)
             assert found[4] == found[5] == found[6]
             assert b"acknowledged" in found[4]
+
+    run(scenario)
+
+
+def recovery_states(it: Cluster, topic_id: bytes) -> list[int]:
+    """What the records say, one after the other, of whether the partition's leader has to recover."""
+    raft = it.nodes[1].raft
+    batches = [each for each in split_batches(raft.quorum.log.read(0, 1 << 24)) if isinstance(each, BatchView)]
+    assert batches[-1].last_offset + 1 == raft.end_offset
+    messages = [each.message for batch in batches if not batch.is_control for each in read_batch(batch)]
+    changes = [each for each in messages if isinstance(each, PartitionChangeRecord) and each.topic_id == topic_id]
+    return [each.leader_recovery_state for each in changes if each.leader_recovery_state != UNCHANGED]
+
+
+@pytest.mark.parametrize("order", list(permutations((4, 5, 6))), ids=str)
+def test_all_replicas_die_at_once_and_the_last_leader_recovers(order: tuple[int, ...]) -> None:
+    """Only the last leader may lead without being eligible, and only when none that is eligible may still come."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, THREE_BROKERS) as it:
+            topic_id = await create(it, 4, 4, 5, 6, min_insync_replicas="2")
+            assert await produce(it, 4, topic_id, b"acknowledged") == 0
+            await asyncio.gather(*(it.kill(each) for each in (4, 5, 6)))
+            await until(lambda: partition(it, 1).leader == -1)
+            assert partition(it, 1).isr == ()
+            (last,) = partition(it, 1).last_known_elr
+            missed = set(partition(it, 1).elr) | {last}
+            assert recovery_states(it, topic_id) == []
+            for each in order:
+                await it.start(each)
+                missed.discard(each)
+                await asyncio.sleep(5)
+                assert partition(it, 1).leader == (-1 if missed else last)
+            await until(lambda: set(partition(it, 1).isr) == {4, 5, 6}, 60)
+            assert recovery_states(it, topic_id) == [RECOVERING, RECOVERED]
+            assert partition(it, 1).leader_recovery_state == RECOVERED
+            assert (partition(it, 1).elr, partition(it, 1).last_known_elr) == ((), ())
+            assert await produce(it, last, topic_id, b"afterwards") == 0
+            found = logs(it)
+            assert found[4] == found[5] == found[6]
+            assert b"acknowledged" in found[4]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("order", list(permutations(NODES)), ids=str)
+def test_a_whole_cluster_dies_at_once_and_starts_in_any_order(order: tuple[int, ...]) -> None:
+    """No controller has seen anybody die: the first two that come back find all three in sync."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            topic_id = await create(it, 1, 1, 2, 3, min_insync_replicas="2")
+            assert await produce(it, 1, topic_id, b"acknowledged") == 0
+            await asyncio.gather(*(it.kill(each) for each in NODES))
+            starting = []
+            for each in order:
+                starting.append(loop.create_task(it.start(each)))
+                await asyncio.sleep(15)
+            await asyncio.gather(*starting)
+            await until(lambda: set(partition(it, 1).isr) == set(NODES), 60)
+            assert recovery_states(it, topic_id) == [RECOVERING, RECOVERED]
+            assert (partition(it, 1).elr, partition(it, 1).last_known_elr) == ((), ())
+            assert await produce(it, partition(it, 1).leader, topic_id, b"afterwards") == 0
+            found = logs(it)
+            assert found[1] == found[2] == found[3]
+            assert b"acknowledged" in found[1]
 
     run(scenario)
 
