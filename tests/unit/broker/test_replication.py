@@ -20,6 +20,7 @@ from ottla.wire.types import (
     DeleteRecordsRequest,
     FetchRequest,
     IncrementalAlterConfigsRequest,
+    OffsetForLeaderEpochRequest,
     PartitionChangeRecord,
 )
 from tests.unit.broker.virtual_cluster import APART, NODES, Cluster, cluster, until
@@ -379,6 +380,49 @@ def test_producers_hear_of_no_error_but_a_new_leader_while_a_broker_shuts_down()
             assert set(codes) <= {0, ErrorCode.NOT_LEADER_OR_FOLLOWER}
             assert set(partition(it, 1).isr) == {4, 5, 6}
             assert it.nodes[5].replicas.by_key[TOPIC, 0].log_end_offset >= codes.count(0)
+
+    run(scenario)
+
+
+async def epoch_ends(it: Cluster, node: int, count: int) -> list[tuple[int, int, int]]:
+    """Error, epoch and end offset that a node gives for each of the first epochs."""
+    kind, client, found = OffsetForLeaderEpochRequest, it.client(node), []
+    for epoch in range(count):
+        asked = kind.OffsetForLeaderTopic(TOPIC, (kind.OffsetForLeaderPartition(0, -1, epoch),))
+        (answer,) = (await client.ask(kind(-1, (asked,)), 4)).topics[0].partitions
+        found.append((answer.error_code, answer.leader_epoch, answer.end_offset))
+    return found
+
+
+async def elect_another(it: Cluster) -> int:
+    """Let the leader of the partition stop and start again; returns the leader of the next epoch."""
+    old = partition(it, 1)
+    await it.stop(old.leader)
+    await it.start(old.leader)
+    await until(lambda: set(partition(it, 1).isr) == {4, 5, 6}, 30)
+    new = partition(it, 1)
+    assert (new.leader_epoch, new.leader != old.leader) == (old.leader_epoch + 1, True)
+    return int(new.leader)
+
+
+def test_every_epoch_of_five_elections_ends_where_records_of_a_later_one_begin() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, THREE_BROKERS) as it:
+            topic_id = await create(it, 4, 4, 5, 6, min_insync_replicas="2")
+            for value in (b"first", b"second"):
+                assert await produce(it, 4, topic_id, value) == 0
+            for _ in range(5):
+                leader = await elect_another(it)
+            assert await epoch_ends(it, leader, 7) == [*[(0, 0, 2)] * 5, (0, 5, 2), (0, -1, -1)]
+            assert await produce(it, leader, topic_id, b"third") == 0
+            expected = [*[(0, 0, 2)] * 5, (0, 5, 3), (0, 6, 3)]
+            assert await epoch_ends(it, leader, 6) == expected[:6]
+            later = await elect_another(it)
+            assert await epoch_ends(it, later, 7) == expected, "a former follower knows it as well"
+            await asyncio.gather(*(it.kill(each) for each in (4, 5, 6)))
+            await it.start(4, 5, 6)
+            await until(lambda: set(partition(it, 1).isr) == {4, 5, 6}, 60)
+            assert (await epoch_ends(it, partition(it, 1).leader, 6)) == expected[:6], "and after a restart"
 
     run(scenario)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -71,6 +72,7 @@ class Cluster:
         self.disks = {number: VirtualDisk() for number in roles}
         self.voters = voters or [number for number, role in roles.items() if "controller" in role]
         self.nodes: dict[int, Node] = {}
+        self._starts: Counter[int] = Counter()
         self._links: dict[frozenset[int], list[VirtualSocket]] = {}
         self._cut: set[frozenset[int]] = set()
         for number in roles:
@@ -89,10 +91,12 @@ class Cluster:
         self.nodes.update(zip(numbers, started, strict=True))
 
     async def _start(self, number: int) -> Node:
+        seed = number + 1000 * self._starts[number]  # no two lives of a broker have the same incarnation
+        self._starts[number] += 1
         return await Node.start(
             self.configs[number],
             clock=self.loop.clock,
-            randomness=Randomness(random.Random(number).randbytes),
+            randomness=Randomness(random.Random(seed).randbytes),
             disk=self.disks[number],
             offload=InlineOffload,
             bind=self.loop.bind,
