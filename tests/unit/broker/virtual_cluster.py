@@ -72,6 +72,8 @@ class Cluster:
         self.disks = {number: VirtualDisk() for number in roles}
         self.voters = voters or [number for number, role in roles.items() if "controller" in role]
         self.nodes: dict[int, Node] = {}
+        self.failures: dict[int, list[str]] = {}
+        """By node: why it cannot go on. Its process would have ended, which is left to the test."""
         self._starts: Counter[int] = Counter()
         self._links: dict[frozenset[int], list[VirtualSocket]] = {}
         self._cut: set[frozenset[int]] = set()
@@ -101,6 +103,7 @@ class Cluster:
             offload=InlineOffload,
             bind=self.loop.bind,
             dial=partial(self._dial, number),
+            on_fatal=self.failures.setdefault(number, []).append,
         )
 
     def _dial(self, number: int, address: tuple[str, int]) -> Any:
@@ -143,11 +146,13 @@ class Cluster:
     def client(self, number: int) -> Client:
         return Client(self.loop, int(f"9{number}92"))
 
-    async def create_topic(self, name: str, *assignments: tuple[int, ...]) -> bytes:
+    async def create_topic(self, name: str, *assignments: tuple[int, ...], **configs: str) -> bytes:
         """A topic whose partitions have these replicas. Its records are of 1970, and stay."""
         kind = CreateTopicsRequest
         placed = tuple(kind.CreatableReplicaAssignment(number, each) for number, each in enumerate(assignments))
-        topic = kind.CreatableTopic(name, -1, -1, placed, (kind.CreatableTopicConfig("retention.ms", "-1"),))
+        wanted = {"retention.ms": "-1"} | configs
+        settings = tuple(kind.CreatableTopicConfig(key, value) for key, value in wanted.items())
+        topic = kind.CreatableTopic(name, -1, -1, placed, settings)
         (created,) = (await self.client(next(iter(self.nodes))).ask(kind((topic,), 10_000), 7)).topics
         assert created.error_code == 0, created
         await asyncio.sleep(0.5)  # until all nodes know it
