@@ -532,6 +532,8 @@ class Node:
         self._preload = Preload(self.loop)
         self.is_serving = self.purgatory.is_open = True
         self.fetchers.begin(self.replicas)
+        for directory in self.storage.directories:
+            directory.storage.when_failed = partial(self._storage_failed, directory)
         self._show_pages()
         self.log_dir_moves.start()
         for name, listener in self.listeners.items():
@@ -739,6 +741,10 @@ class Node:
         log.critical("%s", reason)
         if self._on_fatal is not None:
             self._on_fatal(reason)
+
+    def _storage_failed(self, directory: LogDirectory, error: StorageError) -> None:
+        """Somebody has found out, maybe in a thread, that a log directory has failed."""
+        self.loop.call_soon_threadsafe(self.replicas.note_failure, directory, error)
 
     def _went_offline(self, directory: LogDirectory) -> None:
         """A log directory has failed. The others go on, if the metadata is in one of them."""

@@ -171,7 +171,7 @@ class LogStorage:
     Several directories may share `open_files`. `jitter` picks a number below its argument, for `segment.jitter.ms`.
     """
 
-    __slots__ = ("_deleted", "disk", "failure", "jitter", "open_files", "rolled")
+    __slots__ = ("_deleted", "disk", "failure", "jitter", "open_files", "rolled", "when_failed")
 
     def __init__(
         self,
@@ -184,6 +184,8 @@ class LogStorage:
         self.open_files = OpenFiles(disk) if open_files is None else open_files
         self.jitter = jitter
         self.failure: OSError | None = None
+        self.when_failed: Callable[[StorageError], None] = lambda _error: None
+        """Told of the first failure, in the thread that has found it."""
         self.rolled: dict[Partition, None] = {}
         """Partitions with closed segments that no flush has reached yet, oldest first."""
         self._deleted: deque[tuple[int, str]] = deque()
@@ -195,9 +197,11 @@ class LogStorage:
 
     def fail(self, error: OSError, what: str) -> StorageError:
         """Take the directory offline; gives the exception to raise."""
+        failed = StorageError(f"{what}: {error}")
         if self.failure is None:
             self.failure = error
-        return StorageError(f"{what}: {error}")
+            self.when_failed(failed)
+        return failed
 
     def delete_later(self, path: str, due_at_ms: int) -> None:
         self._deleted.append((due_at_ms, path))

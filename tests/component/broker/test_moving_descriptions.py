@@ -17,8 +17,8 @@ from ottla.wire.types import (
 from tests.component.broker.description_plugins import Unreliable
 from tests.component.broker.description_requests import description
 from tests.component.broker.streams_requests import join, topology
-from tests.unit.broker.coordinator_requests import INTERNAL, KIND_GROUP, again, coordinator, until
-from tests.unit.broker.virtual_cluster import NODES, Cluster, cluster
+from tests.unit.broker.coordinator_requests import INTERNAL, KIND_GROUP, again, coordinator
+from tests.unit.broker.virtual_cluster import NODES, Cluster, cluster, until
 from tests.unit.broker.virtual_node import run
 
 GROUP, MEMBER, TOPIC = "slow", "A", "orders"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 from ottla.wire.errors import ErrorCode
@@ -35,11 +34,3 @@ async def again(it: Cluster, key: str, key_type: int, request: Any, version: int
         if code_of(answer) not in (14, 15, 16, ErrorCode.CONCURRENT_TRANSACTIONS):
             return answer
         await asyncio.sleep(0.1)
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    for _ in range(100):
-        if is_so():
-            return
-        await asyncio.sleep(0.1)
-    raise AssertionError("it does not come")

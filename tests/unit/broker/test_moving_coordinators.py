@@ -28,10 +28,9 @@ from tests.unit.broker.coordinator_requests import (
     KIND_TRANSACTION,
     again,
     coordinator,
-    until,
 )
 from tests.unit.broker.share_state_requests import codes, initialize, write
-from tests.unit.broker.virtual_cluster import NODES, Cluster, cluster
+from tests.unit.broker.virtual_cluster import NODES, Cluster, cluster, until
 from tests.unit.broker.virtual_node import run
 
 TOPIC, GROUP, TRANSACTIONAL_ID = "orders", "billing", "payments"

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from ottla.core.metadata.records import read_batch
+from ottla.core.metadata.topic_image import RECOVERED, RECOVERING
 from ottla.core.replication.replica_selection import RACK_AWARE
 from ottla.testing.virtual_loop import VirtualLoop
+from ottla.wire.batch import BatchView, split_batches
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import (
     AlterReplicaLogDirsRequest,
@@ -17,14 +20,20 @@ from ottla.wire.types import (
     DeleteRecordsRequest,
     FetchRequest,
     IncrementalAlterConfigsRequest,
+    OffsetForLeaderEpochRequest,
+    PartitionChangeRecord,
 )
-from tests.unit.broker.virtual_cluster import APART, NODES, Cluster, cluster
+from tests.unit.broker.virtual_cluster import APART, NODES, Cluster, cluster, until
 from tests.unit.broker.virtual_node import Client, produce_to, run
 from tests.unit.log.logs import producer_batch
 
 TOPIC = "orders"
 TOPIC_CONFIG, BROKER_CONFIG = 2, 4
+UNCHANGED = -1
 THREE_BROKERS = {**dict.fromkeys(NODES, "controller"), **dict.fromkeys((4, 5, 6), "broker")}
+
+SESSION_S, HEARTBEAT_S, CHECK_S = 9, 2, 1.125
+"""How long a broker may be silent, how often it is heard of, and how often silence is looked for: Kafka's defaults."""
 
 
 async def create(it: Cluster, node: int, *replicas: int, **configs: str) -> bytes:
@@ -118,6 +127,57 @@ def test_another_replica_leads_when_the_leader_is_killed() -> None:
             assert found[1] == found[2] == found[3]
             for value in (b"first", b"second", b"third"):
                 assert value in found[1]
+
+    run(scenario)
+
+
+def test_a_leader_that_is_silent_for_longer_than_its_session_comes_back_as_the_same_process() -> None:
+    """As one does that was stopped and goes on: nobody refuses a connection, and nothing arrives."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, THREE_BROKERS) as it:
+            topic_id = await create(it, 4, 4, 5, 6, min_insync_replicas="2")
+            assert await produce(it, 4, topic_id, b"before") == 0
+            await asyncio.sleep(5)
+            epoch = it.nodes[4].broker_lifecycle.broker_epoch
+            brokers = it.nodes[1].image.brokers
+
+            it.cut(4, 1, 2, 3, 5, 6)
+            await asyncio.sleep(6)
+            assert not brokers[4].fenced
+            it.heal()
+            await asyncio.sleep(HEARTBEAT_S + 5)
+            assert (brokers[4].fenced, partition(it, 1).leader, set(partition(it, 1).isr)) == (False, 4, {4, 5, 6})
+
+            it.cut(4, 1, 2, 3, 5, 6)
+            silent_s = await until(lambda: brokers[4].fenced, SESSION_S + CHECK_S + 0.1)
+            assert silent_s > SESSION_S - HEARTBEAT_S - 0.1
+            await asyncio.sleep(0.1)
+            leader = partition(it, 1).leader
+            assert leader in (5, 6)
+            assert set(partition(it, 1).isr) == {5, 6}
+            assert await produce(it, leader, topic_id, b"meanwhile") == 0
+
+            it.heal()
+            await until(lambda: set(partition(it, 1).isr) == {4, 5, 6}, 20)
+            assert (brokers[4].fenced, brokers[4].epoch) == (False, epoch)
+            assert it.nodes[4].broker_lifecycle.broker_epoch == epoch
+            assert await produce(it, leader, topic_id, b"afterwards") == 0
+            found = logs(it)
+            assert found[4] == found[5] == found[6]
+
+    run(scenario)
+
+
+@pytest.mark.prompt
+def test_a_killed_leader_is_replaced_long_before_its_session_could_end() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, THREE_BROKERS) as it:
+            topic_id = await create(it, 4, 4, 5, 6, min_insync_replicas="2")
+            assert await produce(it, 4, topic_id, b"before") == 0
+            await it.kill(4)
+            await until(lambda: partition(it, 5).leader == 5, 1)
+            assert await produce(it, 5, topic_id, b"after") == 0
 
     run(scenario)
 
@@ -223,6 +283,72 @@ def test_all_replicas_die_and_only_the_last_leader_may_lead_first(order: tuple[i
     run(scenario)
 
 
+def recovery_states(it: Cluster, topic_id: bytes) -> list[int]:
+    """What the records say, one after the other, of whether the partition's leader has to recover."""
+    raft = it.nodes[1].raft
+    batches = [each for each in split_batches(raft.quorum.log.read(0, 1 << 24)) if isinstance(each, BatchView)]
+    assert batches[-1].last_offset + 1 == raft.end_offset
+    messages = [each.message for batch in batches if not batch.is_control for each in read_batch(batch)]
+    changes = [each for each in messages if isinstance(each, PartitionChangeRecord) and each.topic_id == topic_id]
+    return [each.leader_recovery_state for each in changes if each.leader_recovery_state != UNCHANGED]
+
+
+@pytest.mark.parametrize("order", list(permutations((4, 5, 6))), ids=str)
+def test_all_replicas_die_at_once_and_the_last_leader_recovers(order: tuple[int, ...]) -> None:
+    """Only the last leader may lead without being eligible, and only when none that is eligible may still come."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, THREE_BROKERS) as it:
+            topic_id = await create(it, 4, 4, 5, 6, min_insync_replicas="2")
+            assert await produce(it, 4, topic_id, b"acknowledged") == 0
+            await asyncio.gather(*(it.kill(each) for each in (4, 5, 6)))
+            await until(lambda: partition(it, 1).leader == -1)
+            assert partition(it, 1).isr == ()
+            (last,) = partition(it, 1).last_known_elr
+            missed = set(partition(it, 1).elr) | {last}
+            assert recovery_states(it, topic_id) == []
+            for each in order:
+                await it.start(each)
+                missed.discard(each)
+                await asyncio.sleep(5)
+                assert partition(it, 1).leader == (-1 if missed else last)
+            await until(lambda: set(partition(it, 1).isr) == {4, 5, 6}, 60)
+            assert recovery_states(it, topic_id) == [RECOVERING, RECOVERED]
+            assert partition(it, 1).leader_recovery_state == RECOVERED
+            assert (partition(it, 1).elr, partition(it, 1).last_known_elr) == ((), ())
+            assert await produce(it, last, topic_id, b"afterwards") == 0
+            found = logs(it)
+            assert found[4] == found[5] == found[6]
+            assert b"acknowledged" in found[4]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("order", list(permutations(NODES)), ids=str)
+def test_a_whole_cluster_dies_at_once_and_starts_in_any_order(order: tuple[int, ...]) -> None:
+    """No controller has seen anybody die: the first two that come back find all three in sync."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            topic_id = await create(it, 1, 1, 2, 3, min_insync_replicas="2")
+            assert await produce(it, 1, topic_id, b"acknowledged") == 0
+            await asyncio.gather(*(it.kill(each) for each in NODES))
+            starting = []
+            for each in order:
+                starting.append(loop.create_task(it.start(each)))
+                await asyncio.sleep(15)
+            await asyncio.gather(*starting)
+            await until(lambda: set(partition(it, 1).isr) == set(NODES), 60)
+            assert recovery_states(it, topic_id) == [RECOVERING, RECOVERED]
+            assert (partition(it, 1).elr, partition(it, 1).last_known_elr) == ((), ())
+            assert await produce(it, partition(it, 1).leader, topic_id, b"afterwards") == 0
+            found = logs(it)
+            assert found[1] == found[2] == found[3]
+            assert b"acknowledged" in found[1]
+
+    run(scenario)
+
+
 def test_producers_hear_of_no_error_but_a_new_leader_while_a_broker_shuts_down() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         async with cluster(loop, THREE_BROKERS) as it:
@@ -254,6 +380,49 @@ def test_producers_hear_of_no_error_but_a_new_leader_while_a_broker_shuts_down()
             assert set(codes) <= {0, ErrorCode.NOT_LEADER_OR_FOLLOWER}
             assert set(partition(it, 1).isr) == {4, 5, 6}
             assert it.nodes[5].replicas.by_key[TOPIC, 0].log_end_offset >= codes.count(0)
+
+    run(scenario)
+
+
+async def epoch_ends(it: Cluster, node: int, count: int) -> list[tuple[int, int, int]]:
+    """Error, epoch and end offset that a node gives for each of the first epochs."""
+    kind, client, found = OffsetForLeaderEpochRequest, it.client(node), []
+    for epoch in range(count):
+        asked = kind.OffsetForLeaderTopic(TOPIC, (kind.OffsetForLeaderPartition(0, -1, epoch),))
+        (answer,) = (await client.ask(kind(-1, (asked,)), 4)).topics[0].partitions
+        found.append((answer.error_code, answer.leader_epoch, answer.end_offset))
+    return found
+
+
+async def elect_another(it: Cluster) -> int:
+    """Let the leader of the partition stop and start again; returns the leader of the next epoch."""
+    old = partition(it, 1)
+    await it.stop(old.leader)
+    await it.start(old.leader)
+    await until(lambda: set(partition(it, 1).isr) == {4, 5, 6}, 30)
+    new = partition(it, 1)
+    assert (new.leader_epoch, new.leader != old.leader) == (old.leader_epoch + 1, True)
+    return int(new.leader)
+
+
+def test_every_epoch_of_five_elections_ends_where_records_of_a_later_one_begin() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, THREE_BROKERS) as it:
+            topic_id = await create(it, 4, 4, 5, 6, min_insync_replicas="2")
+            for value in (b"first", b"second"):
+                assert await produce(it, 4, topic_id, value) == 0
+            for _ in range(5):
+                leader = await elect_another(it)
+            assert await epoch_ends(it, leader, 7) == [*[(0, 0, 2)] * 5, (0, 5, 2), (0, -1, -1)]
+            assert await produce(it, leader, topic_id, b"third") == 0
+            expected = [*[(0, 0, 2)] * 5, (0, 5, 3), (0, 6, 3)]
+            assert await epoch_ends(it, leader, 6) == expected[:6]
+            later = await elect_another(it)
+            assert await epoch_ends(it, later, 7) == expected, "a former follower knows it as well"
+            await asyncio.gather(*(it.kill(each) for each in (4, 5, 6)))
+            await it.start(4, 5, 6)
+            await until(lambda: set(partition(it, 1).isr) == {4, 5, 6}, 60)
+            assert (await epoch_ends(it, partition(it, 1).leader, 6)) == expected[:6], "and after a restart"
 
     run(scenario)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from types import MappingProxyType
@@ -28,6 +29,7 @@ COMBINED = MappingProxyType(dict.fromkeys(NODES, "broker,controller"))
 APART = MappingProxyType({1: "controller", 2: "controller", 3: "controller", 4: "broker", 5: "broker"})
 STATIC_VOTERS = ",".join(f"{number}@127.0.0.1:9{number}93" for number in NODES)
 CLUSTER_ID = "b3R0bGEtdGVzdC0wMDAwMQ"
+_STEP_S = 0.01
 
 
 def config_of(node_id: int, roles: str, settings: Mapping[str, str] = MappingProxyType({})) -> NodeConfig:
@@ -70,6 +72,9 @@ class Cluster:
         self.disks = {number: VirtualDisk() for number in roles}
         self.voters = voters or [number for number, role in roles.items() if "controller" in role]
         self.nodes: dict[int, Node] = {}
+        self.failures: dict[int, list[str]] = {}
+        """By node: why it cannot go on. Its process would have ended, which is left to the test."""
+        self._starts: Counter[int] = Counter()
         self._links: dict[frozenset[int], list[VirtualSocket]] = {}
         self._cut: set[frozenset[int]] = set()
         for number in roles:
@@ -88,14 +93,17 @@ class Cluster:
         self.nodes.update(zip(numbers, started, strict=True))
 
     async def _start(self, number: int) -> Node:
+        seed = number + 1000 * self._starts[number]  # no two lives of a broker have the same incarnation
+        self._starts[number] += 1
         return await Node.start(
             self.configs[number],
             clock=self.loop.clock,
-            randomness=Randomness(random.Random(number).randbytes),
+            randomness=Randomness(random.Random(seed).randbytes),
             disk=self.disks[number],
             offload=InlineOffload,
             bind=self.loop.bind,
             dial=partial(self._dial, number),
+            on_fatal=self.failures.setdefault(number, []).append,
         )
 
     def _dial(self, number: int, address: tuple[str, int]) -> Any:
@@ -138,11 +146,13 @@ class Cluster:
     def client(self, number: int) -> Client:
         return Client(self.loop, int(f"9{number}92"))
 
-    async def create_topic(self, name: str, *assignments: tuple[int, ...]) -> bytes:
+    async def create_topic(self, name: str, *assignments: tuple[int, ...], **configs: str) -> bytes:
         """A topic whose partitions have these replicas. Its records are of 1970, and stay."""
         kind = CreateTopicsRequest
         placed = tuple(kind.CreatableReplicaAssignment(number, each) for number, each in enumerate(assignments))
-        topic = kind.CreatableTopic(name, -1, -1, placed, (kind.CreatableTopicConfig("retention.ms", "-1"),))
+        wanted = {"retention.ms": "-1"} | configs
+        settings = tuple(kind.CreatableTopicConfig(key, value) for key, value in wanted.items())
+        topic = kind.CreatableTopic(name, -1, -1, placed, settings)
         (created,) = (await self.client(next(iter(self.nodes))).ask(kind((topic,), 10_000), 7)).topics
         assert created.error_code == 0, created
         await asyncio.sleep(0.5)  # until all nodes know it
@@ -164,3 +174,13 @@ async def cluster(
         yield cluster
     finally:
         await asyncio.gather(*(node.stop() for node in cluster.nodes.values()))
+
+
+async def until(is_so: Callable[[], bool], within_s: float = 10) -> float:
+    """Wait until something is so; returns how long it took. AssertionError if it takes longer than it may."""
+    loop = asyncio.get_running_loop()
+    began_s = loop.time()
+    while not is_so():
+        await asyncio.sleep(_STEP_S)
+        assert loop.time() - began_s <= within_s, f"it is not so after {within_s} s"
+    return loop.time() - began_s

@@ -53,8 +53,10 @@ class Client:
     async def _some(self) -> bytes:
         ready = self._loop.create_future()
         self._loop.add_reader(self._sock.fileno(), lambda: ready.done() or ready.set_result(None))
-        await ready
-        self._loop.remove_reader(self._sock.fileno())
+        try:
+            await ready
+        finally:  # a socket that is closed and still watched would keep the clock from moving
+            self._loop.remove_reader(self._sock.fileno())
         received = self._sock.recv(1 << 20)
         if not received:
             raise ConnectionResetError("the node has closed the connection")

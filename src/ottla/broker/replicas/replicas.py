@@ -229,6 +229,7 @@ class Replicas:
         """How many replicas each directory has, while new ones are placed."""
         self.misplaced: dict[Replica, None] = {}
         """Replicas in another directory than the controller knows of."""
+        self._failed: set[LogDirectory] = set()
 
     def __iter__(self) -> Iterator[Replica]:
         return iter(self.by_key.values())
@@ -698,12 +699,18 @@ class Replicas:
 
     def directory_failed(self, directory: LogDirectory, error: StorageError) -> None:
         """A log directory is offline: fail the requests that wait for its partitions, and tell the controller."""
+        self._failed.add(directory)
         log.error("log directory %s is offline: %s", directory.path, error)
         for replica in self.by_key.values():
             if replica.directory is directory:
                 self.look_again(replica)
                 self.wake(replica.topic_partition)
         self._went_offline(directory)
+
+    def note_failure(self, directory: LogDirectory, error: StorageError) -> None:
+        """The same, if nobody has said so yet: a reader does not, or a producer whose batch begins a new segment."""
+        if directory not in self._failed:
+            self.directory_failed(directory, error)
 
 
 def _counts(replica: Replica) -> tuple[int, ...]:
