@@ -19,7 +19,7 @@ from ottla.core.txn.transaction import Partition as Part
 from ottla.log.errors import LogError
 from ottla.log.names import TopicPartition
 from ottla.log.partition import Partition
-from ottla.log.producer_state import Origin, ProducerState, Verification
+from ottla.log.producer_state import ProducerState, Verification
 from ottla.wire.batch import BatchBuilder, BatchView, build_end_txn_marker
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.txn_offset_commit import TxnOffsetCommitRequest
@@ -163,7 +163,7 @@ class TransactionNode:
         )
         try:
             self.data[request.partition].stage_as_leader(
-                bytearray(batch), 0, self.machine.clock.wall_ms(), origin=Origin.CLIENT, verification=verification
+                bytearray(batch), 0, self.machine.clock.wall_ms(), verification=verification
             )
         except LogError as error:
             answer(ErrorCode(error.code))
@@ -244,11 +244,10 @@ class TransactionNode:
             timestamp=self.machine.clock.wall_ms(),
         )
         try:
-            self.data[part].stage_as_leader(
+            self.data[part].stage_as_coordinator(
                 bytearray(marker),
                 0,
                 self.machine.clock.wall_ms(),
-                origin=Origin.COORDINATOR,
                 verification=Verification(None, effect.transaction_version),
             )
         except LogError as error:

@@ -12,9 +12,9 @@ from ottla.core.coordinator.contract import Core
 from ottla.log.append import AppendInfo
 from ottla.log.cleaner import cleanable, compact
 from ottla.log.partition import Partition
-from ottla.log.producer_state import Origin, Verification
+from ottla.log.producer_state import Verification
 from ottla.testing.clock import VirtualClock
-from ottla.wire.batch import BatchView, split_batches
+from ottla.wire.batch import BatchView, read_header
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.reject import Reject
@@ -44,20 +44,12 @@ class VirtualReplica:
     def high_watermark(self) -> int:
         return self.log.high_watermark
 
-    def stage(self, records: bytes, *, origin: Origin, verification: Verification | None = None) -> AppendInfo:
+    def stage_as_coordinator(self, batch: bytearray, *, verification: Verification) -> AppendInfo:
         if self.refusals:
             raise Reject(self.refusals.popleft())
-        buffer = bytearray(records)
-        info = self.log.stage_as_leader(
-            buffer,
-            self.leader_epoch,
-            self._clock.wall_ms(),
-            origin=origin,
-            verification=verification or Verification(),
-        )
-        for batch in split_batches(bytes(buffer)):
-            assert isinstance(batch, BatchView)
-            self._appended(batch)
+        now_ms = self._clock.wall_ms()
+        info = self.log.stage_as_coordinator(batch, self.leader_epoch, now_ms, verification=verification)
+        self._appended(read_header(bytes(batch)))
         return info
 
 

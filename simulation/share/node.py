@@ -28,7 +28,7 @@ from ottla.core.share.state.kept import Key
 from ottla.core.share.state.messages import refusal
 from ottla.log.names import TopicPartition
 from ottla.log.partition import Partition
-from ottla.log.producer_state import Origin, Verification
+from ottla.log.producer_state import Verification
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.batch import BatchBuilder, BatchView
 from ottla.wire.errors import ErrorCode
@@ -155,7 +155,6 @@ class ShareMachine:
             bytearray(builder.build()),
             self.leader_epochs[number],
             now_ms,
-            origin=Origin.CLIENT,
             verification=Verification(),
         )
 

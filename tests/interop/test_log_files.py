@@ -21,7 +21,7 @@ from ottla.log.files import LogStorage
 from ottla.log.names import TopicPartition, parse_directory_name
 from ottla.log.partition import Partition, create_partition_directory
 from ottla.log.producer_snapshot import parse_snapshot
-from ottla.log.producer_state import Origin, Verification
+from ottla.log.producer_state import Verification
 from ottla.log.read import Isolation
 from ottla.log.recovery import LoadRequest, RecoveryReport, load
 from ottla.log.txn_index import AbortedTxn
@@ -206,11 +206,11 @@ def append_again(log: Partition, batch: AnyBatch) -> None:
     assert isinstance(batch, BatchView)
     data = bytearray(batch.data)
     stamp(data, base_offset=0, partition_leader_epoch=-1, max_timestamp=batch.max_timestamp)
-    log.append_as_leader(
+    append = log.append_as_coordinator if batch.is_control else log.append_as_leader
+    append(
         data,
         batch.partition_leader_epoch,
         batch.max_timestamp,
-        origin=Origin.COORDINATOR if batch.is_control else Origin.CLIENT,
         verification=Verification(guard=log.producers.verification_guard(batch.producer_id)),
     )
 
@@ -360,7 +360,7 @@ def our_log(path: Path, *, codec: Compression, epoch_length: int = 100, now_ms: 
             end = build_end_txn_marker(
                 committed=number % 20 == 4, coordinator_epoch=0, producer_id=5, producer_epoch=0, timestamp=now_ms
             )
-            log.append_as_leader(end, number // epoch_length, now_ms + 10**9, origin=Origin.COORDINATOR)
+            log.append_as_coordinator(end, number // epoch_length, now_ms + 10**9)
     return log
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ottla.broker.replicas.log_dir_moves import copy_piece
 from ottla.log.partition import Partition
-from ottla.log.producer_state import Origin, Verification
+from ottla.log.producer_state import Verification
 from ottla.log.read import Isolation
 from ottla.wire.batch import BatchView
 from tests.unit.log.logs import NOW, all_batches, batch, load_partition, marker, new_storage, producer_batch
@@ -52,11 +52,8 @@ class Life:
         getattr(self, f"_{step}")(number)
         self.source.update_high_watermark(self.source.log_end_offset)
 
-    def _write(self, data: bytearray, origin: Origin = Origin.CLIENT) -> None:
-        self.source.append_as_leader(data, self._epoch, NOW, origin=origin)
-
     def _append(self, size: int) -> None:
-        self._write(batch(bytes(size), b"second"))
+        self.source.append_as_leader(batch(bytes(size), b"second"), self._epoch, NOW)
 
     def _produce(self, producer: int) -> None:
         guard = self.source.producers.verification_guard(producer)
@@ -69,7 +66,7 @@ class Life:
         producer, committed = divmod(number, 2)
         if producer in self._open:
             self._open.remove(producer)
-            self._write(marker(producer, committed=bool(committed)), Origin.COORDINATOR)
+            self.source.append_as_coordinator(marker(producer, committed=bool(committed)), self._epoch, NOW)
 
     def _delete(self, percent: int) -> None:
         source = self.source

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ottla.log.producer_state import Origin, Verification
+from ottla.log.producer_state import Verification
 from ottla.spark.log.options import LogOptions
 from ottla.spark.log.readers import LogReader
 from ottla.spark.options import read_options
@@ -80,7 +80,7 @@ def play(log: Any, steps: list[Step]) -> tuple[list[int], int]:
             is_open.setdefault(producer, []).append(offset)
         elif producer in is_open:
             is_committed = action == "commit"
-            log.append_as_leader(marker(producer, committed=is_committed), 0, NOW, origin=Origin.COORDINATOR)
+            log.append_as_coordinator(marker(producer, committed=is_committed), 0, NOW)
             written = is_open.pop(producer)
             seen += written if is_committed else []
     stable = min((first for first, *_ in is_open.values()), default=log.log_end_offset)

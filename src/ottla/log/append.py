@@ -2,7 +2,8 @@
 
 A leader accepts one sound batch from a client and changes as little of it as possible: base offset and leader epoch,
 which are not part of the checksum, and where the topic asks for it the timestamps and the compression. Everything else
-is stored as it came.
+is stored as it came. A batch of a coordinator was built by this node a moment ago, so it is sound: of it only the size
+and the producer's state are checked.
 
 Records are read only where the header is not enough: in compacted topics (each record needs a key), when the largest
 timestamp is out of bounds, when old timestamps are bounded, and with `ottla.validate.records`. Apache Kafka reads each
@@ -34,8 +35,8 @@ from ottla.log.errors import (
     UnexpectedAppendOffsetError,
     UnsupportedCompressionTypeError,
 )
-from ottla.log.producer_entry import BatchMetadata, ProducerEntry
-from ottla.log.producer_state import Origin, Verification, read_marker
+from ottla.log.producer_entry import BatchMetadata
+from ottla.log.producer_state import Origin, Verification
 from ottla.wire.batch import (
     AnyBatch,
     BatchView,
@@ -62,7 +63,7 @@ from ottla.wire.fault import WireError
 if TYPE_CHECKING:
     from ottla.log.partition import Partition
 
-__all__ = ["NOT_VERIFIED", "AppendInfo", "stage_as_leader", "stage_verbatim"]
+__all__ = ["NOT_VERIFIED", "AppendInfo", "stage_as_coordinator", "stage_as_leader", "stage_verbatim"]
 
 NOT_VERIFIED: Final = Verification()
 _NO_TIMESTAMP: Final = -1
@@ -111,28 +112,49 @@ def stage_as_leader(
     records: bytes | bytearray | memoryview,
     leader_epoch: int,
     now_ms: int,
-    origin: Origin,
     verification: Verification,
 ) -> AppendInfo:
-    config = partition.config
     records = memoryview(records)
     if records.readonly:
         records = memoryview(bytearray(records))
-    if origin is Origin.CLIENT:
-        info = _stage_usual(partition, records, leader_epoch, now_ms, verification)
-        if info is not None:
-            return info
-        ready = [_validate(_client_batch(records), config, now_ms, is_client=True)]
-        size_bytes = len(ready[0].data)
-    else:
-        ready = [_validate(batch, config, now_ms, is_client=False) for batch in _own_batches(records)]
-        size_bytes = sum(len(one.data) for one in ready)
-    if size_bytes > config.segment_bytes:
-        raise RecordListTooLargeError(f"{size_bytes} bytes do not fit in a segment of {config.segment_bytes}")
-    duplicate = _check_producers(partition, ready, origin, verification)
-    if duplicate is not None:
-        return _repeated(partition, duplicate, size_bytes)
-    return _place(partition, ready, size_bytes, leader_epoch, now_ms)
+    info = _stage_usual(partition, records, leader_epoch, now_ms, verification)
+    if info is not None:
+        return info
+    ready = _validate(_client_batch(records), partition.config, now_ms)
+    return _stage(partition, ready, leader_epoch, now_ms, Origin.CLIENT, verification)
+
+
+def stage_as_coordinator(
+    partition: Partition, batch: bytearray, leader_epoch: int, now_ms: int, verification: Verification
+) -> AppendInfo:
+    view = memoryview(batch)
+    built = BatchView(view, 0, *HEADER.unpack_from(view))
+    _check_size(len(view), partition.config)
+    ready = _in_form_of_topic(built, built.max_timestamp, partition.config, now_ms)
+    return _stage(partition, ready, leader_epoch, now_ms, Origin.COORDINATOR, verification)
+
+
+def _stage(
+    partition: Partition, ready: _Ready, leader_epoch: int, now_ms: int, origin: Origin, verification: Verification
+) -> AppendInfo:
+    """Check the producer of a validated batch, assign its offsets and keep it for the next write."""
+    batch, max_timestamp, size_bytes = ready.batch, ready.max_timestamp, len(ready.data)
+    if size_bytes > partition.config.segment_bytes:
+        raise RecordListTooLargeError(f"{size_bytes} bytes do not fit in a segment of {partition.config.segment_bytes}")
+    if batch.producer_id >= 0:
+        duplicate = partition.producers.check(batch, origin, verification)
+        if duplicate is not None:
+            return _repeated(partition, duplicate, size_bytes)
+    base_offset = partition.next_offset
+    last_offset = base_offset + batch.last_offset_delta
+    partition.prepare_segment(size_bytes, max_timestamp, base_offset, last_offset, now_ms)
+    partition.epochs.assign(leader_epoch, base_offset)
+    _stamp(ready, base_offset, leader_epoch)
+    if batch.producer_id >= 0:
+        _note_producer(partition, batch, base_offset, max_timestamp)
+    partition.gather(ready.data, ((last_offset, max_timestamp, size_bytes),), last_offset + 1)
+    append_time = _NO_TIMESTAMP if ready.log_append_time is None else now_ms
+    return AppendInfo(base_offset, last_offset, max_timestamp, append_time, partition.log_start_offset, size_bytes)
 
 
 def _repeated(partition: Partition, batch: BatchMetadata, size_bytes: int) -> AppendInfo:
@@ -185,27 +207,6 @@ def _stage_usual(
     return AppendInfo(base_offset, last_offset, max_timestamp, _NO_TIMESTAMP, partition.log_start_offset, size_bytes)
 
 
-def _place(partition: Partition, ready: list[_Ready], size_bytes: int, leader_epoch: int, now_ms: int) -> AppendInfo:
-    """Assign offsets to batches and keep them for the next write."""
-    first_offset = partition.next_offset
-    max_timestamp, last_offset = ready[0].max_timestamp, first_offset + ready[0].batch.last_offset_delta
-    for one in ready[1:]:
-        max_timestamp = max(max_timestamp, one.max_timestamp)
-        last_offset += one.batch.last_offset_delta + 1
-    partition.prepare_segment(size_bytes, max_timestamp, first_offset, last_offset, now_ms)
-    partition.epochs.assign(leader_epoch, first_offset)
-    offset = first_offset
-    for one in ready:
-        _stamp(one, offset, leader_epoch)
-        batch = one.batch
-        if batch.producer_id > -1:
-            _note_producer(partition, batch, offset, one.max_timestamp)
-        offset += batch.last_offset_delta + 1
-        partition.gather(one.data, ((offset - 1, one.max_timestamp, len(one.data)),), offset)
-    append_time = now_ms if ready[0].log_append_time is not None else _NO_TIMESTAMP
-    return AppendInfo(first_offset, last_offset, max_timestamp, append_time, partition.log_start_offset, size_bytes)
-
-
 def _stamp(one: _Ready, base_offset: int, leader_epoch: int) -> None:
     if one.is_header_kept:
         _BASE_OFFSET.pack_into(one.data, 0, base_offset)
@@ -243,21 +244,17 @@ def _refused_records(view: memoryview, error: WireError) -> LogError:
     return InvalidRecordError(f"{len(view)} bytes are no batch of magic 2: {error}")
 
 
-def _own_batches(records: memoryview) -> list[BatchView]:
-    batches = list(split_batches(records, allow_partial_tail=False))
-    assert batches, "nothing to append"
-    assert all(isinstance(batch, BatchView) for batch in batches), "only batches of magic 2 are written"
-    return batches  # type: ignore[return-value]
-
-
-def _validate(batch: BatchView, config: LogConfig, now_ms: int, *, is_client: bool) -> _Ready:
+def _validate(batch: BatchView, config: LogConfig, now_ms: int) -> _Ready:
+    """Check the batch of a client."""
     _check_size(batch.size_bytes, config)
-    max_timestamp = batch.max_timestamp
-    if is_client:  # else it was built here a moment ago
-        if not batch.is_valid:
-            raise CorruptMessageError(f"the checksum {batch.crc:#010x} is not that of the batch")
-        _check_client_header(batch)
-        max_timestamp = _check_records(batch, config, now_ms)
+    if not batch.is_valid:
+        raise CorruptMessageError(f"the checksum {batch.crc:#010x} is not that of the batch")
+    _check_client_header(batch)
+    return _in_form_of_topic(batch, _check_records(batch, config, now_ms), config, now_ms)
+
+
+def _in_form_of_topic(batch: BatchView, max_timestamp: int, config: LogConfig, now_ms: int) -> _Ready:
+    """A sound batch with the compression and the timestamps that its topic wants."""
     data = batch.data
     if config.compression_type != "producer" or batch.attributes & CODEC_BITS > Compression.ZSTD:
         data, batch = _in_compression_of(batch, config)
@@ -368,37 +365,6 @@ def _level(codec: Compression, config: LogConfig) -> int | None:
 # --- producers --------------------------------------------------------------------------------------------------------
 
 
-def _check_producers(
-    partition: Partition, ready: list[_Ready], origin: Origin, verification: Verification
-) -> BatchMetadata | None:
-    """Check the batches of producers before any is noted; returns the one that is a duplicate."""
-    producers = partition.producers
-    if len(ready) == 1:
-        batch = ready[0].batch
-        return producers.check(batch, origin, verification) if batch.producer_id > -1 else None
-    # Later batches are judged as if the earlier ones were written.
-    drafts: dict[int, ProducerEntry] = {}
-    for one in ready:
-        batch = one.batch
-        if batch.producer_id > -1:
-            producer_id = batch.producer_id
-            if producer_id not in drafts:
-                known = producers.entry(producer_id)
-                drafts[producer_id] = ProducerEntry(producer_id) if known is None else known.copy()
-            producers.check(batch, origin, verification, drafts[producer_id])
-            _draft(drafts[producer_id], batch)
-    return None
-
-
-def _draft(entry: ProducerEntry, batch: BatchView) -> None:
-    if batch.is_control:
-        marker = read_marker(batch)
-        if marker is not None:
-            entry.add_marker(batch.producer_epoch, marker.coordinator_epoch, marker.timestamp)
-    else:
-        entry.add_data(batch, 0, batch.max_timestamp)
-
-
 def _note_producer(partition: Partition, batch: BatchView, base_offset: int, max_timestamp: int) -> None:
     aborted = partition.producers.add(batch, base_offset, max_timestamp)
     if aborted is not None:
@@ -446,12 +412,13 @@ def _replicated_batches(records: bytes | bytearray | memoryview, leader_epoch: i
     last_offset = -1
     try:
         for batch in split_batches(records):
-            if isinstance(batch, BatchView):
-                if origin is Origin.RAFT_LEADER:
-                    assert batch.partition_leader_epoch == leader_epoch, "the quorum's leader sets the epoch itself"
-                elif batch.partition_leader_epoch > leader_epoch:
-                    break
-            batch.check_crc()
+            if origin is Origin.RAFT_LEADER:  # this node has built it
+                assert isinstance(batch, BatchView), "only batches of magic 2 are written"
+                assert batch.partition_leader_epoch == leader_epoch, "the quorum's leader sets the epoch itself"
+            elif isinstance(batch, BatchView) and batch.partition_leader_epoch > leader_epoch:
+                break
+            else:
+                batch.check_crc()
             if batch.last_offset <= last_offset:
                 raise OffsetsOutOfOrderError(f"offset {batch.last_offset} follows {last_offset}")
             last_offset = batch.last_offset

@@ -207,12 +207,14 @@ class Partition:
         leader_epoch: int,
         now_ms: int,
         *,
-        origin: Origin = Origin.CLIENT,
         verification: Verification = append.NOT_VERIFIED,
     ) -> AppendInfo:
-        """Validate batches, assign offsets and keep them for `write`. The buffer is changed, and kept until then."""
+        """Validate a client's batch, assign its offsets and keep it for `write`.
+
+        The buffer is changed, and kept until then.
+        """
         self.storage.check()
-        return append.stage_as_leader(self, records, leader_epoch, now_ms, origin, verification)
+        return append.stage_as_leader(self, records, leader_epoch, now_ms, verification)
 
     def append_as_leader(
         self,
@@ -220,11 +222,39 @@ class Partition:
         leader_epoch: int,
         now_ms: int,
         *,
-        origin: Origin = Origin.CLIENT,
         verification: Verification = append.NOT_VERIFIED,
     ) -> AppendInfo:
         """Stage and write."""
-        info = self.stage_as_leader(records, leader_epoch, now_ms, origin=origin, verification=verification)
+        info = self.stage_as_leader(records, leader_epoch, now_ms, verification=verification)
+        self.write()
+        return info
+
+    def stage_as_coordinator(
+        self,
+        batch: bytearray,
+        leader_epoch: int,
+        now_ms: int,
+        *,
+        verification: Verification = append.NOT_VERIFIED,
+    ) -> AppendInfo:
+        """Assign offsets to a batch that this node has built itself, and keep it for `write`.
+
+        It may hold what no client may write: transaction markers, and records of a producer without sequence numbers.
+        The buffer is changed, and kept until it is written.
+        """
+        self.storage.check()
+        return append.stage_as_coordinator(self, batch, leader_epoch, now_ms, verification)
+
+    def append_as_coordinator(
+        self,
+        batch: bytearray,
+        leader_epoch: int,
+        now_ms: int,
+        *,
+        verification: Verification = append.NOT_VERIFIED,
+    ) -> AppendInfo:
+        """Stage and write."""
+        info = self.stage_as_coordinator(batch, leader_epoch, now_ms, verification=verification)
         self.write()
         return info
 

@@ -106,16 +106,6 @@ class ProducerEntry:
     def last_data_offset(self) -> int:
         return self.batches[-1].last_offset if self.batches else NO_OFFSET
 
-    def copy(self) -> ProducerEntry:
-        other = ProducerEntry(self.producer_id)
-        other.producer_epoch = self.producer_epoch
-        other.coordinator_epoch = self.coordinator_epoch
-        other.last_timestamp = self.last_timestamp
-        other.txn_first_offset = self.txn_first_offset
-        other.marker_count = self.marker_count
-        other.batches = self.batches.copy()
-        return other
-
     def add_data(self, batch: BatchView, base_offset: int, max_timestamp: int) -> bool:
         """Note a batch that was written; whether it began a transaction."""
         self._set_epoch(batch.producer_epoch)

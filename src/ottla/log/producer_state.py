@@ -134,19 +134,9 @@ class ProducerState:
 
     # --- judging and noting appends -----------------------------------------------------------------------------------
 
-    def check(
-        self,
-        batch: BatchView,
-        origin: Origin,
-        verification: Verification,
-        entry: ProducerEntry | None = None,
-    ) -> BatchMetadata | None:
-        """Check a batch with a producer id before a leader appends it; returns the batch that it repeats, if any.
-
-        `entry` is the producer's state if it differs from the one here, because more of the same append precedes.
-        """
-        if entry is None:
-            entry = self._entries.get(batch.producer_id) or ProducerEntry(batch.producer_id)
+    def check(self, batch: BatchView, origin: Origin, verification: Verification) -> BatchMetadata | None:
+        """Check a batch with a producer id before a leader appends it; returns the batch that it repeats, if any."""
+        entry = self._entries.get(batch.producer_id) or ProducerEntry(batch.producer_id)
         if batch.attributes & CONTROL_BIT:
             marker = read_marker(batch)
             if marker is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ottla.log.producer_state import Origin
 from ottla.wire.types import DescribeProducersRequest
 from tests.component.broker.raw_client import RawClient, RunningNode, Topic, batch
 from tests.component.broker.transactional_batches import DATA, in_transaction
@@ -42,6 +41,6 @@ def test_an_open_transaction(running: RunningNode):
     client = running.client
     topic = client.topic()
     client.produce(topic, batch(b"a"))
-    in_transaction(running, topic, (DATA, Origin.CLIENT))
+    in_transaction(running, topic, DATA)
     (known,) = describe(client, topic).active_producers
     assert (known.producer_id, known.current_txn_start_offset) == (5, 1)

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from ottla.broker.handlers.fetch import VERSIONS
-from ottla.log.producer_state import Origin
 from ottla.wire.batch import build_end_txn_marker
 from ottla.wire.types import DeleteTopicsRequest, FetchRequest, MetadataRequest
 from tests.component.broker.raw_client import (
@@ -285,7 +284,7 @@ def test_committed_reads_list_no_aborted_transactions_where_there_are_none(clien
 def test_an_open_transaction_bounds_committed_reads(running: RunningNode):
     client = running.client
     topic = filled(client, b"a")
-    in_transaction(running, topic, (DATA, Origin.CLIENT))
+    in_transaction(running, topic, DATA)
     committed = client.fetch(topic, isolation_level=1)
     assert (values(committed), committed.last_stable_offset, committed.high_watermark) == ([b"a"], 1, 2)
     assert values(client.fetch(topic)) == [b"a", b"t"]
@@ -298,7 +297,7 @@ def test_an_aborted_transaction_is_named(running: RunningNode):
     marker = build_end_txn_marker(
         committed=False, producer_id=5, producer_epoch=0, coordinator_epoch=0, timestamp=1_000
     )
-    in_transaction(running, topic, (DATA, Origin.CLIENT), (bytes(marker), Origin.COORDINATOR))
+    in_transaction(running, topic, DATA, bytes(marker))
     answer = client.fetch(topic, isolation_level=1)
     assert [(one.producer_id, one.first_offset) for one in answer.aborted_transactions] == [(5, 1)]
     assert (answer.last_stable_offset, answer.high_watermark) == (3, 3)

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from ottla.broker.handlers.list_offsets import VERSIONS
-from ottla.log.producer_state import Origin
 from ottla.wire.types import DeleteRecordsRequest, ListOffsetsRequest
 from tests.component.broker.raw_client import RawClient, RunningNode, Topic, batch
 from tests.component.broker.transactional_batches import DATA, in_transaction
@@ -161,10 +160,10 @@ def test_an_older_epoch_is_fenced(running: RunningNode):
 def test_an_open_transaction_bounds_what_committed_readers_find(running: RunningNode):
     client = running.client
     topic = filled(client)
-    in_transaction(running, topic, (DATA, Origin.CLIENT))
+    in_transaction(running, topic, DATA)
     assert find(client, topic, LATEST)[2] == 6
     assert find(client, topic, LATEST, isolation=1)[2] == 5
     late = client.topic()
-    in_transaction(running, late, (DATA, Origin.CLIENT))
+    in_transaction(running, late, DATA)
     assert find(client, late, 500)[2] == 0
     assert find(client, late, 500, isolation=1) == (0, -1, -1, -1)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from ottla.log.producer_state import Origin, Verification
+from ottla.log.producer_state import Verification
 from tests.component.broker.raw_client import RunningNode, Topic, batch
 
 
-def in_transaction(running: RunningNode, topic: Topic, *steps: tuple[bytes, Origin]) -> None:
-    """Append as the coordinator of a transaction would let it be appended."""
+def in_transaction(running: RunningNode, topic: Topic, data: bytes, marker: bytes | None = None) -> None:
+    """Append a batch as the coordinator of its transaction would let it be appended, and the marker that ends it."""
     replica = running.node.replicas.get(topic.name, 0)
     assert replica is not None
 
     def append() -> None:
-        for records, origin in steps:
-            verified = Verification(replica.log.producers.verification_guard(5))
-            replica.stage(bytearray(records), origin=origin, verification=verified)
+        replica.stage(bytearray(data), verification=Verification(replica.log.producers.verification_guard(5)))
+        if marker is not None:
+            replica.stage_as_coordinator(bytearray(marker))
         running.node.write_staged()
 
     running.change(append)

@@ -13,7 +13,7 @@ from ottla.log.cleaner import Cleanable, CompactionResult, choose, cleanable, co
 from ottla.log.compaction import KeyMap
 from ottla.log.errors import CorruptMessageError
 from ottla.log.partition import Partition
-from ottla.log.producer_state import Origin, Verification
+from ottla.log.producer_state import Verification
 from ottla.log.read import Isolation
 from ottla.wire.batch import BatchBuilder, read_header
 from tests.unit.log.logs import NOW, TOPIC, all_batches, marker, offsets, open_partition
@@ -34,11 +34,11 @@ def open_log(path: Path, **settings: Any) -> Partition:
     return open_partition(path, cleanup_policy=COMPACTED, **settings)
 
 
-def append(partition: Partition, *batches: bytearray, origin: Origin = Origin.COORDINATOR) -> None:
+def append(partition: Partition, *batches: bytearray) -> None:
     for one in batches:
         producer_id = read_header(one).producer_id
         verified = Verification(partition.producers.verification_guard(producer_id) if producer_id >= 0 else None)
-        partition.append_as_leader(one, 0, NOW, origin=origin, verification=verified)
+        partition.append_as_coordinator(one, 0, NOW, verification=verified)
     partition.update_high_watermark(partition.log_end_offset)
 
 

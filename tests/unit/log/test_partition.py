@@ -12,7 +12,7 @@ from ottla.log.errors import OffsetOutOfRangeError, StorageError
 from ottla.log.files import LogStorage
 from ottla.log.flush import GroupCommit
 from ottla.log.partition import Partition
-from ottla.log.producer_state import Origin, Verification
+from ottla.log.producer_state import Verification
 from ottla.log.read import Isolation
 from ottla.log.segment import Segment
 from ottla.wire.errors import ErrorCode
@@ -231,7 +231,7 @@ def test_truncation_takes_producers_back(tmp_path: Path):
     for number in range(8):
         log.append_as_leader(producer_batch(7, number), 0, NOW)
     transaction(log, 8, 0)
-    log.append_as_leader(marker(8, committed=False), 0, NOW, origin=Origin.COORDINATOR)
+    log.append_as_coordinator(marker(8, committed=False), 0, NOW)
     assert len(log.segments) > 1
     log.truncate_to(9, NOW)
     assert log.producers.has_ongoing_transaction(8, 0)

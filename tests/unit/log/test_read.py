@@ -8,7 +8,7 @@ import pytest
 from ottla.log import read as special
 from ottla.log.errors import CorruptMessageError, OffsetOutOfRangeError
 from ottla.log.partition import Partition
-from ottla.log.producer_state import Origin, Verification
+from ottla.log.producer_state import Verification
 from ottla.log.read import Isolation, OffsetAndTimestamp
 from ottla.log.txn_index import AbortedTxn
 from ottla.wire.batch import Compression, split_batches
@@ -164,8 +164,8 @@ def transactional(path: Path, **settings: Any) -> Partition:
     append(producer_batch(1, 0, transactional=True), 0, NOW, verification=verified)  # 0, aborted at 3
     append(producer_batch(2, 0, transactional=True), 0, NOW, verification=verified)  # 1, committed at 4
     append(batch(b"plain"), 0, NOW)  # 2
-    append(marker(1, committed=False), 0, NOW, origin=Origin.COORDINATOR)  # 3
-    append(marker(2, committed=True), 0, NOW, origin=Origin.COORDINATOR)  # 4
+    log.append_as_coordinator(marker(1, committed=False), 0, NOW)  # 3
+    log.append_as_coordinator(marker(2, committed=True), 0, NOW)  # 4
     append(producer_batch(3, 0, transactional=True), 0, NOW, verification=verified)  # 5, open
     append(batch(b"plain"), 0, NOW)  # 6
     log.update_high_watermark(7)

@@ -9,7 +9,6 @@ import pytest
 
 from ottla.log.errors import StorageError
 from ottla.log.partition import Partition
-from ottla.log.producer_state import Origin
 from ottla.log.recovery import LoadRequest, RecoveryReport, load_steps
 from ottla.log.txn_index import AbortedTxn
 from ottla.wire.batch import AnyBatch, split_batches
@@ -49,9 +48,9 @@ def lively(path: Path) -> Partition:
             transaction(log, 8, 0)
         if number == 5:
             transaction(log, 9, 0, leader_epoch=1)
-            log.append_as_leader(marker(8, committed=False), 1, NOW, origin=Origin.COORDINATOR)
+            log.append_as_coordinator(marker(8, committed=False), 1, NOW)
         if number == 9:
-            log.append_as_leader(marker(9, committed=True), 1, NOW, origin=Origin.COORDINATOR)
+            log.append_as_coordinator(marker(9, committed=True), 1, NOW)
             transaction(log, 10, 0, leader_epoch=1)
     return log
 

@@ -9,7 +9,7 @@ from typing import Any
 from ottla.log.checkpoint import format_offsets
 from ottla.log.names import CLEAN_SHUTDOWN_FILE, HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, TopicPartition
 from ottla.log.partition import Partition
-from ottla.log.producer_state import Origin, Verification
+from ottla.log.producer_state import Verification
 from ottla.spark.log.directory import PartitionFiles, find_partitions
 from ottla.spark.log.plan import LogTask, PlanRules, plan_partition
 from ottla.spark.log.read import ReadRules, TaskReport, read_columns
@@ -49,7 +49,7 @@ def in_transaction(log: Partition, producer_id: int, sequence: int, *, count: in
 
 
 def end_transaction(log: Partition, producer_id: int, *, committed: bool) -> None:
-    log.append_as_leader(marker(producer_id, committed=committed), 0, NOW, origin=Origin.COORDINATOR)
+    log.append_as_coordinator(marker(producer_id, committed=committed), 0, NOW)
 
 
 def close_cleanly(path: Path, log: Partition) -> None:

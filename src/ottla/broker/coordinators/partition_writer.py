@@ -9,7 +9,7 @@ from ottla.broker.replicas.acknowledged_writes import check_isr
 from ottla.broker.replicas.replicas import Replica
 from ottla.core.coordinator.contract import Producer
 from ottla.log.append import NOT_VERIFIED
-from ottla.log.producer_state import Origin, Verification
+from ottla.log.producer_state import Verification
 from ottla.wire.batch import BatchBuilder, Compression, build_end_txn_marker
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
@@ -83,7 +83,7 @@ class ReplicaWriter:
         return self._stage(records, len(batch), Verification(guard))
 
     def _stage(self, records: bytes, count: int, verification: Verification = NOT_VERIFIED) -> int:
-        offset = self._led().stage(records, origin=Origin.COORDINATOR, verification=verification).base_offset
+        offset = self._led().stage_as_coordinator(bytearray(records), verification=verification).base_offset
         self._counts.batches += 1
         self._counts.records += count
         return offset

@@ -38,7 +38,7 @@ from ottla.log.errors import StorageError
 from ottla.log.flush import Flush, GroupCommit
 from ottla.log.names import PARTITION_METADATA_FILE, TopicPartition
 from ottla.log.partition import Partition, create_partition_directory
-from ottla.log.producer_state import Origin, Verification
+from ottla.log.producer_state import Verification
 from ottla.log.recovery import LoadRequest, load
 from ottla.wire.errors import ErrorCode
 
@@ -135,23 +135,25 @@ class Replica:
         return 0 if self._log is None else self._log.high_watermark
 
     def stage(
-        self,
-        records: bytes | bytearray | memoryview,
-        *,
-        origin: Origin = Origin.CLIENT,
-        verification: Verification = NOT_VERIFIED,
+        self, records: bytes | bytearray | memoryview, *, verification: Verification = NOT_VERIFIED
     ) -> AppendInfo:
-        """Validate batches and assign offsets; they are written at the end of the turn.
+        """Validate a client's batch and assign its offsets; it is written at the end of the turn.
 
         Raises LogError for what is refused. `records` is changed in place, and kept until it is written.
         """
-        info = self.log.stage_as_leader(
-            records, self.leader_epoch, self._owner.clock.wall_ms(), origin=origin, verification=verification
-        )
+        now_ms = self._owner.clock.wall_ms()
+        info = self.log.stage_as_leader(records, self.leader_epoch, now_ms, verification=verification)
         self._owner.note_staged(self)
-        if origin is Origin.CLIENT and not info.is_duplicate:
+        if not info.is_duplicate:
             self.messages_in += info.last_offset - info.base_offset + 1
             self.bytes_in += info.size_bytes
+        return info
+
+    def stage_as_coordinator(self, batch: bytearray, *, verification: Verification = NOT_VERIFIED) -> AppendInfo:
+        """Assign offsets to a batch that this node has built; it is written at the end of the turn."""
+        now_ms = self._owner.clock.wall_ms()
+        info = self.log.stage_as_coordinator(batch, self.leader_epoch, now_ms, verification=verification)
+        self._owner.note_staged(self)
         return info
 
     def is_acknowledged(self, end_offset: int, acks: int) -> bool:

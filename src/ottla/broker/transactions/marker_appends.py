@@ -19,7 +19,7 @@ from ottla.core.coordinator.contract import Producer
 from ottla.core.metadata.fault import Reject
 from ottla.core.txn.transaction import Partition
 from ottla.log.errors import LogError
-from ottla.log.producer_state import Origin, Verification
+from ottla.log.producer_state import Verification
 from ottla.wire.batch import build_end_txn_marker
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersRequestWritableTxnMarker
@@ -100,7 +100,7 @@ class _MarkerAppend:
         verification = Verification(transaction_version=marker.transaction_version)
         replica = self._node.replicas.leader(*partition)
         check_isr(replica)
-        return replica.stage(records, origin=Origin.COORDINATOR, verification=verification).last_offset + 1
+        return replica.stage_as_coordinator(bytearray(records), verification=verification).last_offset + 1
 
     def _tell_groups(self, marker: _Marker, partition: Partition, answers: dict[Partition, ErrorCode]) -> None:
         def told(code: ErrorCode) -> None:

@@ -22,7 +22,10 @@ quota of the others falls by one as soon as enough have had the larger share.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from ottla.core.groups.streams.tasks import NO_TASKS, Task, Tasks
@@ -31,6 +34,7 @@ __all__ = ["NAME", "MemberInput", "assign"]
 
 NAME: Final = "sticky"
 
+_SUBTOPOLOGY_ID: Final = itemgetter(0)
 _Place = tuple[str | None, ...]
 """Values of the tags that copies should differ in, the most important first."""
 
@@ -61,7 +65,7 @@ def assign(
     """The target of each member. `task_counts` and `stateful` are by subtopology."""
     if not members:
         return {}
-    tasks = [(subtopology_id, partition) for subtopology_id, count in task_counts.items() for partition in range(count)]
+    tasks = _by_partition(task_counts)
     stateful_tasks = [task for task in tasks if task[0] in stateful]
     board = _Board(members, len(tasks), len(stateful_tasks) * standby_count, rack_tags)
     board.place_active(tasks)
@@ -71,10 +75,11 @@ def assign(
 
 
 class _Member:
-    __slots__ = ("active", "member_id", "process", "standby", "task_count")
+    __slots__ = ("active", "number", "process", "standby", "task_count")
 
-    def __init__(self, member_id: str, process: _Process) -> None:
-        self.member_id = member_id
+    def __init__(self, number: int, process: _Process) -> None:
+        self.number = number
+        """Its place in the order of process ids and member ids."""
         self.process = process
         self.active: list[Task] = []
         self.standby: list[Task] = []
@@ -82,27 +87,20 @@ class _Member:
 
 
 class _Process:
-    __slots__ = ("by_load", "load", "members", "place", "process_id", "task_count", "tasks")
+    __slots__ = ("members", "number", "place", "rank", "step", "takers", "tasks")
 
-    def __init__(self, process_id: str, place: _Place) -> None:
-        self.process_id = process_id
+    def __init__(self, number: int, place: _Place) -> None:
+        self.number = number
+        """Its place in the order of process ids."""
         self.place = place
         self.members: list[_Member] = []
         self.tasks: set[Task] = set()
-        self.task_count = 0
-        self.load = 0.0
-        self.by_load: list[tuple[int, str, _Member]] | None = None
-
-    def least_loaded(self) -> _Member:
-        """The caller gives it a task, and tasks are given out in no other way any more."""
-        if len(self.members) == 1:
-            return self.members[0]
-        if self.by_load is None:
-            self.by_load = [(each.task_count, each.member_id, each) for each in self.members]
-            heapq.heapify(self.by_load)
-        member = self.by_load[0][2]
-        heapq.heapreplace(self.by_load, (member.task_count + 1, member.member_id, member))
-        return member
+        self.rank = number
+        """Less for a smaller load, which is tasks by members; for the same load, for a smaller process id."""
+        self.step = 0
+        """What a task adds to the rank: a multiple of the number of processes, so that ranks are never the same."""
+        self.takers = _in_turn(self.members)
+        """Who takes a standby that the process gets."""
 
 
 class _Quota:
@@ -142,15 +140,17 @@ class _Board:
         for each in inputs:
             self._remember_restored(each)
         self._by_place: dict[_Place, list[_Process]] = {}
+        whole_load = math.lcm(*(len(process.members) for process in self._processes.values()))
         for process in self._processes.values():
+            process.step = whole_load // len(process.members) * len(self._processes)
             self._by_place.setdefault(process.place, []).append(process)
 
     def _seat(self, given: MemberInput, rack_tags: Sequence[str]) -> None:
         process = self._processes.get(given.process_id)
         if process is None:
             place = tuple(given.client_tags.get(tag) for tag in rack_tags)
-            process = self._processes[given.process_id] = _Process(given.process_id, place)
-        member = self._members[given.member_id] = _Member(given.member_id, process)
+            process = self._processes[given.process_id] = _Process(len(self._processes), place)
+        member = self._members[given.member_id] = _Member(len(self._members), process)
         process.members.append(member)
         for task in given.previous.active:
             self._was_active[task] = member
@@ -169,15 +169,13 @@ class _Board:
             for member_id, member in self._members.items()
         }
 
-    def _give(self, member: _Member, task: Task, *, active: bool) -> None:
+    def _give(self, member: _Member, role: list[Task], task: Task) -> None:
+        """`role` is the member's own list of active tasks or of standbys."""
         process = member.process
-        (member.active if active else member.standby).append(task)
+        role.append(task)
         task_count = member.task_count = member.task_count + 1
         process.tasks.add(task)
-        process.task_count += 1
-        process.load = process.task_count / len(process.members)
-        if active and task_count == self._active_quota.limit:
-            self._active_quota.is_reached()
+        process.rank += process.step
         if task_count == self._total_quota.limit:
             self._total_quota.is_reached()
         if self._has_places:
@@ -188,58 +186,71 @@ class _Board:
     def place_active(self, tasks: Iterable[Task]) -> None:
         """Partition by partition while tasks stay, so that tasks of one partition stay together; then subtopology by
         subtopology, so that each is spread over all."""
-        rest = self._keep_active(sorted(tasks, key=_by_partition))
-        self._spread(sorted(self._promote(rest)))
+        rest = self._promote(self._keep_active(tasks))
+        self._spread(sorted(rest, key=_SUBTOPOLOGY_ID))  # which leaves those of a subtopology ordered by partition
 
-    def _spread(self, tasks: Iterable[Task]) -> None:
+    def _spread(self, tasks: Sequence[Task]) -> None:
         """Each task to the member with the fewest, of these to the one in the least loaded process. Kafka asks for the
-        process first, by which a member can end up with two more than another."""
-        queue = [_rank(member) for member in self._members.values()]
-        heapq.heapify(queue)
-        for task in tasks:
-            while queue[0] != (rank := _rank(queue[0][-1])):  # its process has got tasks since
-                heapq.heapreplace(queue, rank)
-            member = queue[0][-1]
-            self._give(member, task, active=True)
-            heapq.heapreplace(queue, _rank(member))
+        process first, by which a member can end up with two more than another.
+
+        So all members that have the fewest take one each before any takes a second.
+        """
+        fewest = min(member.task_count for member in self._members.values())
+        rest = iter(tasks)
+        rest_count = len(tasks)
+        while rest_count > 0:
+            takers = _by_coming_load([member for member in self._members.values() if member.task_count == fewest])
+            for member, task in zip(takers, rest, strict=False):
+                self._give(member, member.active, task)
+            rest_count -= len(takers)
+            fewest += 1
+
+    def _keep(self, member: _Member, task: Task) -> bool:
+        """Give an active task to a member that has state of it, unless it has its share."""
+        if member.task_count >= self._active_quota.limit:
+            return False
+        self._give(member, member.active, task)
+        if member.task_count == self._active_quota.limit:
+            self._active_quota.is_reached()
+        return True
 
     def _keep_active(self, tasks: Iterable[Task]) -> list[Task]:
         rest = []
         for task in tasks:
             member = self._was_active.get(task)
-            if member is not None and member.task_count < self._active_quota.limit:
-                self._give(member, task, active=True)
-            else:
+            if member is None or not self._keep(member, task):
                 rest.append(task)
         return rest
 
     def _promote(self, tasks: Iterable[Task]) -> list[Task]:
         rest = []
         for task in tasks:
-            kept = self._was_standby.get(task)
-            member = min(kept, key=_by_load) if kept else None
-            if member is not None and member.task_count < self._active_quota.limit:
-                self._give(member, task, active=True)
-            else:
+            member = _least_loaded(self._was_standby.get(task, ()))
+            if member is None or not self._keep(member, task):
                 rest.append(task)
         return rest
 
     # --- standbys -----------------------------------------------------------------------------------------------------
 
-    def place_standbys(self, tasks: Iterable[Task], copies: int) -> None:
+    def place_standbys(self, tasks: Sequence[Task], copies: int) -> None:
+        """From the last task to the first. `tasks` are ordered by partition."""
+        with_state = self._was_active.keys() | self._was_standby.keys()
         rest = []
-        for task in sorted(tasks, key=_by_partition, reverse=True):
-            kept = 0
-            while kept < copies and (member := self._previous_holder(task)) is not None:
-                self._give(member, task, active=False)
-                kept += 1
-            if kept < copies:
-                rest.append((task, copies - kept))
+        for task in reversed(tasks):
+            missing = copies - self._keep_standbys(task, copies) if task in with_state else copies
+            rest += [task] * missing
         queues = {place: _queue(processes) for place, processes in self._by_place.items()}
-        for task, missing in sorted(rest, reverse=True):
-            for _ in range(missing):
-                if not self._place_anywhere(task, queues):
-                    break
+        for task in sorted(rest, key=_SUBTOPOLOGY_ID, reverse=True):
+            self._place_in(task, self._best_queue(task, queues) if self._has_places else queues[()])
+
+    def _keep_standbys(self, task: Task, copies: int) -> int:
+        """Give standbys of a task to where it was; how many."""
+        for kept in range(copies):
+            member = self._previous_holder(task)
+            if member is None:
+                return kept
+            self._give(member, member.standby, task)
+        return copies
 
     def _previous_holder(self, task: Task) -> _Member | None:
         """Where the task was, if a standby may be there: the member that ran it before those that kept a copy."""
@@ -247,7 +258,7 @@ class _Board:
         if active is not None and self._may_keep(active, task):
             return active
         kept = [each for each in self._was_standby.get(task, ()) if self._may_keep(each, task)]
-        return min(kept, key=_by_load) if kept else None
+        return _least_loaded(kept)
 
     def _may_keep(self, member: _Member, task: Task) -> bool:
         process = member.process
@@ -266,31 +277,30 @@ class _Board:
             best = self._best[taken] = tuple(place for place in left if novelty[place] == highest)
         return best
 
-    def _place_anywhere(self, task: Task, queues: Mapping[_Place, list[_Queued]]) -> bool:
-        """Give a standby to the least loaded process that has none of the task, in the best of the places left."""
-        if not self._has_places:
-            return self._place_in(task, queues[()])
+    def _best_queue(self, task: Task, queues: Mapping[_Place, list[_Queued]]) -> list[_Queued]:
+        """Of the best of the places left, the one with the least loaded process that has none of the task."""
         candidates = [queues[place] for place in self._best_places(task)]
-        if not candidates:
-            return False
-        queue = min(candidates, key=lambda queue: _first_free(queue, task)) if len(candidates) > 1 else candidates[0]
-        return self._place_in(task, queue)
+        if len(candidates) > 1:
+            return min(candidates, key=lambda queue: _first_free(queue, task))
+        return candidates[0] if candidates else []
 
-    def _place_in(self, task: Task, queue: list[_Queued]) -> bool:
-        passed = []
-        while queue and task in queue[0][2].tasks:
-            passed.append(heapq.heappop(queue))
-        if queue:
-            process = queue[0][2]
-            self._give(process.least_loaded(), task, active=False)
-            heapq.heapreplace(queue, (process.load, process.process_id, process))
-        found = bool(queue)
-        for each in passed:
-            heapq.heappush(queue, each)
-        return found
+    def _place_in(self, task: Task, queue: list[_Queued]) -> None:
+        """Give a standby to the least loaded process of a queue that has none of the task, if there is one."""
+        if not queue:
+            return
+        process = queue[0][1]
+        if task not in process.tasks:
+            member = next(process.takers)
+            self._give(member, member.standby, task)
+            heapq.heapreplace(queue, (process.rank, process))
+            return
+        passed = heapq.heappop(queue)
+        self._place_in(task, queue)
+        heapq.heappush(queue, passed)
 
 
-_Queued = tuple[float, str, _Process]
+_Queued = tuple[int, _Process]
+"""A process with its rank, which orders the queue."""
 
 
 def _novelty(place: _Place, taken: Sequence[_Place]) -> tuple[bool, ...]:
@@ -301,28 +311,57 @@ def _novelty(place: _Place, taken: Sequence[_Place]) -> tuple[bool, ...]:
 
 
 def _queue(processes: Iterable[_Process]) -> list[_Queued]:
-    queue = [(process.load, process.process_id, process) for process in processes]
+    queue = [(process.rank, process) for process in processes]
     heapq.heapify(queue)
     return queue
 
 
-def _first_free(queue: list[_Queued], task: Task) -> tuple[float, str]:
-    """Load and id of the least loaded process without the task. There is one."""
-    if task not in queue[0][2].tasks:
-        return queue[0][:2]
+def _first_free(queue: list[_Queued], task: Task) -> int:
+    """The rank of the least loaded process without the task. There is one."""
+    if task not in queue[0][1].tasks:
+        return queue[0][0]
     passed = heapq.heappop(queue)
     found = _first_free(queue, task)
     heapq.heappush(queue, passed)
     return found
 
 
-def _rank(member: _Member) -> tuple[int, float, str, str, _Member]:
-    return member.task_count, member.process.load, member.process.process_id, member.member_id, member
+def _by_partition(task_counts: Mapping[str, int]) -> list[Task]:
+    """All tasks: those of partition 0 first, ordered by subtopology."""
+    subtopologies = sorted(task_counts.items())
+    return [
+        (subtopology_id, partition)
+        for partition in range(max(task_counts.values(), default=0))
+        for subtopology_id, count in subtopologies
+        if partition < count
+    ]
 
 
-def _by_partition(task: Task) -> tuple[int, str]:
-    return task[1], task[0]
+def _in_turn(members: Iterable[_Member]) -> Iterator[_Member]:
+    """Members, given by number, in the order in which they take tasks if each goes to the one that has the fewest. It
+    must have taken its task before the next one is asked for, and nobody may get any otherwise."""
+    for count in itertools.count(min(member.task_count for member in members)):
+        yield from [member for member in members if member.task_count == count]
 
 
-def _by_load(member: _Member) -> tuple[float, int, str, str]:
-    return member.process.load, member.task_count, member.process.process_id, member.member_id
+def _by_coming_load(members: Iterable[_Member]) -> list[_Member]:
+    """Members, given by number, in the order in which each takes one task: the least loaded process first. What a
+    member takes counts for those of its process that come after it."""
+    coming_rank: dict[_Process, int] = {}
+    ranks: dict[_Member, int] = {}
+    for member in members:
+        process = member.process
+        rank = ranks[member] = coming_rank.get(process, process.rank)
+        coming_rank[process] = rank + process.step
+    return sorted(ranks, key=ranks.__getitem__)
+
+
+def _least_loaded(members: Sequence[_Member]) -> _Member | None:
+    if len(members) > 1:
+        return min(members, key=_by_load)
+    return members[0] if members else None
+
+
+def _by_load(member: _Member) -> tuple[int, int, int]:
+    process = member.process
+    return process.rank - process.number, member.task_count, member.number
