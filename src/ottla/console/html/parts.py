@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
@@ -174,8 +176,17 @@ def sparkline(points: Sequence[Point], what: str) -> Markup:
 
 
 def _thinned(points: Sequence[Point]) -> Sequence[Point]:
-    step = -(-len(points) // SPARK_POINTS)
-    return [*points[:-1:step], points[-1]]
+    """Of each stretch of time the first and the last point, the lowest and the highest: peaks and plateaus stay."""
+    if len(points) <= SPARK_POINTS:
+        return points
+    begin, length = points[0].at_ms, 1 + points[-1].at_ms - points[0].at_ms
+    stretches = groupby(points, key=lambda each: SPARK_POINTS * (each.at_ms - begin) // length)
+    return [point for _, stretch in stretches for point in _ends_and_peaks(list(stretch))]
+
+
+def _ends_and_peaks(points: Sequence[Point]) -> list[Point]:
+    value = attrgetter("value")
+    return sorted({points[0], min(points, key=value), max(points, key=value), points[-1]})
 
 
 def _across(at_ms: int, begin: int, end: int) -> float:
