@@ -39,7 +39,9 @@ class _Series:
 
     def add(self, at_ms: int, value: float) -> None:
         times, values = self._times_ms, self._values
-        if len(times) > 1 and (times[-1] - times[-2] < SPACING_MS or values[-2] == values[-1] == value):
+        if times and times[-1] == at_ms:
+            values[-1] = value  # a sum of which the parts come one by one
+        elif len(times) > 1 and (times[-1] - times[-2] < SPACING_MS or values[-2] == values[-1] == value):
             times[-1], values[-1] = at_ms, value
         else:
             times.append(at_ms)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ottla.console.group_members import TaskMark
-from ottla.console.html.epoch_plot import HEIGHT, WIDTH, epoch_plot, steps
+from ottla.console.html.epoch_plot import HEIGHT, WIDTH, epoch_plot, shown_until_ms, steps
 from ottla.console.html.parts import SPARK_HEIGHT, SPARK_POINTS, sparkline
 from ottla.console.html.task_matrix import task_matrix
 from ottla.console.html.window_plot import RECTS_MAX, Piece, merged, place, window_plot
@@ -50,8 +50,14 @@ def test_each_range_leads_to_its_records_and_the_first_is_reached_by_tab():
 
 
 def test_steps_stay_until_the_next_point():
-    assert steps([Point(0, 1), Point(50, 3), Point(100, 2)], 0, 100) == "M8.0,112.0H360.0V8.0H712.0V60.0H712"
-    assert (WIDTH, HEIGHT) == (720, 120)
+    assert steps([Point(0, 1), Point(50, 3), Point(100, 2)], 0, 100) == "M4.0,36.0H360.0V4.0H716.0V20.0H716"
+    assert (WIDTH, HEIGHT) == (720, 40)
+
+
+def test_a_plot_ends_soon_after_the_last_change():
+    assert shown_until_ms(0, 8_000, 3_600_000) == 10_000
+    assert shown_until_ms(0, 0, 3_600_000) == 1_000
+    assert shown_until_ms(0, 8_000, 8_500) == 8_500, "but not in the future"
 
 
 def test_a_plot_of_nothing_is_nothing():

@@ -44,3 +44,11 @@ def test_what_is_older_than_an_hour_is_dropped():
     for at_ms in range(4 * SPACING_MS, later_ms + 1, SPACING_MS):
         history.add("lag", at_ms, 9)
     assert history.points("lag") == (Point(later_ms - KEPT_MS, 9), Point(later_ms, 9))
+
+
+def test_a_sum_whose_parts_come_one_by_one_is_one_point():
+    history = History()
+    for value in (10, 30, 60):
+        history.add("lag", 0, value)
+    history.add("lag", SPACING_MS, 61)
+    assert history.points("lag") == (Point(0, 60), Point(SPACING_MS, 61))
