@@ -5,20 +5,22 @@
 One node with that many topics and groups, and a streams application of 200 processors. Each page is loaded in turn;
 the time is that of the whole answer, as a browser waits for it. Then viewers, each with a stream of events, load one
 page after the other every few seconds. The memory of the console's process is sampled; what counts is the most that it
-held in each quarter of the time. Nobody else shows all of this, so no figure stands beside another's.
+held in each quarter of the time. A page that is not answered is counted, and the viewer goes on. Nobody else shows all
+of this, so no figure stands beside another's.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import statistics
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from http.client import HTTPConnection, HTTPResponse
+from http.client import HTTPConnection, HTTPException, HTTPResponse
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
@@ -48,6 +50,7 @@ TOPICS_AT_ONCE = 500
 LOADS_EVERY_S = 2.0
 SAMPLES_EVERY_S = 1.0
 PAGE_TIMEOUT_S = 60.0
+MESSAGE_CHARS = 200
 APPLICATION = "large"
 SETTINGS = {
     "group.streams.topology.description.plugin.class": (
@@ -86,13 +89,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     with running_console(options) as console:
         done = [page_times(console, path, options.rounds) for path in PAGES if options.only in path]
-        peaks = peaks_with_viewers(console, options.viewers, options.minutes * 60)
-    shown = ", ".join(f"{each / MIB:.0f} MiB" for each in peaks)
-    print(
-        f"{options.viewers} viewers for {options.minutes:g} min; held at most, quarter by quarter: {shown}", flush=True
-    )
+        viewing = view(console, options.viewers, options.minutes * 60)
+    print(viewing.told(options.viewers, options.minutes), flush=True)
     facts = {name: getattr(options, name) for name in ("topics", "groups", "viewers", "minutes")}
-    runner.save("console", done, options, ("starlette", "uvicorn"), {**facts, "peak_bytes_of_quarters": peaks})
+    runner.save("console", done, options, ("starlette", "uvicorn"), {**facts, **viewing.facts()})
     return 0
 
 
@@ -200,36 +200,64 @@ def page_times(console: Console, path: str, rounds: int) -> tuple[Case, list[Mea
     return case, measured
 
 
-def peaks_with_viewers(console: Console, viewers: int, seconds: float) -> list[int]:
-    """The most that the console's process held in each quarter of the time."""
-    is_over = threading.Event()
-    threads = [
-        threading.Thread(target=work, args=(console, number, is_over), daemon=True)
-        for number in range(viewers)
-        for work in (look, follow)
-    ]
-    for thread in threads:
-        thread.start()
-    samples: list[int] = []
+class Viewing:
+    """What happened while viewers looked. Their threads only append."""
+
+    def __init__(self) -> None:
+        self.is_over = threading.Event()
+        self.held_bytes: list[int] = []
+        self.seconds: list[float] = []
+        """Of each page that was loaded."""
+        self.failures: list[str] = []
+
+    def facts(self) -> dict[str, object]:
+        return {
+            "peak_bytes_of_quarters": runner.quarters(self.held_bytes),
+            "pages_loaded": len(self.seconds),
+            "pages_failed": len(self.failures),
+            "median_s_with_viewers": median(self.seconds),
+            "slowest_s_with_viewers": max(self.seconds, default=0.0),
+        }
+
+    def told(self, viewers: int, minutes: float) -> str:
+        shown = ", ".join(f"{each / MIB:.0f} MiB" for each in runner.quarters(self.held_bytes))
+        middle, worst = runner.duration(median(self.seconds)), runner.duration(max(self.seconds, default=0.0))
+        pages = f"{len(self.seconds):,} pages, median {middle}, slowest {worst}; {len(self.failures):,} failed"
+        return f"{viewers} viewers for {minutes:g} min: {pages}. Held at most, quarter by quarter: {shown}"
+
+
+def median(seconds: Sequence[float]) -> float:
+    return statistics.median(seconds) if seconds else 0.0
+
+
+def view(console: Console, viewers: int, seconds: float) -> Viewing:
+    viewing = Viewing()
+    for number in range(viewers):
+        for work in (look, follow):
+            threading.Thread(target=work, args=(console, number, viewing), daemon=True).start()
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        samples.append(resident_bytes(console.pid))
+        viewing.held_bytes.append(resident_bytes(console.pid))
         time.sleep(min(SAMPLES_EVERY_S, seconds / 10))
-    is_over.set()
-    return runner.quarters(samples)
+    viewing.is_over.set()
+    return viewing
 
 
-def look(console: Console, number: int, is_over: threading.Event) -> None:
-    """A viewer who goes from page to page."""
-    while not is_over.wait(LOADS_EVERY_S):
-        console.load(PAGES[number % len(PAGES)])
+def look(console: Console, number: int, viewing: Viewing) -> None:
+    """A viewer who goes from page to page, and on to the next one if a page is not answered."""
+    while not viewing.is_over.wait(LOADS_EVERY_S):
+        try:
+            viewing.seconds.append(console.load(PAGES[number % len(PAGES)]))
+        except (OSError, HTTPException, RuntimeError) as error:
+            viewing.failures.append(str(error))
+            print(f"not answered: {error}"[:MESSAGE_CHARS], flush=True)
         number += 1
 
 
-def follow(console: Console, number: int, is_over: threading.Event) -> None:
+def follow(console: Console, number: int, viewing: Viewing) -> None:
     """The stream of events of one open page."""
     with console.open("/events?of=finding&of=group&of=topic") as answer:
-        while not is_over.is_set() and answer.readline():
+        while not viewing.is_over.is_set() and answer.readline():
             pass
 
 

@@ -37,7 +37,7 @@ Task = tuple[str, int]
 ROLES: Final = ("active", "standby", "warmup")
 _DESCRIPTION_VERSION: Final = 1
 _WHY_NO_DESCRIPTION: Final = {
-    1: "the cluster has no topology description: no member has sent one, or its brokers have no plugin",
+    1: "the cluster has no topology description, since no member has sent one or its brokers have no plugin",
     2: "the cluster's plugin failed to return the topology description",
 }
 """By status of the description."""

@@ -264,7 +264,9 @@ def _label(kind: str, x: float, y: float, text: str, letter_width: float) -> str
 
 def _box(box: Box, view: View) -> str:
     left, top, width, height = _outline(box)
-    middle = left + width / 2
+    segments = view.bars.get(box.node.id, ())
+    # Texts are in the middle of what the bar leaves.
+    middle = left + (width + (BAR_GAP + BAR_WIDTH if segments else 0)) / 2
     # The word of the kind is in the upper part of the box, the lines of the name are below it.
     first = top + height / 2 + (12 if len(box.lines) == 1 else 12 - (len(box.lines) - 1) * ROW_HEIGHT / 2)
     lines = "".join(
@@ -273,7 +275,7 @@ def _box(box: Box, view: View) -> str:
     )
     word = _label("kind", middle, first - 14, box.node.kind.value, KIND_LETTER_WIDTH)
     title = _text(f"{box.node.kind.value} {box.node.name}")
-    bar = _bar(box, view.bars.get(box.node.id, ()), BAR_GAP)
+    bar = _bar(box, segments, BAR_GAP)
     inner = f"<title>{title}</title>{_shape(box.node.kind, left, top, width, height)}{bar}{word}{lines}"
     kind = f"box {CLASSES[box.node.kind]}"
     link = view.links.get(box.node.id)

@@ -19,7 +19,10 @@ V = TypeVar("V")
 
 
 class Series:
-    """Points (time, value): the newest one, and older ones at least `spacing_ms` apart."""
+    """Points (time, value): the newest one, and older ones at least `spacing_ms` apart.
+
+    While the value stays the same, only its first and its last time are kept: most partitions of a cluster are idle.
+    """
 
     __slots__ = ("_spacing_ms", "points")
 
@@ -29,8 +32,10 @@ class Series:
 
     def add(self, at_ms: int, value: float) -> None:
         points = self.points
-        if len(points) > 1 and points[-1][0] - points[-2][0] < self._spacing_ms:
-            points.pop()
+        if len(points) > 1:
+            (before_ms, before), (last_ms, last) = points[-2], points[-1]
+            if last_ms - before_ms < self._spacing_ms or before == last == value:
+                points.pop()
         points.append((at_ms, value))
 
     @property

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from ottla.console.group_members import TaskMark
-from ottla.console.html.epoch_plot import HEIGHT, WIDTH, epoch_plot, steps
+from ottla.console.html.epoch_plot import HEIGHT, WIDTH, epoch_plot, shown_until_ms, steps
+from ottla.console.html.parts import SPARK_HEIGHT, SPARK_POINTS, sparkline
 from ottla.console.html.task_matrix import task_matrix
 from ottla.console.html.window_plot import RECTS_MAX, Piece, merged, place, window_plot
 from ottla.observe.series_history import Point
@@ -49,13 +50,29 @@ def test_each_range_leads_to_its_records_and_the_first_is_reached_by_tab():
 
 
 def test_steps_stay_until_the_next_point():
-    assert steps([Point(0, 1), Point(50, 3), Point(100, 2)], 0, 100) == "M8.0,112.0H360.0V8.0H712.0V60.0H712"
-    assert (WIDTH, HEIGHT) == (720, 120)
+    assert steps([Point(0, 1), Point(50, 3), Point(100, 2)], 0, 100) == "M4.0,36.0H360.0V4.0H716.0V20.0H716"
+    assert (WIDTH, HEIGHT) == (720, 40)
+
+
+def test_a_plot_ends_soon_after_the_last_change():
+    assert shown_until_ms(0, 8_000, 3_600_000) == 10_000
+    assert shown_until_ms(0, 0, 3_600_000) == 1_000
+    assert shown_until_ms(0, 8_000, 8_500) == 8_500, "but not in the future"
 
 
 def test_a_plot_of_nothing_is_nothing():
     assert epoch_plot({"members": []}, 0) == ""
     assert "members: 1 to 2" in epoch_plot({"members": [Point(0, 1), Point(5, 2)]}, 10)
+
+
+def test_a_long_line_keeps_its_peak_and_its_plateau():
+    idle = [Point(0, 0), Point(2_000_000, 0)]
+    busy = [Point(2_000_000 + 5_000 * at, 900 if at == 77 else at % 3) for at in range(1, 300)]
+    text = sparkline([*idle, *busy], "lag")
+    assert "lag: from 0 to 900 in" in text
+    drawn = re.findall(r"[ML]([0-9.]+),([0-9.]+)", text)
+    assert [up for _, up in drawn[:2]] == [f"{SPARK_HEIGHT - 2:.1f}"] * 2, "the line stays down until it is busy"
+    assert len(drawn) <= 4 * SPARK_POINTS
 
 
 def test_tasks_have_letters_beside_their_patterns():

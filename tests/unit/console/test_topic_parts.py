@@ -10,7 +10,7 @@ from ottla.client.configs import ConfigEntry, ConfigSource, ConfigType, Synonym
 from ottla.client.record_text import Decoded, decoded
 from ottla.console.html.configs import config_tables, configs_of
 from ottla.console.html.records import content, hex_dump, record_time
-from ottla.console.html.topics import nav_of_topic
+from ottla.console.html.topics import topic_tabs
 from ottla.console.measures import Measures
 from ottla.console.pages.records import cursor_of, read_cursor
 from ottla.console.readers import Reader, readers_by_topic
@@ -117,4 +117,4 @@ def test_readers_of_a_topic():
 
 
 def test_names_in_links_are_encoded():
-    assert 'href="/topics/a~2Ejson/records"' in nav_of_topic("a.json", "topic")
+    assert 'href="/topics/a~2Ejson/records"' in topic_tabs("a.json", "topic")

@@ -56,6 +56,16 @@ def test_series_keep_the_newest_and_thin_out_the_old() -> None:
     assert series.per_ms(34, 100) is None
 
 
+def test_a_series_that_stays_as_it_is_takes_two_points() -> None:
+    series = Series(spacing_ms=10)
+    for at_ms in range(0, 1_000, 10):
+        series.add(at_ms, 5)
+    series.add(1_000, 15)
+
+    assert list(series.points) == [(0, 5), (990, 5), (1_000, 15)]
+    assert (series.at(400), series.at(995), series.when(5), series.span_ms) == (5, 10, 990, 1_000)
+
+
 def test_a_name_in_a_command_is_one_word_of_the_shell() -> None:
     names = ["orders", "night shift", "it's", "$HOME", "a;b", "ünïcode"]
 

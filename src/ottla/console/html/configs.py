@@ -13,7 +13,13 @@ from ottla.health.phrases import plural
 
 __all__ = ["Config", "config_tables", "configs_of"]
 
-COLUMNS = (Column("config"), Column("value"), Column("set by"), Column("otherwise"), Column("note"))
+COLUMNS = (
+    Column("config"),
+    Column("value"),
+    Column("set by", is_short=True),
+    Column("falls back to", about="what would hold if this value were removed"),
+    Column("note", is_optional=True, is_short=True),
+)
 HIDDEN = "(hidden)"
 OWN = frozenset({"TOPIC", "DYNAMIC_BROKER", "GROUP"})
 """The origins of what was set for one topic, broker or group alone."""
@@ -79,7 +85,7 @@ def config_tables(configs: Iterable[Config], whose: str) -> Markup:
 def _folded(defaults: list[Config], whose: str) -> Markup:
     if not defaults:
         return NOTHING
-    title = plural(len(defaults), "default")
+    title = plural(len(defaults), "config with its default value", "configs with their default values")
     rows = table(f"Defaults of {whose}", COLUMNS, map(_row, defaults))
     return element("details", element("summary", title), rows, class_="folded")
 
@@ -104,8 +110,11 @@ def _name(config: Config) -> Markup:
 def _otherwise(config: Config) -> str | None:
     """The values that would hold if this one were taken away, the strongest first."""
     weaker = [each for each in config.synonyms if each.source != config.source and each.value is not None]
-    told = (f"{each.value} ({ConfigSource[each.source].words}{_other_name(config, each)})" for each in weaker)
-    return None if config.sensitive else "; ".join(told)
+    return None if config.sensitive else "; ".join(_weaker(config, each) for each in weaker)
+
+
+def _weaker(config: Config, synonym: ConfigSynonym) -> str:
+    return f"{synonym.value or 'empty'} ({ConfigSource[synonym.source].words}{_other_name(config, synonym)})"
 
 
 def _other_name(config: Config, synonym: ConfigSynonym) -> str:

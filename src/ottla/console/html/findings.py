@@ -83,8 +83,12 @@ def _others(others: Sequence[Finding], now_ms: int) -> Markup:
 
 def finding_line(findings: Iterable[Finding]) -> Markup:
     """The open findings of one subject in a cell of a table."""
-    found = [joined([SHAPES[each.severity], " ", link(each.rule, "findings", each.rule)]) for each in findings]
+    found = [joined([_shape(each), " ", link(each.rule, "findings", each.rule)]) for each in findings]
     return joined(found, ", ") if found else element("span", "–", class_="unknown", title="no open finding")
+
+
+def _shape(finding: Finding) -> Markup:
+    return element("span", SHAPES[finding.severity], class_=f"shape {finding.severity.value}")
 
 
 def of_subject(findings: Iterable[Finding], kind: str) -> Mapping[str, list[Finding]]:

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ottla.console.addresses import href
-from ottla.console.html.navigation import crumbs, tabs
-from ottla.console.html.parts import offset
-from ottla.draw.markup import Markup, element, joined
+from ottla.console.html.navigation import tabs
+from ottla.console.html.parts import Column, offset
+from ottla.draw.markup import Markup, element
 
-__all__ = ["SHARE_LAG", "epochs", "group_head", "has_epochs", "long_list", "member_names"]
+__all__ = ["EPOCHS", "SHARE_LAG", "epochs", "group_tabs", "has_epochs", "long_list", "member_names"]
 
 SHARE_LAG: Final = (
     "Records that are not processed yet. Share groups count undelivered and in-flight records; other groups count from "
@@ -23,15 +23,15 @@ _TABS: Final = {
     "share": ("", "offsets", "timeline"),
     "streams": ("", "offsets", "timeline", "topology"),
 }
+EPOCHS: Final = Column("epoch (assignment)", is_number=True, is_optional=True)
 LIST_OPEN: Final = 6
 """Longer lists are folded."""
 
 
-def group_head(group: str, kind: str, current: str = "") -> Markup:
-    """The way back, and the other pages about the group."""
-    pages = [(_path(group, each), each or "members") for each in _TABS.get(kind, ("",))]
-    way = crumbs(("Groups", "/groups"), (group, _path(group, "")))
-    return joined([way, tabs(pages, _path(group, current), "Pages of this group")])
+def group_tabs(group: str, kind: str, current: str = "") -> Markup:
+    """The pages about the group."""
+    pages = [(_path(group, each), (each or "members").capitalize()) for each in _TABS.get(kind, ("",))]
+    return tabs(pages, _path(group, current), "Pages of this group")
 
 
 def _path(group: str, part: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ottla.draw.markup import Markup, element
+from ottla.draw.markup import NOTHING, Markup, element
 
 __all__ = ["Choice", "Field", "Switch", "Text", "crumbs", "every_one_of", "filter_form", "switches", "tabs", "walked"]
 
@@ -85,9 +85,9 @@ def walked(figure: Markup, hint: str) -> Markup:
     return element("div", figure, told, data_walk=hint)
 
 
-def crumbs(*steps: tuple[str, str], last: str = "") -> Markup:
-    """The way to a page: titles and addresses, and the title of the page itself if no step is it."""
+def crumbs(steps: Iterable[tuple[str, str]]) -> Markup:
+    """The pages above a page: titles and addresses."""
     items = [element("li", element("a", title, href=path)) for title, path in steps]
-    if last:
-        items.append(element("li", last, aria_current="page"))
+    if not items:
+        return NOTHING
     return element("nav", element("ol", *items), class_="crumbs", aria_label="Breadcrumbs")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
@@ -32,6 +34,8 @@ __all__ = [
     "with_query",
 ]
 
+NARROW_COLUMNS: Final = 3
+"""A table with no more is only as wide as it has to be."""
 SPARK_WIDTH: Final = 120
 SPARK_HEIGHT: Final = 24
 SPARK_POINTS: Final = 60
@@ -44,6 +48,14 @@ class Column(NamedTuple):
     is_number: bool = False
     about: str = ""
     """More about it, shown on focus."""
+    is_optional: bool = False
+    """Whether it is left out if no row has a value in it."""
+    is_short: bool = False
+    """Whether its values stay on one line."""
+
+    @property
+    def style(self) -> str | None:
+        return "num" if self.is_number else "short" if self.is_short else None
 
 
 def numbers(*titles: str) -> tuple[Column, ...]:
@@ -52,26 +64,31 @@ def numbers(*titles: str) -> tuple[Column, ...]:
 
 def table(caption: str, columns: Sequence[Column], rows: Iterable[Sequence[Cell]], note: str = "") -> Markup:
     """A table whose first column names the row. Narrow screens show each row as a card."""
-    head = element("thead", element("tr", *map(_heading, columns)))
-    body = element("tbody", *(_row(columns, row) for row in rows))
+    lines = list(rows)
+    used = [at for at, each in enumerate(columns) if not each.is_optional or any(_is_known(line[at]) for line in lines)]
+    shown = [columns[at] for at in used]
+    head = element("thead", element("tr", *map(_heading, shown)))
+    body = element("tbody", *(_row(shown, [line[at] for at in used]) for line in lines))
     title = element("caption", caption, " ", element("small", note) if note else None)
-    inner = element("table", title, head, body, class_="cards")
+    inner = element("table", title, head, body, class_="cards" if len(shown) > NARROW_COLUMNS else "cards narrow")
     return element("div", inner, class_="scroll", role="region", aria_label=caption, tabindex="0")
 
 
 def _heading(column: Column) -> Markup:
-    return element(
-        "th", column.title, scope="col", class_="num" if column.is_number else None, title=column.about or None
-    )
+    return element("th", column.title, scope="col", class_=column.style, title=column.about or None)
 
 
 def _row(columns: Sequence[Column], row: Sequence[Cell]) -> Markup:
     first, *others = row
     cells = [
-        element("td", _cell(value), data_label=column.title, class_="num" if column.is_number else None)
+        element("td", _cell(value), data_label=column.title, class_=column.style)
         for column, value in zip(columns[1:], others, strict=True)
     ]
-    return element("tr", element("th", _cell(first), scope="row"), *cells)
+    return element("tr", element("th", _cell(first), scope="row", class_=columns[0].style), *cells)
+
+
+def _is_known(value: Cell) -> bool:
+    return value is not None and value not in ("", " ")
 
 
 def _cell(value: Cell) -> Markup:
@@ -109,8 +126,9 @@ def code(text: str) -> Markup:
 
 
 def command(text: str) -> Markup:
-    """A command to copy."""
-    return element("code", text, class_="command", data_copy=text)
+    """A command to copy. Its lines break between words, never within an option."""
+    words = joined((element("span", each) for each in text.split(" ")), " ")
+    return element("code", words, class_="command", data_copy=text)
 
 
 def offset(value: int | None) -> Markup:
@@ -174,8 +192,17 @@ def sparkline(points: Sequence[Point], what: str) -> Markup:
 
 
 def _thinned(points: Sequence[Point]) -> Sequence[Point]:
-    step = -(-len(points) // SPARK_POINTS)
-    return [*points[:-1:step], points[-1]]
+    """Of each stretch of time the first and the last point, the lowest and the highest: peaks and plateaus stay."""
+    if len(points) <= SPARK_POINTS:
+        return points
+    begin, length = points[0].at_ms, 1 + points[-1].at_ms - points[0].at_ms
+    stretches = groupby(points, key=lambda each: SPARK_POINTS * (each.at_ms - begin) // length)
+    return [point for _, stretch in stretches for point in _ends_and_peaks(list(stretch))]
+
+
+def _ends_and_peaks(points: Sequence[Point]) -> list[Point]:
+    value = attrgetter("value")
+    return sorted({points[0], min(points, key=value), max(points, key=value), points[-1]})
 
 
 def _across(at_ms: int, begin: int, end: int) -> float:

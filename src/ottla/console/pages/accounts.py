@@ -85,9 +85,9 @@ def render_users(content: Content[Users], _: PageContext) -> Markup:
 def _user_table(rows: list[UserRow]) -> Markup:
     if not rows:
         return nothing("No SCRAM users. Add one:", "ottla users set ann")
-    columns = (Column("user"), Column("mechanism"), *numbers("iterations"), Column("rules"))
+    columns = (Column("user"), Column("mechanism"), *numbers("iterations"), Column("ACLs"))
     cells = [(each.name, each.mechanism, each.iterations,
-              link("ACLs", "security", "acls", principal=f"User:{each.name}")) for each in rows]  # fmt: skip
+              link("show", "security", "acls", principal=f"User:{each.name}")) for each in rows]  # fmt: skip
     return table("SCRAM users", columns, cells)
 
 

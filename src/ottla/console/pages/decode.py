@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from ottla.console.html.parts import Column, facts, section, table
+from ottla.console.html.wire import wire_tabs
 from ottla.console.page import BadQueryError, Content, Page, PageContext
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.explain.dissect import dissect, dissect_batches
@@ -148,7 +149,7 @@ def _rows(nodes: Iterable[Node], data: bytes, above: str = "", depth: int = 0) -
 
 def render(content: Content[Decoded], _: PageContext) -> Markup:
     data = content.data
-    return joined([_form(data), _result(data) if data.text else NOTHING])
+    return joined([wire_tabs("/wire/decode"), _form(data), _result(data) if data.text else NOTHING])
 
 
 def _form(data: Decoded) -> Markup:

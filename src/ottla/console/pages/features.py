@@ -69,7 +69,12 @@ def render(content: Content[Features], _: PageContext) -> Markup:
     lead = "Every feature is at the highest level that all nodes support."
     if low:
         lead = f"{plural(len(low), 'feature')} can be upgraded."
-    columns = (Column("feature"), *numbers("level", "default level"), Column("supported by"), Column("disabled"))
+    columns = (
+        Column("feature"),
+        *numbers("level", "default level"),
+        Column("supported by"),
+        Column("disabled", is_optional=True),
+    )
     return joined(
         [
             element("p", lead, class_="lead"),
@@ -93,9 +98,9 @@ def _nodes(row: FeatureRow) -> Markup | None:
     return joined(told, "; ") if told else None
 
 
-def _off(row: FeatureRow) -> Markup | str:
+def _off(row: FeatureRow) -> Markup | None:
     if row.better is None:
-        return "nothing"
+        return None
     raise_it = f"ottla quorum features upgrade {row.name}={row.better}"
     return joined([f"{row.off} (all nodes support {row.better}): ", command(raise_it)])
 

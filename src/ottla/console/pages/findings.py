@@ -8,8 +8,8 @@ import msgspec
 
 from ottla.console.addresses import href
 from ottla.console.html.findings import SHAPES, finding_cards
-from ottla.console.html.navigation import Choice, Text, crumbs, every_one_of, filter_form
-from ottla.console.html.parts import Column, badge, facts, link, more, nothing, section, table
+from ottla.console.html.navigation import Choice, Text, every_one_of, filter_form
+from ottla.console.html.parts import Column, badge, facts, link, more, nothing, numbers, section, table
 from ottla.console.page import Content, NotFoundError, Page, PageContext, one_page
 from ottla.draw.findings import TIERS
 from ottla.draw.markup import Markup, element, joined
@@ -144,10 +144,9 @@ def render(content: Content[Findings], context: PageContext) -> Markup:
         if data.findings
         else nothing("No findings match." if query else "No problems found.")
     )
-    counts = ", ".join(f"{count} {name}" for name, count in data.by_severity.items())
     return joined(
         [
-            element("p", f"Open: {counts}.", class_="lead"),
+            element("p", f"Open: {_counts(data)}.", class_="lead"),
             filter_form("/findings", FIELDS, query),
             section("Findings", found, more(content.next, "/findings", query), anchor="found"),
             _rule_tables(data.rules),
@@ -155,14 +154,21 @@ def render(content: Content[Findings], context: PageContext) -> Markup:
     )
 
 
+def _counts(data: Findings) -> str:
+    """`1 critical, 2 warnings, no notices`."""
+    words = {Severity.CRITICAL: "critical", Severity.WARNING: "warnings", Severity.NOTICE: "notices"}
+    found = ((data.by_severity[each.value], each.value, many) for each, many in words.items())
+    return ", ".join(f"{count or 'no'} {one if count == 1 else many}" for count, one, many in found)
+
+
 def _rule_tables(rules: list[RuleRow]) -> Markup:
     checked = [each for each in rules if each.unseen is None]
     unseen = [each for each in rules if each.unseen is not None]
-    columns = (Column("rule"), Column("severity"), Column("condition"), Column("open", is_number=True),
-               Column("resolved", is_number=True))  # fmt: skip
+    rule = Column("rule", is_short=True)
+    columns = (rule, Column("severity"), Column("condition"), *numbers("open", "resolved"))
     rows = [(_rule_link(each.name), _severity(each.severity), each.condition, each.open, each.resolved)
             for each in checked]  # fmt: skip
-    why_columns = (Column("rule"), Column("severity"), Column("why it cannot be checked"))
+    why_columns = (rule, Column("severity"), Column("why it cannot be checked"))
     why = [(_rule_link(each.name), _severity(each.severity), each.unseen) for each in unseen]
     return section(
         "Rules",
@@ -183,7 +189,6 @@ def render_rule(content: Content[RuleData], context: PageContext) -> Markup:
     data = content.data
     return joined(
         [
-            crumbs(("Findings", "/findings"), last=data.name),
             section("The rule", _about(data)),
             section("Thresholds", _thresholds(data)),
             section("Findings", _instances(data, context), more(content.next, href("findings", data.name), {})),

@@ -13,7 +13,7 @@ from ottla.console.group_lookup import FoundGroup, LagSum, find_group, lag_sum
 from ottla.console.group_members import Awaited, TaskMark, compact, state_of, task_marks
 from ottla.console.html.configs import Config, config_tables, configs_of
 from ottla.console.html.findings import finding_cards
-from ottla.console.html.groups import SHARE_LAG, epochs, group_head, has_epochs, long_list, member_names
+from ottla.console.html.groups import EPOCHS, SHARE_LAG, epochs, group_tabs, has_epochs, long_list, member_names
 from ottla.console.html.parts import (
     Cell,
     Column,
@@ -194,7 +194,7 @@ def _share_partition(fact: ShareOffsets) -> SharePartition:
 def render(content: Content[GroupPage], context: PageContext) -> Markup:
     data = content.data
     names = member_names((each.id, each.client_id) for each in data.members)
-    parts = [group_head(data.id, data.kind), _head(data), _findings(data, context), _members(data, names)]
+    parts = [group_tabs(data.id, data.kind), _head(data), _findings(data, context), _members(data, names)]
     if data.kind == "streams":
         parts.append(_tasks(data, names))
     parts += [_share_partitions(data) if data.kind == "share" else _offsets(data, context), _history(data, context)]
@@ -237,7 +237,8 @@ def _members(data: GroupPage, names: Mapping[str, str]) -> Markup:
     if not data.members:
         return section("Members", nothing("The group has no members."))
     what = "tasks" if data.kind == "streams" else "partitions"
-    columns = [Column("member"), Column("client"), Column("host"), Column("instance"), Column("rack")]
+    columns = [Column("member"), Column("client"), Column("host")]
+    columns += [Column("instance", is_optional=True), Column("rack", is_optional=True)]
     columns += [Column("epoch", is_number=True), Column("state"), Column(what)]
     has_targets = data.kind in ("consumer", "streams")
     columns += [Column("target", about=f"the {what} of its target assignment")] * has_targets
@@ -279,7 +280,7 @@ def awaited(one: Awaited, names: Mapping[str, str]) -> str:
 
 
 def _tasks(data: GroupPage, names: Mapping[str, str]) -> Markup:
-    to_topology = element("p", link("The topology with its topics", "groups", data.id, "topology"), ".")
+    to_topology = element("p", link("The topology with its topics", "groups", data.id, "topology"))
     if not data.tasks:
         return section("Tasks by member", nothing("No member has tasks."), to_topology)
     members = [(each.id, names[each.id]) for each in data.members]
@@ -290,15 +291,11 @@ def _offsets(data: GroupPage, context: PageContext) -> Markup:
     if not data.lag.partitions:
         return section("Offsets", nothing("The group has no committed offsets."))
     lag = data.lag
-    told = facts(
-        {
-            "records behind": number(lag.records),
-            "partitions": lag.partitions,
-            "lag unknown in": plural(lag.unknown, "partition") if lag.unknown else None,
-            "trend": sparkline(context.watcher.state.history.points(f"lag:{data.id}"), f"lag of {data.id}"),
-        }
-    )
-    return section("Offsets", told, element("p", link("All partitions", "groups", data.id, "offsets"), "."))
+    told: dict[str, Cell] = {"records behind": number(lag.records), "partitions": lag.partitions}
+    if lag.unknown:
+        told["lag unknown in"] = plural(lag.unknown, "partition")
+    told["trend"] = sparkline(context.watcher.state.history.points(f"lag:{data.id}"), f"lag of {data.id}")
+    return section("Offsets", facts(told), element("p", link("All partitions", "groups", data.id, "offsets")))
 
 
 def _share_partitions(data: GroupPage) -> Markup:
@@ -330,14 +327,13 @@ def _history(data: GroupPage, context: PageContext) -> Markup:
     last = data.history[-EPOCHS_SHOWN:]
     told = joined(["History starts at ", since(data.known_since_ms, context.now_ms), "."])
     rest = element("p", told, " ", link("Full timeline", "groups", data.id, "timeline"), ".")
-    if not last:
-        return section("Epochs", rest)
-    return section("Epochs", history_table(last, data.kind, "Recent epochs"), rest)
+    title = "Epochs" if has_epochs(data.kind) else "Members over time"
+    return section(title, history_table(last, data.kind, title), rest) if last else section(title, rest)
 
 
 def history_table(history: list[Seen], kind: str, caption: str) -> Markup:
     """The newest first."""
-    columns = (Column("since"), Column("epoch (assignment)", is_number=True), Column("members", is_number=True))
+    columns = (Column("since"), EPOCHS, *numbers("members"))
     is_known = has_epochs(kind)
     rows = (
         (
@@ -351,7 +347,7 @@ def history_table(history: list[Seen], kind: str, caption: str) -> Markup:
 
 
 def _settings(data: GroupPage) -> Markup:
-    if data.configs is None:
+    if data.configs is None or (data.kind == "classic" and not data.configs):
         return NOTHING
     if not data.configs:
         return section("Configs", nothing(f"No configs of {data.kind} groups are visible here."))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 import msgspec
@@ -10,7 +11,7 @@ from ottla.client import Client, TopicPartition
 from ottla.client.group_offsets import Committed, committed, share_starts
 from ottla.client.lag import Lag, lags
 from ottla.console.group_lookup import find_group
-from ottla.console.html.groups import SHARE_LAG, group_head
+from ottla.console.html.groups import SHARE_LAG, group_tabs, member_names
 from ottla.console.html.parts import (
     Cell,
     Column,
@@ -24,7 +25,7 @@ from ottla.console.html.parts import (
 )
 from ottla.console.page import Content, Degraded, Page, PageContext, one_page
 from ottla.draw.forms import ago, identity
-from ottla.draw.markup import Markup, joined
+from ottla.draw.markup import Markup, element, joined
 from ottla.health.facts import Group
 from ottla.health.phrases import href
 
@@ -122,12 +123,25 @@ def _row(at: TopicPartition, lag: Lag, kept: Committed | None, members: list[str
 
 def render(content: Content[GroupOffsets], context: PageContext) -> Markup:
     data = content.data
-    head = group_head(data.group, data.kind, "offsets")
+    head = group_tabs(data.group, data.kind, "offsets")
     if not data.rows:
         return joined([head, nothing("The group has no offsets, and its members have no partitions.")])
     note = f"{len(data.rows):,} of {data.partitions:,}" if len(data.rows) < data.partitions else ""
-    listing = table("Offsets by partition", _columns(data.kind), (_cells(each, data) for each in data.rows), note)
+    names = _names(data, context)
+    listing = table(
+        "Offsets by partition", _columns(data.kind), (_cells(each, data, names) for each in data.rows), note
+    )
     return joined([head, listing, more(content.next, href("groups", data.group, "offsets"), context.query)])
+
+
+def _names(data: GroupOffsets, context: PageContext) -> Mapping[str, str]:
+    seen = context.watcher.state.group(data.group)
+    return {} if seen is None else member_names((each.member, each.client) for each in seen.fact.members)
+
+
+def _member(member: str, names: Mapping[str, str]) -> Markup:
+    name = names.get(member, member)
+    return identity(member) if name == member else element("span", name, title=member)
 
 
 def _columns(kind: str) -> list[Column]:
@@ -135,14 +149,14 @@ def _columns(kind: str) -> list[Column]:
     columns = [Column("topic"), *numbers("partition", kept, "log start", "end")]
     columns += [Column("lag", is_number=True, about=SHARE_LAG if kind == "share" else "records up to the end")]
     columns += [Column("behind", is_number=True, about="age of the first unprocessed record")]
-    return [*columns, Column("member"), *([] if kind == "share" else [Column("metadata")]), Column("note")]
+    columns.append(Column("member"))
+    columns += [Column("in flight")] if kind == "share" else [Column("metadata", is_optional=True)]
+    return [*columns, Column("note", is_optional=True)]
 
 
-def _cells(row: OffsetRow, data: GroupOffsets) -> list[Cell]:
-    is_share = data.kind == "share"
-    window = link("window", "groups", data.group, "window", row.topic, row.partition) if is_share else ""
-    note = joined([row.note, " ", window]) if is_share else row.note or " "
-    cells: list[Cell] = [
+def _cells(row: OffsetRow, data: GroupOffsets, names: Mapping[str, str]) -> list[Cell]:
+    window = link("window", "groups", data.group, "window", row.topic, row.partition)
+    return [
         topic_link(row.topic),
         row.partition,
         offset(row.committed),
@@ -150,9 +164,10 @@ def _cells(row: OffsetRow, data: GroupOffsets) -> list[Cell]:
         offset(row.end),
         row.lag,
         ago(row.lag_ms),
-        joined(map(identity, row.members), " ") or None,
+        joined((_member(each, names) for each in row.members), ", ") or None,
+        window if data.kind == "share" else row.metadata or " ",
+        row.note or " ",
     ]
-    return [*cells, *([] if is_share else [row.metadata or " "]), note]
 
 
 PAGE = Page(

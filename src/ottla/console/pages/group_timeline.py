@@ -14,8 +14,8 @@ from ottla.client import Client
 from ottla.console.group_lookup import find_group
 from ottla.console.group_records import STEPS_MAX, GroupTimeline, Step, UnreadableError, read_on
 from ottla.console.html.epoch_plot import epoch_plot
-from ottla.console.html.groups import epochs, group_head, has_epochs, long_list
-from ottla.console.html.parts import Cell, Column, code, command, nothing, section, since, table
+from ottla.console.html.groups import EPOCHS, epochs, group_tabs, has_epochs, long_list
+from ottla.console.html.parts import Cell, Column, code, command, nothing, numbers, section, since, table
 from ottla.console.html.records import record_time
 from ottla.console.page import Content, Degraded, Page, PageContext
 from ottla.console.page_parts import Part, load_part
@@ -102,7 +102,7 @@ def _command(context: PageContext, group: Group) -> str:
 
 def render(content: Content[Timeline], context: PageContext) -> Markup:
     data = content.data
-    parts = [group_head(data.group, data.kind, "timeline"), _told(content, context)]
+    parts = [group_tabs(data.group, data.kind, "timeline"), _told(content, context)]
     if not data.history:
         return joined([*parts, nothing("No changes observed yet.")])
     plot = epoch_plot(_series(data), context.now_ms) if len(data.history) > 1 else NOTHING
@@ -129,9 +129,9 @@ def _cut(data: Timeline) -> str:
 
 def _table(data: Timeline) -> Markup:
     """The newest first."""
-    columns = [Column("since"), Column("epoch (assignment)", is_number=True), Column("members", is_number=True)]
+    columns = [Column("since"), EPOCHS, *numbers("members")]
     if data.source == RECORDS:
-        columns += [Column("joined"), Column("left")]
+        columns += [Column("joined"), Column("left", is_optional=True)]
     return table("Changes", columns, (_cells(each, data) for each in reversed(data.history)))
 
 

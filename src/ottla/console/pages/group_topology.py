@@ -13,7 +13,7 @@ import msgspec
 from ottla.client.streams import Described, topology_description
 from ottla.console.group_lookup import find_group_of
 from ottla.console.group_members import TaskMark, task_marks
-from ottla.console.html.groups import group_head, long_list, member_names
+from ottla.console.html.groups import group_tabs, long_list, member_names
 from ottla.console.html.navigation import Switch, switches, walked
 from ottla.console.html.parts import Column, facts, nothing, offset, section, table, topic_link, with_query
 from ottla.console.html.task_matrix import task_chips
@@ -321,7 +321,7 @@ def bars_of(data: TopologyPage, options: Options) -> dict[str, list[Segment]]:
 
 def render(content: Content[TopologyPage], context: PageContext) -> Markup:
     data, options = content.data, options_of(context)
-    head = group_head(data.group, "streams", "topology")
+    head = group_tabs(data.group, "streams", "topology")
     if not data.subtopologies:
         return joined([head, nothing("The group has no topology until its first member joins.")])
     picture = _picture(content, options, context.query)
@@ -338,7 +338,7 @@ def _head(data: TopologyPage) -> Markup:
         }
     )
     why = data.why_no_processors
-    return joined([told, element("p", f"The processors are not drawn: {why}.", class_="note") if why else NOTHING])
+    return joined([told, element("p", f"Processors are not drawn: {why}.", class_="note") if why else NOTHING])
 
 
 def _picture(content: Content[TopologyPage], options: Options, query: Mapping[str, str]) -> Markup:
@@ -351,7 +351,7 @@ def _picture(content: Content[TopologyPage], options: Options, query: Mapping[st
     picture = element("div", drawn, class_="scroll picture", role="region", aria_label=title, tabindex="0")
     walk = walked(picture, "Arrow keys go from box to box, Enter opens and folds subtopologies.")
     file = element("a", "As an SVG file", href=with_query(f"{_path(data)}.svg", **_kept(query)))
-    return section("The drawing", _tools(data, options, query), walk, element("p", file, ".", class_="files"))
+    return section("Drawing", _tools(data, options, query), walk, element("p", file, class_="files"))
 
 
 def _path(data: TopologyPage) -> str:
@@ -421,7 +421,7 @@ def _subtopologies(data: TopologyPage, options: Options, query: Mapping[str, str
         )
         for each in data.subtopologies
     )
-    return section("Subtopologies", legend, table("Subtopologies", (*columns, Column("state in")), rows))
+    return section("Subtopologies", legend, table("Subtopologies", (*columns, Column("changelogs")), rows))
 
 
 def _written(row: SubtopologyRow) -> list[str]:

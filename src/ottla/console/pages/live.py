@@ -36,9 +36,8 @@ NEEDS: Final = (
     "'ottla cluster up --console' have them; Apache Kafka does not tell"
 )
 ABOUT: Final = (
-    "What clients ask and what they are answered, as it passes. Passwords, keys and tokens are withheld by the broker, "
-    "and records are always left out: the headers of their batches are shown, their content is on the pages of "
-    "their topics."
+    "Requests of clients and the responses to them, as they pass. The broker withholds passwords, keys and tokens, and "
+    "leaves records out: only the headers of their batches are shown. To read records, open their topic."
 )
 
 
@@ -133,7 +132,8 @@ def render(content: Content[Live], context: PageContext) -> Markup:
         note = "the newest first; while one is open the page stands still"
         parts.append(table("Frames", COLUMNS, (list(_cells(each)) for each in data.frames), note))
     elif not all(each.why_not for each in data.nodes):
-        parts.append(nothing("Nothing has passed since then that the filter admits."))
+        is_narrowed = any(context.query.get(each.name) for each in FIELDS)
+        parts.append(nothing("No frame has matched yet." if is_narrowed else "No frame has passed yet."))
     return joined(parts)
 
 

@@ -11,7 +11,6 @@ from typing import Final
 import msgspec
 
 from ottla.client.cluster import METADATA_TOPIC
-from ottla.console.html.navigation import crumbs
 from ottla.console.html.parts import command, facts, link, node_link, offset, section
 from ottla.console.page import Content, Page, PageContext
 from ottla.draw.markup import Markup, element, joined
@@ -72,7 +71,6 @@ def render(content: Content[MetadataLog], _: PageContext) -> Markup:
     commands = element("ul", *(element("li", command(each)) for each in data.commands), class_="plain")
     return joined(
         [
-            crumbs(("Topics", "/topics"), last=METADATA_TOPIC),
             element("p", why, class_="lead"),
             told,
             section("To see its records", element("p", where), commands),

@@ -12,7 +12,7 @@ from ottla.client.cluster import describe_quorum
 from ottla.client.configs import Resource, ResourceType, describe
 from ottla.console.html.configs import Config, config_tables, configs_of
 from ottla.console.html.findings import finding_cards, finding_line
-from ottla.console.html.navigation import Choice, Text, crumbs, every_one_of, filter_form
+from ottla.console.html.navigation import Choice, Text, every_one_of, filter_form
 from ottla.console.html.parts import (
     Column,
     byte_size,
@@ -32,7 +32,6 @@ from ottla.draw.forms import percent
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health import Finding
 from ottla.health.facts import Broker, LogDir
-from ottla.health.phrases import plural
 from ottla.observe.cluster_state import ClusterState
 
 KINDS = ("cluster", "topic", "quorum", "log_dirs")
@@ -197,7 +196,7 @@ def _place(row: NodeRow) -> str:
 def render(content: Content[Nodes], context: PageContext) -> Markup:
     rows, query = content.data.rows, dict(context.query)
     columns = (
-        Column("node"), Column("roles"), Column("address"), Column("rack"), Column("state"),
+        Column("node"), Column("roles"), Column("address"), Column("rack", is_optional=True), Column("state"),
         *numbers("leads", "replicas", "logs", "disk free"), Column("findings"),
     )  # fmt: skip
     open_findings = [each for each in context.watcher.state.findings if each.is_open]
@@ -206,7 +205,7 @@ def render(content: Content[Nodes], context: PageContext) -> Markup:
         if rows
         else nothing("No nodes match." if query else "No nodes observed yet.")
     )
-    also = element("p", "Features of the cluster: ", link("features", "features"), ".", class_="note")
+    also = element("p", link("Features of the cluster", "features"), class_="note")
     return joined([filter_form("/nodes", FIELDS, query), shown, more(content.next, "/nodes", query), also])
 
 
@@ -307,7 +306,6 @@ def render_node(content: Content[NodeData], context: PageContext) -> Markup:
     data, row = content.data, content.data.node
     return joined(
         [
-            crumbs(("Nodes", "/nodes"), last=str(row.id)),
             _about(row),
             section("Findings", finding_cards(data.findings, context.now_ms)) if data.findings else NOTHING,
             section("Log directories", _directories(row)),
@@ -333,7 +331,7 @@ def _about(row: NodeRow) -> Markup:
 def _directories(row: NodeRow) -> Markup:
     if not row.log_dirs:
         return nothing("No data on log directories.")
-    columns = (Column("directory"), *numbers("logs", "left", "disk", "free on disk"), Column("state"))
+    columns = (Column("directory"), *numbers("logs", "free", "size of the disk", "free share"), Column("state"))
     return table("Log directories", columns, [_directory(each) for each in row.log_dirs])
 
 
@@ -363,8 +361,7 @@ def _config_part(content: Content[NodeData]) -> Markup:
     why = next((each.why for each in content.degraded if each.what == "configs"), None)
     if not content.data.configs:
         return nothing(f"The configs cannot be shown: {why}." if why else "None.")
-    told = element("p", plural(len(content.data.configs), "config"), class_="note")
-    return joined([told, config_tables(content.data.configs, f"node {content.data.node.id}")])
+    return config_tables(content.data.configs, f"node {content.data.node.id}")
 
 
 PAGE = Page("nodes", "/nodes", Nodes, load, render, query=frozenset({"role", "q", "after", "limit"}), section="nodes")

@@ -37,7 +37,7 @@ COLUMNS = (
     *numbers("log end", "behind", "caught up", "last fetch"),
     Column("directory"),
     Column("endpoints"),
-    Column("note"),
+    Column("note", is_optional=True),
 )
 
 
@@ -217,7 +217,7 @@ def _about(data: QuorumData, context: PageContext) -> Markup:
             "leader": node_link(data.leader),
             "epoch": offset(data.epoch),
             "high watermark": offset(data.hw),
-            "end of the leader's log": joined([offset(data.leo), " ", link("its records", "topics", METADATA_TOPIC)]),
+            "end of the leader's log": joined([offset(data.leo), " · ", link("its records", "topics", METADATA_TOPIC)]),
             "majority": data.majority,
             "high watermark over time": sparkline(context.watcher.state.history.points("quorum"), "high watermark"),
         }

@@ -16,7 +16,7 @@ from ottla.console.html.navigation import Choice, filter_form
 from ottla.console.html.parts import badge, byte_size, facts, link, nothing, offset, section, with_query
 from ottla.console.html.records import content as content_of
 from ottla.console.html.records import headers, hex_dump, record_time, typed_key
-from ottla.console.html.topics import nav_of_topic
+from ottla.console.html.topics import topic_tabs
 from ottla.console.page import Content, NotFoundError, Page, PageContext
 from ottla.console.page_parts import load_records
 from ottla.console.scan import SeenRecord, seen_record
@@ -274,7 +274,7 @@ def render(content: Content[RecordPage], context: PageContext) -> Markup:
     key = content_of(row.key) if row.value.record is None else typed_key(row.value.record)
     return joined(
         [
-            nav_of_topic(data.topic, "records", f"partition {row.p}, offset {row.offset:,}"),
+            topic_tabs(data.topic, "records"),
             _neighbours(data),
             section("Record", facts(_fields(data))),
             section("Headers", headers(row)) if row.headers else NOTHING,

@@ -24,7 +24,7 @@ from ottla.console.html.navigation import Choice, Text, filter_form
 from ottla.console.html.parts import Column, badge, byte_size, command, link, nothing, table, with_query
 from ottla.console.html.records import content as content_of
 from ottla.console.html.records import headers, record_time, typed_key
-from ottla.console.html.topics import nav_of_topic
+from ottla.console.html.topics import topic_tabs
 from ottla.console.page import BadQueryError, Content, Degraded, Page, PageContext
 from ottla.console.page_parts import load_records
 from ottla.console.scan import BOUNDS, Bounds, Scan, SeenRecord, scan
@@ -268,7 +268,7 @@ STOPPED: Final = {
 
 def render(content: Content[Records], context: PageContext) -> Markup:
     data = content.data
-    parts = [nav_of_topic(data.topic, "records"), _form(data, context), _quick(data, context), _summary(data, context)]
+    parts = [topic_tabs(data.topic, "records"), _form(data, context), _quick(data, context), _summary(data, context)]
     parts += [element("p", f"● Damaged: {each}", class_="cut") for each in data.damaged]
     if data.rows:
         parts.append(table("Records", COLUMNS, [_cells(data.topic, each) for each in data.rows]))
@@ -283,12 +283,12 @@ def _path(data: Records) -> str:
 
 
 FIELDS = (
-    Text("from", "From", "beginning, end, offset, -N or time", 22, "text"),
+    Text("from", "From", "offset, time, end or -N", 20, "text"),
     Text("partition", "Partition", ALL, 4, "text"),
     Choice("key", "Key", FORM_WORDS),
     Choice("value", "Value", FORM_WORDS),
     Choice("committed", "Transactions", {"": "all records", "1": "only committed"}),
-    Text("filter", "Filter", 'value.amount > 100 and key ~ "^eu-"', 40),
+    Text("filter", "Filter", 'value.amount > 100 and key ~ "^eu-"', 33),
 )
 
 
@@ -301,9 +301,13 @@ def _form(data: Records, context: PageContext) -> Markup:
 
 def _quick(data: Records, context: PageContext) -> Markup:
     kept = {key: text for key, text in context.query.items() if key not in ("from", "follow")}
-    ways = {"oldest": {"from": BEGINNING}, "newest": {"from": f"-{LIMIT_DEFAULT}"}, "follow": {"follow": "1"}}
+    ways = {
+        "oldest": {"from": BEGINNING},
+        "newest": {"from": f"-{LIMIT_DEFAULT}"},
+        "follow new ones": {"follow": "1"},
+    }
     links = [element("a", words, href=with_query(_path(data), **kept, **more)) for words, more in ways.items()]
-    return element("p", "Show the ", joined(links, " · "), class_="note")
+    return element("p", "Jump to: ", joined(links, " · "), class_="note")
 
 
 def _summary(data: Records, context: PageContext) -> Markup:

@@ -17,7 +17,7 @@ from ottla.client.offsets import LATEST, ListedOffset, try_list_offsets
 from ottla.client.share.offsets import ShareOffset, describe_offsets
 from ottla.console.addresses import href
 from ottla.console.group_lookup import find_group_of
-from ottla.console.html.groups import group_head
+from ottla.console.html.groups import group_tabs
 from ottla.console.html.lock_clock import Lock, lock_clocks, time_left, together
 from ottla.console.html.parts import (
     Cell,
@@ -203,7 +203,7 @@ def _deliveries(ranges: list[RangeRow]) -> dict[str, int]:
 def render(content: Content[WindowPage], context: PageContext) -> Markup:
     data = content.data
     members = {} if (seen := context.watcher.state.group(data.group)) is None else _clients(seen.fact)
-    parts = [group_head(data.group, "share", "window"), _head(data), _tier(data, content)]
+    parts = [group_tabs(data.group, "share", "window"), _head(data), _tier(data, content)]
     if data.ranges:
         parts.append(_ranges(data, members, context.now_ms))
     elif data.tier != OFFSETS:

@@ -28,7 +28,7 @@ from ottla.console.html.parts import (
     section,
     table,
 )
-from ottla.console.html.topics import nav_of_topic
+from ottla.console.html.topics import topic_tabs
 from ottla.console.measures import Measures, measure
 from ottla.console.page import Content, Page, PageContext, one_page
 from ottla.console.page_parts import load_part
@@ -141,7 +141,7 @@ COLUMNS: Final = (
     *numbers("leader", "epoch"),
     Column("replicas", about="the preferred leader first"),
     Column("in sync"),
-    Column("eligible", about="eligible leader replicas, not in sync (ELR)"),
+    Column("eligible", about="eligible leader replicas, not in sync (ELR)", is_optional=True),
     *numbers("start", "end"),
     Column("stable", is_number=True, about="last stable offset: the start of an open transaction"),
     Column("size", is_number=True, about="on the disk of the leader"),
@@ -153,7 +153,7 @@ def render(content: Content[TopicPage], context: PageContext) -> Markup:
     data = content.data
     return joined(
         [
-            nav_of_topic(data.name, "topic"),
+            topic_tabs(data.name, "topic"),
             _facts(data),
             section("Findings", finding_cards(data.findings, context.now_ms)) if data.findings else NOTHING,
             _partitions(content, context),
@@ -168,7 +168,7 @@ def _facts(data: TopicPage) -> Markup:
         {
             "id": UNKNOWN if data.id is None else identity(data.id),
             "partitions": data.partition_count,
-            "copies": max((len(each.replicas) for each in data.partitions), default=None),
+            "replicas": max((len(each.replicas) for each in data.partitions), default=None),
         }
     )
     return joined([element("p", badge("internal")) if data.internal else NOTHING, known])
@@ -226,8 +226,8 @@ def _settings(content: Content[TopicPage]) -> Markup:
     configs = content.data.configs
     if configs is None:
         why = next((each.why for each in content.degraded if each.what == "configs"), "unknown")
-        return section("Settings", nothing(f"They cannot be shown: {why}"))
-    return section("Settings", config_tables(configs, "this topic"))
+        return section("Configs", nothing(f"They cannot be shown: {why}"))
+    return section("Configs", config_tables(configs, "this topic"))
 
 
 PAGE = Page("topic", "/topics/{topic}", TopicPage, load, render, frozenset({"after", "limit"}), section="topics")

@@ -175,11 +175,11 @@ def _row(
 
 COLUMNS: Final = (
     Column("topic"),
-    *numbers("partitions", "copies"),
-    Column("unhealthy"),
+    *numbers("partitions", "replicas"),
+    Column("health"),
     Column("records", is_number=True, about="end minus start offset; compaction and transactions leave gaps"),
     Column("size", is_number=True, about="on the disks of the leaders"),
-    Column("rate", is_number=True, about="records a second, over the last minute at most"),
+    Column("rate", is_number=True, about="records a second, between two looks at the end of its partitions"),
     Column("readers"),
     Column("findings"),
 )
@@ -250,7 +250,7 @@ def _rate(rate: Rate | None, now_ms: int) -> Markup:
         return element("span", "–", class_="unknown", title=f"its ends were not seen twice yet: wait {RELOAD_S} s")
     age_ms = now_ms - rate.at_ms
     late = f", {duration(age_ms)} ago" if age_ms > STALE_MS else ""
-    return joined([f"{short_number(rate.per_s)}/s ", element("small", f"in {duration(rate.over_ms)}{late}")])
+    return joined([f"{short_number(rate.per_s)}/s ", element("small", f"over {duration(rate.over_ms)}{late}")])
 
 
 def _troubles(row: TopicRow) -> Markup:

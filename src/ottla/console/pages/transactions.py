@@ -252,7 +252,7 @@ def render(content: Content[Transactions], context: PageContext) -> Markup:
             element("p", _lead(data), class_="lead"),
             _findings(context),
             section("Transactions that block read_committed consumers", _blocked(data, context), anchor="blocked"),
-            section("Transactions", filter_form("/transactions", FIELDS, query), _list_of(content, context),
+            section("All transactions", filter_form("/transactions", FIELDS, query), _list_of(content, context),
                     more(content.next, "/transactions", query), anchor="rows"),
         ]
     )  # fmt: skip
@@ -304,7 +304,7 @@ def _list_of(content: Content[Transactions], context: PageContext) -> Markup:
     if not content.data.rows:
         why = "The cluster omits transactional ids that you may not DESCRIBE."
         return nothing(f"No transactions match. {why}" if context.query else f"No transactions. {why}")
-    columns = (Column("transactional id"), Column("state"), *numbers("producer", "epoch", "open for", "time-out"),
+    columns = (Column("transactional id"), Column("state"), *numbers("producer", "epoch", "open for", "timeout"),
                Column("partitions"))  # fmt: skip
     return table("Transactions", columns, [_cells(each, context) for each in content.data.rows])
 

@@ -8,9 +8,9 @@ from typing import Final
 import msgspec
 
 from ottla.console.addresses import href
-from ottla.console.html.parts import link
+from ottla.console.html.wire import wire_tabs
 from ottla.console.page import Content, NotFoundError, Page, PageContext
-from ottla.draw.markup import Markup, element, joined
+from ottla.draw.markup import Markup, joined
 from ottla.explain.address import exact, path
 from ottla.explain.assemble import error_page, message_page
 from ottla.explain.lookup import NotFound, catalogue, find, find_error
@@ -48,8 +48,7 @@ async def load_list(_: PageContext) -> Content[Catalogue]:
 
 
 def render_list(content: Content[Catalogue], _: PageContext) -> Markup:
-    decoder = element("p", "To find out what some bytes are: ", link("Decode them", "wire", "decode"), ".")
-    return joined([decoder, list_page(content.data.sections, LINKS)])
+    return joined([wire_tabs(HOME), list_page(content.data.sections, LINKS)])
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------
