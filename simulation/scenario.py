@@ -23,6 +23,7 @@ from ottla import wire
 from ottla.core.coordinator.contract import Core, Outcome, World
 from ottla.core.groups.consumer import validation as consumer
 from ottla.core.groups.modern.rights import Authorize
+from ottla.core.groups.modern.target_jobs import ComputeTarget
 from ottla.core.groups.streams import validation as streams
 from ottla.core.share.group import validation as share
 from ottla.log.partition import Partition
@@ -253,7 +254,7 @@ class Scenario:
 
     def effect(self, effect: Any, done: Callable[[Outcome], None]) -> None:  # noqa: ANN401
         self.open_effects.append((effect, done))
-        self.write(f"effect {type(effect).__name__} {_other(self, effect)}")
+        self.write(f"effect {type(effect).__name__} {_other(self, _without_bytes(effect))}")
 
     def lost(self, error: Exception) -> None:
         self.write(f"lost: {error.code.name if isinstance(error, Reject) else error}")
@@ -268,6 +269,14 @@ def _other(scenario: Scenario, value: Any) -> str:  # noqa: ANN401
     if hasattr(value, "_fields"):
         return scenario.renderer.message(value)
     return scenario.renderer.value(value)
+
+
+def _without_bytes(effect: Any) -> Any:  # noqa: ANN401
+    """An effect, with how many parts it has in place of their bytes, which differ between releases of Python."""
+    if not isinstance(effect, ComputeTarget):
+        return effect
+    fields: dict[str, Any] = effect._asdict() | {"parts": len(effect.parts)}
+    return ComputeTarget(**fields)
 
 
 def _through_codec(message: Any, name: str, version: int) -> Any:  # noqa: ANN401

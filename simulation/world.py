@@ -14,6 +14,8 @@ from typing import Any, NamedTuple, Protocol
 from ottla.broker.coordinators.replay import Replay
 from ottla.core.coordinator.contract import Core, Outcome
 from ottla.core.groups.admin import DeleteGroup
+from ottla.core.groups.assignors.computation import answer, request_of
+from ottla.core.groups.modern.target_jobs import ComputeTarget
 from ottla.core.groups.offsets.requests import FetchOffsets
 from ottla.core.groups.streams.effects import CreateInternalTopics
 from ottla.log.partition import Partition
@@ -86,6 +88,8 @@ class World(MachineWorld):
     def __init__(self, seed: int, kind: CoordinatorKind) -> None:
         super().__init__(seed)
         self.environment = Environment(self.random.random)
+        if random.Random(f"targets {seed}").random() < 0.3:
+            self.environment.world.inline_target_max = 0  # all targets are computed outside the event loop
         self.network = Network(self, self.random)
         self.workloads: list[Workload] = []
         self.laws: list[Law] = []
@@ -98,7 +102,10 @@ class World(MachineWorld):
         self._offsets = count(1)
         self.claims = Claims()
         self._renderer = Renderer(self.environment.ids.shorten, self.topics.name_of_id)
-        self.performers: dict[type, Perform] = {CreateInternalTopics: self._create_topics}
+        self.performers: dict[type, Perform] = {
+            CreateInternalTopics: self._create_topics,
+            ComputeTarget: self._compute_target,
+        }
         """Class of an effect -> its performer."""
         machine = Machine(self.clock, VirtualDisk(random.Random(self.random.random())))
         self.host = self.node = CoordinatorHost(kind.make_core, kind.topic, self.environment, machine, self)
@@ -279,6 +286,18 @@ class World(MachineWorld):
             done(Outcome(value={}))
 
         self.after(self.random.randint(1, 1_500), create)
+
+    def _compute_target(self, effect: ComputeTarget, done: Callable[[Outcome], None]) -> None:
+        """The assignor answers after some time, and may fail."""
+
+        def compute() -> None:
+            if not self.is_calm and self.random.random() < 0.1:
+                self.note_fault("target not computed")
+                done(Outcome(ErrorCode.UNKNOWN_SERVER_ERROR, message="the assignor was killed"))
+                return
+            done(Outcome(value=answer(request_of(effect.choice, effect.parts))))
+
+        self.after(self.random.randint(1, 3_000), compute)
 
     def lost(self, error: Exception) -> None:
         self.note(f"the shard is lost: {error}")

@@ -1,4 +1,4 @@
-"""Controllers without brokers, each as a process of its own: ottla's and Apache Kafka's."""
+"""Controllers without brokers, each as a process of its own: ottla's and Apache Kafka's; and a whole node of ottla."""
 
 import subprocess
 import time
@@ -12,7 +12,7 @@ from tests.interop import process
 from tests.interop.apache import free_ports
 from tests.interop.controller.twin import ControllerOnly
 
-__all__ = ["ApacheController", "OttlaController", "Turn", "new_controller"]
+__all__ = ["ApacheController", "OttlaController", "OttlaNode", "Turn", "new_controller"]
 
 START_TIMEOUT_S = 60
 POLL_S = 0.02
@@ -26,8 +26,8 @@ class Turn(NamedTuple):
     wall_s: float
 
 
-class OttlaController:
-    """A node of ottla that is a controller only, and notes long turns of its loop."""
+class OttlaNode:
+    """A node of ottla that notes long turns of its loop."""
 
     name = Ottla.name
 
@@ -43,12 +43,7 @@ class OttlaController:
 
     def exec(self) -> None:
         """Start, and wait until it serves."""
-        settings = {
-            "process.roles": "controller",
-            "listeners": f"CONTROLLER://127.0.0.1:{self.port}",
-            "log.dirs": str(self.data_dir),
-            **self._settings,
-        }
+        settings = {**self._roles(), "log.dirs": str(self.data_dir), **self._settings}
         log_path = self.directory / "serve.log"
         with log_path.open("wb") as output:
             self._process = process.start(measured_node.command(self._turns, settings), output)
@@ -58,6 +53,9 @@ class OttlaController:
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise process.ProgramFailed("ottla", "does not start", process.tail(log_path))
             time.sleep(POLL_S)
+
+    def _roles(self) -> dict[str, str]:
+        return {"listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:0"}
 
     def turns(self, began: float, ended: float) -> list[Turn]:
         """The long turns between two moments of the monotonic clock."""
@@ -69,6 +67,13 @@ class OttlaController:
     def stop(self) -> None:
         if self._process is not None:
             process.stop(self._process, timeout_s=STOP_TIMEOUT_S)
+
+
+class OttlaController(OttlaNode):
+    """One that is a controller only."""
+
+    def _roles(self) -> dict[str, str]:
+        return {"process.roles": "controller", "listeners": f"CONTROLLER://127.0.0.1:{self.port}"}
 
 
 class ApacheController:

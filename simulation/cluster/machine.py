@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.config.node_config import NodeConfig
+from ottla.broker.loop.child_process import load_entry
 from ottla.broker.loop.randomness import Randomness
 from ottla.broker.network.dispatch import Dispatch
 from ottla.broker.node import Node
@@ -178,6 +179,19 @@ class MachineOffload:
         self.finish_all()
 
 
+class InlineWorker:
+    """A child process of a node: its work is done at once, in the thread that waits for it."""
+
+    def __init__(self, entry: str) -> None:
+        self._answer = load_entry(entry)
+
+    def call(self, request: Sequence[bytes], limit_ms: int) -> Sequence[bytes]:
+        return self._answer(request)
+
+    def close(self) -> None:
+        """There is no process."""
+
+
 class Machine:
     """A machine with a number, which is its node's id."""
 
@@ -249,6 +263,7 @@ class Machine:
                 randomness=Randomness(Random(f"{self._world.seed} {self.number} {self.life}").randbytes),
                 disk=self.disk,
                 offload=partial(MachineOffload, self),  # type: ignore[arg-type]
+                make_worker=InlineWorker,
                 bind=self._world.network.bind,
                 dial=self._world.network.dial,
                 on_fatal=self._fail,

@@ -9,8 +9,9 @@ from math import ceil
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.core.groups.assignors import MemberSpec
+from ottla.core.groups.assignors.simple import assign
 from ottla.core.share.group.members import Partitions
-from ottla.core.share.group.simple import MemberSpec, assign
 
 Groups = tuple[list[MemberSpec], dict[bytes, frozenset[int]]]
 Place = tuple[bytes, int]
@@ -34,7 +35,7 @@ def groups(draw: st.DrawFn, *, mixed: bool) -> Groups:
     subscriptions = st.frozensets(st.sampled_from(TOPIC_IDS))
     common = draw(subscriptions)
     members = [
-        MemberSpec(f"m{number}", draw(subscriptions) if mixed else common, draw(targets()))
+        MemberSpec(f"m{number}", None, draw(subscriptions) if mixed else common, draw(targets()))
         for number in range(draw(st.integers(1, 9)))
     ]
     return members, partitions
@@ -119,6 +120,6 @@ def test_a_newcomer_takes_only_what_it_is_to_have(group: Groups):
         return
     found = assign(members, partitions)
     settled = [member._replace(target=found[member.member_id]) for member in members]
-    after = assign([*settled, MemberSpec("new", members[0].topic_ids, {})], partitions)
+    after = assign([*settled, MemberSpec("new", None, members[0].topic_ids, {})], partitions)
     for member in settled:
         assert places(after[member.member_id]) <= places(member.target)

@@ -8,6 +8,8 @@ away A [{fields}]                     a heartbeat with epoch -2
 cdescribe                             states, epochs and partitions of the group and its members
 ccommit A epoch t=0,1 [version]       OffsetCommit of offset 1 for these partitions
 cassigned A B ...                     make these members a stable group, quietly
+outside                               compute all targets outside the event loop from here on
+compute                               an assignor answers: the oldest open effect is performed
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ottla.core.coordinator.contract import Outcome
+from ottla.core.groups.assignors.computation import answer, request_of
 from ottla.core.groups.consumer.group import ConsumerGroup
 from simulation.commands import Words, command
 from simulation.scenario import Scenario
@@ -134,3 +138,14 @@ def commit(scenario: Scenario, words: Words) -> None:
         "topics": [{"name": topic, "partitions": entries}],
     }
     scenario.send(client, "OffsetCommit", version, fields)
+
+
+@command("outside")
+def outside(scenario: Scenario, words: Words) -> None:
+    scenario.environment.world.inline_target_max = 0
+
+
+@command("compute")
+def compute(scenario: Scenario, words: Words) -> None:
+    effect, done = scenario.open_effects.pop(0)
+    done(Outcome(value=answer(request_of(effect.choice, effect.parts))))

@@ -27,6 +27,7 @@ MODULES = (
     "ottla.testing",
     "ottla.spark",
     "ottla.topology_descriptions",
+    "ottla.assignors",
 )
 
 

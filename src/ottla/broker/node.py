@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
@@ -46,6 +46,7 @@ from ottla.broker.coordinators import Coordinators
 from ottla.broker.coordinators.edge import Perform
 from ottla.broker.coordinators.internal_topics import GROUPS, SHARE_STATE, TRANSACTIONS
 from ottla.broker.handlers import SERVED, load_api
+from ottla.broker.loop.child_process import ChildProcess
 from ottla.broker.loop.clock import Clock, SystemClock
 from ottla.broker.loop.cooperative_tasks import CooperativeTasks
 from ottla.broker.loop.housekeeping import Housekeeping, Period
@@ -104,6 +105,7 @@ from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest
 __all__ = ["Authorizer", "Node", "StartError"]
 
 if TYPE_CHECKING:
+    from ottla.broker.coordinators.target_computations import MakeWorker, TargetComputations
     from ottla.broker.descriptions import DescriptionPlugin
     from ottla.broker.network.web_server import WebServer
     from ottla.broker.share import ShareNode
@@ -156,6 +158,7 @@ class Node:
         randomness: Randomness,
         disk: Disk,
         offload: MakeOffload,
+        make_worker: MakeWorker,
         sockets: Sockets,
         dial: Dial,
         pages: WebServers,
@@ -278,6 +281,9 @@ class Node:
             },
         )
         self.world = self.coordinators.world
+        self.world.own_assignors = self._load_own_assignors()
+        self._make_worker = make_worker
+        self._target_computations: TargetComputations | None = None
         self.internal_topics = self.coordinators.internal_topics
         self.groups = self.coordinators.groups
         self.transactions = self.coordinators.transactions
@@ -405,14 +411,28 @@ class Node:
 
         return DescriptionPlugin(self, plugin_class)
 
+    def _load_own_assignors(self) -> Mapping[str, str]:
+        if "group.consumer.assignors" not in self.config.static:
+            return {}
+        from ottla.broker.coordinators.own_assignors import load_own_assignors
+
+        return load_own_assignors(self.config["group.consumer.assignors"])
+
     # --- who performs the effects of coordinators' cores --------------------------------------------------------------
 
     def _group_performers(self) -> dict[type, Perform]:
         from ottla.broker.coordinators import streams_topics
+        from ottla.broker.coordinators.target_computations import TargetComputations
         from ottla.broker.share import effects
 
         of_descriptions = {} if self.descriptions is None else self.descriptions.performers()
-        return streams_topics.performers(self) | effects.performers(lambda: self.share) | of_descriptions
+        self._target_computations = TargetComputations(self, self._make_worker)
+        return (
+            streams_topics.performers(self)
+            | effects.performers(lambda: self.share)
+            | of_descriptions
+            | self._target_computations.performers()
+        )
 
     def _transaction_performers(self) -> dict[type, Perform]:
         from ottla.broker.transactions import markers
@@ -435,6 +455,7 @@ class Node:
         randomness: Randomness | None = None,
         disk: Disk | None = None,
         offload: MakeOffload = Offload,
+        make_worker: MakeWorker = ChildProcess,
         bind: Bind = bind,
         dial: Dial = dial,
         observers: Sequence[Observer] = (),
@@ -459,6 +480,7 @@ class Node:
                 randomness=randomness,
                 disk=disk,
                 offload=offload,
+                make_worker=make_worker,
                 sockets=sockets,
                 dial=dial,
                 pages=pages,
@@ -970,6 +992,8 @@ class Node:
         self.fetchers.close()
         self.brokers.close()
         self.cooperative_tasks.close()
+        if self._target_computations is not None:
+            self._target_computations.close()
         self.broker_watch.end()
         self.controller_channel.close()
         self._pages.close()

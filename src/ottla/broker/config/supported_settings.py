@@ -179,6 +179,7 @@ SUPPORTED_SETTINGS: Final = frozenset(
         "ottla.audit.files",
         "ottla.client.telemetry.enable",
         "ottla.fsync",
+        "ottla.group.assignor.timeout.ms",
         "ottla.inspect.listeners",
         "ottla.inspect.traffic.enable",
         "ottla.login.failures.per.minute",

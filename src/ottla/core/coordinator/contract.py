@@ -189,6 +189,11 @@ class World(msgspec.Struct):
     them, and must leave nothing behind that the next one does not go on with."""
     settings_version: int = 0
     """Grows when settings of the broker or of a group change, or other brokers come."""
+    own_assignors: Mapping[str, str] = {}
+    """Those in group.consumer.assignors that are not Kafka's: the dotted name -> the name that clients use."""
+    inline_target_max: int = 2_000
+    """Topics, partitions and members up to which a target is computed within a heartbeat: some 5 ms. Larger ones are
+    computed outside the event loop."""
 
 
 def allow_all(operation: Any, resource_type: Any, name: str) -> bool:  # noqa: ANN401

@@ -1,7 +1,8 @@
 """Consumer groups: their requests, records and deadlines.
 
 Deadlines of a member, beside `session` and `rebalance`: those of the classic protocol have `join` and `sync`, within
-which they must follow a rebalance. Deadline of a group: `regex`, when the next slice of its patterns is resolved.
+which they must follow a rebalance. Deadlines of a group: `regex`, when the next slice of its patterns is resolved, and
+`target`, when the next part of a target is gathered or written that is computed outside the event loop.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ottla.core.coordinator.contract import NOTHING, Context, Reply, Result, Timer, TopicsChange
+from ottla.core.coordinator.contract import NOTHING, Context, Outcome, Reply, Result, Timer, TopicsChange
 from ottla.core.groups.consumer.group import ConsumerGroup
 from ottla.core.groups.consumer.group_description import DescribeConsumerGroup, describe
 from ottla.core.groups.consumer.heartbeat import FAMILY, ConsumerStep, Memory, timer_key
@@ -28,9 +29,11 @@ from ottla.core.groups.consumer.records import (
     regex_tombstone,
 )
 from ottla.core.groups.consumer.settings import check_served, read_settings
+from ottla.core.groups.consumer.targets import TARGET_SOURCE
 from ottla.core.groups.consumer.validation import check_epoch, check_instance, check_released, check_request
 from ottla.core.groups.modern.family import FOREVER, STEADY_NAMES_MAX, ModernFamily
 from ottla.core.groups.modern.members import JOIN_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
+from ottla.core.groups.modern.target_jobs import TargetJobs
 from ottla.core.groups.table import Group, GroupKind, GroupTable
 from ottla.wire import uuid_text
 from ottla.wire.keyed import KeyedRecord
@@ -92,6 +95,7 @@ class ConsumerFamily(ModernFamily[ConsumerGroup]):
     response_type = ConsumerGroupHeartbeatResponse
 
     def __init__(self, table: GroupTable) -> None:
+        self.target_jobs = TargetJobs(FAMILY, TARGET_SOURCE, self._get)
         super().__init__(
             table,
             ConsumerGroup,
@@ -105,11 +109,11 @@ class ConsumerFamily(ModernFamily[ConsumerGroup]):
                 ConsumerGroupCurrentMemberAssignmentKey: ConsumerGroup.replay_current,
                 ConsumerGroupRegularExpressionKey: ConsumerGroup.replay_regex,
             },
-            {"regex": self._go_on_resolving},
+            {"regex": self._go_on_resolving, **self.target_jobs.deadlines},
         )
         self.migration: Migration | None = None
         """None: groups keep their kind as long as they have members."""
-        self.memory = Memory(self.topic_sets)
+        self.memory = Memory(self.topic_sets, self.target_jobs)
         self.handlers: Mapping[type, Callable[[Any, Context], Result]] = {
             ConsumerGroupHeartbeatRequest: self.heartbeat,
             DescribeConsumerGroup: self.describe,
@@ -317,6 +321,9 @@ class ConsumerFamily(ModernFamily[ConsumerGroup]):
         return (session, Timer(key, context.now_ms + member.rebalance_timeout_ms))
 
     # --- the shard's life ---------------------------------------------------------------------------------------------
+
+    def settled(self, subject: Any, outcome: Outcome, context: Context) -> Result:  # noqa: ANN401
+        return self.target_jobs.settled(subject, outcome, context)
 
     def loaded(self, context: Context) -> Result:
         self.memory.created_version = context.world.topics.version

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from ottla.core.coordinator.contract import Context, Timer
+from ottla.core.groups.assignors import Target
 from ottla.core.groups.consumer.group import ConsumerGroup
 from ottla.core.groups.consumer.members import ConsumerGroupMember, MemberState
 from ottla.core.groups.consumer.patterns import Resolution, check_regex, refresh_at_ms
@@ -26,8 +27,10 @@ from ottla.core.groups.consumer.records import (
     regex_tombstone,
     target_record,
 )
-from ottla.core.groups.consumer.targets import compute_target
+from ottla.core.groups.consumer.targets import compute_target, is_computed_outside
+from ottla.core.groups.modern.group import FIRST_EPOCH
 from ottla.core.groups.modern.step import HeartbeatStep
+from ottla.core.groups.modern.target_jobs import TargetJobs
 from ottla.core.groups.topic_sets import TopicSets
 
 __all__ = ["FAMILY", "ConsumerStep", "Memory", "timer_key"]
@@ -36,15 +39,16 @@ FAMILY: Final = "consumer"
 
 
 def timer_key(what: str, group_id: str, member_id: str = "") -> tuple[str, ...]:
-    """session, rebalance, join, sync: of a member; regex: of a group."""
+    """session, rebalance, join, sync: of a member; regex, target: of a group."""
     return (FAMILY, what, group_id, member_id)
 
 
 class Memory:
     """Soft state of all consumer groups of a shard."""
 
-    def __init__(self, topic_sets: TopicSets) -> None:
+    def __init__(self, topic_sets: TopicSets, target_jobs: TargetJobs[ConsumerGroup]) -> None:
         self.topic_sets = topic_sets
+        self.target_jobs = target_jobs
         self.resolutions: dict[str, Resolution] = {}
         """Patterns that are being resolved, by group id."""
         self.created_version = -1
@@ -151,22 +155,7 @@ class ConsumerStep(HeartbeatStep[ConsumerGroup]):
 
     def advance(self, owned: Sequence[OwnedTopic] | None) -> None:
         """Compute a new target if one is due, and bring the member nearer to it."""
-        group = self.group
-        if self.group_epoch > group.assignment_epoch and not self.assignment_left_ms():
-            available = group.settings(self.context.world).assignors
-            new = compute_target(
-                group,
-                self.group_epoch,
-                self.updated,
-                self.replaced_id,
-                available,
-                self._memory.topic_sets,
-                self.context,
-            )
-            self.records += new.records
-            target_epoch, target = self.group_epoch, new.targets[self.updated.member_id]
-        else:
-            target_epoch, target = group.assignment_epoch, group.target(self.replaced_id or self.updated.member_id)
+        target_epoch, target = self._find_target()
         has_changed = self.has_names_changed or self.has_regex_changed
         if not has_changed and self.updated.is_reconciled_to(target_epoch):
             return
@@ -180,6 +169,18 @@ class ConsumerStep(HeartbeatStep[ConsumerGroup]):
                 is_free=self._is_free,
             )
         )
+
+    def _find_target(self) -> tuple[int, Target]:
+        """Its epoch, and what it gives to the member."""
+        group, topic_sets = self.group, self._memory.topic_sets
+        is_due = self.group_epoch > group.assignment_epoch and not self.assignment_left_ms()
+        if is_due and is_computed_outside(group, self.updated, topic_sets, self.context):
+            self.timers += self._memory.target_jobs.timers(group, self.context)
+        elif is_due:
+            new = compute_target(group, self.group_epoch, self.updated, self.replaced_id, topic_sets, self.context)
+            self.records += new.records
+            return self.group_epoch, new.targets[self.updated.member_id]
+        return max(group.assignment_epoch, FIRST_EPOCH), group.target(self.replaced_id or self.updated.member_id)
 
     def _reconcile(self, around: Surroundings) -> None:
         reconciled = reconcile(self.updated, around)

@@ -5,10 +5,11 @@ A group's own value that has come to lie outside the broker's bounds counts as t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from ottla.core.coordinator.contract import World
-from ottla.core.groups.assignors import ASSIGNORS
+from ottla.core.groups.assignors import ASSIGNORS, JAVA_CLASSES
 from ottla.core.groups.modern.group import bounded_setting
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
@@ -18,11 +19,6 @@ __all__ = ["ConsumerGroupSettings", "check_served", "read_settings"]
 PROTOCOL: Final = "consumer"
 GROUP_VERSION: Final = 1
 """The level of the feature group.version that has consumer groups."""
-CLASSES: Final = {
-    "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
-    "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
-}
-"""group.consumer.assignors may name Kafka's own classes as well."""
 
 
 class ConsumerGroupSettings(NamedTuple):
@@ -35,6 +31,8 @@ class ConsumerGroupSettings(NamedTuple):
     regex_refresh_interval_ms: int
     assignors: tuple[str, ...]
     """Those that members may name, the default first."""
+    own_assignors: Mapping[str, str]
+    """Those among them that are not Kafka's: name -> dotted name of the class."""
 
 
 def read_settings(world: World, group_id: str) -> ConsumerGroupSettings:
@@ -49,13 +47,15 @@ def read_settings(world: World, group_id: str) -> ConsumerGroupSettings:
         assignment_interval_ms=bounded("assignment.interval.ms"),
         regex_refresh_interval_ms=world.settings["group.consumer.regex.refresh.interval.ms"],
         assignors=_assignors(world),
+        own_assignors={name: dotted for dotted, name in world.own_assignors.items()},
     )
 
 
 def _assignors(world: World) -> tuple[str, ...]:
-    """Classes of others' making cannot run here and are left out."""
-    names = [CLASSES.get(name, name) for name in world.settings["group.consumer.assignors"]]
-    return tuple(name for name in names if name in ASSIGNORS) or ("uniform",)
+    """What is neither Kafka's nor loaded cannot run here and is left out."""
+    known = {**{name: name for name in ASSIGNORS}, **JAVA_CLASSES, **world.own_assignors}
+    names = [known[name] for name in world.settings["group.consumer.assignors"] if name in known]
+    return tuple(names) or ("uniform",)
 
 
 def check_served(world: World) -> None:

@@ -40,7 +40,7 @@ class _Migration:
             return None
         gone = {member.member_id for member in leaving}
         stay = [member for member in group.members.values() if member.member_id not in gone]
-        made = classic_group(group, stay, group.targets, context)
+        made = classic_group(group, stay, group.target, context)
         adopted = self._classic.adopt(made, context, rebalance=True, reason="it is a classic group again")
         return adopted._replace(
             records=[*group.tombstones(), *adopted.records],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 
 from ottla.core.coordinator.contract import Context, Topics
 from ottla.core.groups.assignors import Target
@@ -30,14 +30,15 @@ def is_downgrade_due(
 
 
 def classic_group(
-    group: ConsumerGroup, members: Iterable[ConsumerGroupMember], targets: Mapping[str, Target], context: Context
+    group: ConsumerGroup, members: Iterable[ConsumerGroupMember], target: Callable[[str], Target], context: Context
 ) -> ClassicGroup:
-    """The group as a classic one: its epoch becomes the generation, and its target what members are assigned."""
+    """The group as a classic one: its epoch becomes the generation, and its target what members are assigned. `target`
+    gives it by member id."""
     classic = [_member(member) for member in members]
     made = ClassicGroup.of_members(group.group_id, group.group_epoch, PROTOCOL_TYPE, classic, context.wall_ms)
     for member in classic:
         member.assignment = _assignment(
-            targets.get(member.member_id, {}), member.metadata(made.protocol_name), context.world.topics
+            target(member.member_id), member.metadata(made.protocol_name), context.world.topics
         )
     return made
 

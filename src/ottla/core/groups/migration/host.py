@@ -118,9 +118,11 @@ class ConsumerHost:
             subscription = _subscription(group, request)
             step.advance(owned_of(subscription, context.world.topics))
         others = [member for member in group.members.values() if member.member_id != existing.member_id]
-        targets = {**group.targets, step.updated.member_id: group.target(existing.member_id)}
         member_ids = [*(member.member_id for member in others), step.updated.member_id]
-        made = classic_group(group, [*others, step.updated], targets, context)
+        renamed = {step.updated.member_id: existing.member_id}
+        made = classic_group(
+            group, [*others, step.updated], lambda each: group.target(renamed.get(each, each)), context
+        )
         adopted = self._classic.adopt(made, context, rebalance=has_changed, reason="it is a classic group again")
         tombstones = group_tombstones(group.group_id, member_ids, sorted(group.resolved))
         generation = step.updated.member_epoch

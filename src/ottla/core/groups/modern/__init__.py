@@ -12,7 +12,8 @@ From a request to records. `ModernFamily.heartbeat` takes every heartbeat. One t
 at once. Any other one is checked, and then either removes its member or becomes a `HeartbeatStep`: the step finds the
 member, takes over what the member says of itself, raises the group epoch if it must, computes a target if one is due,
 and moves the member towards its target. A step reads the group and gathers records and timers; each of its parts
-looks at what the parts before it have decided, since nothing of that is replayed yet.
+looks at what the parts before it have decided, since nothing of that is replayed yet. A large target is computed
+outside the event loop, after the heartbeat (`target_jobs`).
 
 From records to the group. `ModernReplay` has one table for each kind of group: class of key -> method of the group.
 It makes the group that a record speaks of if there is none, and removes it with the tombstone of its own record.

@@ -11,11 +11,12 @@ import msgspec
 from ottla.core.coordinator.contract import World
 from ottla.core.groups.assignors import Target
 from ottla.core.groups.modern.members import ModernMember
+from ottla.core.groups.modern.target_jobs import TargetJob
 from ottla.core.groups.table import GroupKind
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 
-__all__ = ["ModernGroup", "ModernSettings", "Readers", "Steady", "bounded_setting", "target_of"]
+__all__ = ["FIRST_EPOCH", "ModernGroup", "ModernSettings", "Readers", "Steady", "bounded_setting", "target_of"]
 
 FIRST_EPOCH: Final = 1
 """Of a group that has no records of its epochs yet."""
@@ -67,7 +68,8 @@ class Steady(NamedTuple):
 
 
 class ModernGroup(Generic[MemberType, SettingsType, TargetType]):
-    """Soft fields: `refresh_due`, `refreshed_epoch`, `steady`, `session_at_ms`."""
+    """Soft fields: `refresh_due`, `refreshed_epoch`, `steady`, `session_at_ms`, `members_version`, those of
+    `target_jobs`, and `_withheld`."""
 
     kind: GroupKind
 
@@ -93,6 +95,17 @@ class ModernGroup(Generic[MemberType, SettingsType, TargetType]):
         """When the sessions of members end. A steady heartbeat moves this alone; the timer, which may be earlier, is
         set again when it comes."""
 
+        self.members_version = 0
+        """Grows when a member comes or goes."""
+        self.target_job: TargetJob | None = None
+        """The target that is being computed outside the event loop."""
+        self.target_drop_count = 0
+        """How many in a row were dropped."""
+        self.target_retry_at_ms = 0
+        """Before that no other is begun."""
+        self._withheld: dict[str, TargetType] = {}
+        """Old targets of members whose new ones are in the log, while that has not got all of them."""
+
     @property
     def is_empty(self) -> bool:
         return not self.members
@@ -113,7 +126,16 @@ class ModernGroup(Generic[MemberType, SettingsType, TargetType]):
         return member
 
     def target(self, member_id: str) -> TargetType:
+        """What a member is to have. `targets` may be ahead of it: see `withhold`."""
+        if member_id in self._withheld:
+            return self._withheld[member_id]
         return self.targets.get(member_id, self._readers.no_target)
+
+    def withhold(self, member_ids: Iterable[str]) -> None:
+        """New targets of these members are about to be replayed, and not all of the group's: until the assignment
+        epoch follows, members are told the old ones."""
+        for member_id in member_ids:
+            self._withheld.setdefault(member_id, self.target(member_id))
 
     def settings(self, world: World) -> SettingsType:
         if self._settings is None or self._settings.version != world.settings_version:
@@ -152,6 +174,7 @@ class ModernGroup(Generic[MemberType, SettingsType, TargetType]):
         self.group_epoch, self.metadata_hash = value.epoch, value.metadata_hash
 
     def replay_target_epoch(self, key: Any, value: Any) -> None:  # noqa: ANN401
+        self._withheld.clear()
         if value is None:
             self.assignment_epoch, self.assigned_at_ms = NO_TARGET_EPOCH, 0
         else:
@@ -159,6 +182,7 @@ class ModernGroup(Generic[MemberType, SettingsType, TargetType]):
 
     def replay_target(self, key: Any, value: Any) -> None:  # noqa: ANN401
         if value is None:
+            self._withheld.pop(key.member_id, None)
             self.targets.pop(key.member_id, None)
         else:
             self.targets[key.member_id] = self._readers.target(value)
@@ -179,11 +203,13 @@ class ModernGroup(Generic[MemberType, SettingsType, TargetType]):
         """Put a member in, or another in its place."""
         old = self.members.get(member_id)
         new = self.members[member_id] = change(old or self._readers.new_member(member_id))
+        self.members_version += old is None
         self._member_changed(old, new)
 
     def remove_member(self, member_id: str) -> None:
         old = self.members.pop(member_id, None)
         if old is not None:
+            self.members_version += 1
             self._member_changed(old, None)
             self.session_at_ms.pop(member_id, None)
 

@@ -6,7 +6,6 @@
 `state_topics`       the share partitions that have state, are getting it, or are losing it
 `validation`         what a heartbeat may say, and which epochs are fenced
 `heartbeat`          what a heartbeat leads to
-`simple`             the assignor
 `initialization`     share partitions that are getting state, and who waits for it
 `offsets`            an administrator changes where a group stands, or makes it forget
 `group_description`  a group as it is shown

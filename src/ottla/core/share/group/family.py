@@ -1,7 +1,8 @@
 """Share groups: their requests, records and deadlines.
 
 Deadlines, beside `session` of a member: `wait` of an answer that waits for state; `initialize` of a group that was
-getting state when its coordinator was lost.
+getting state when its coordinator was lost; `target`, when the next part of a target is gathered or written that is
+computed outside the event loop.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from msgspec.structs import replace
 from ottla.core.coordinator.contract import NOTHING, Context, Outcome, Reply, Result, Timer, TopicsChange
 from ottla.core.groups.modern.family import STEADY_NAMES_MAX, ModernFamily
 from ottla.core.groups.modern.members import JOIN_GROUP_MEMBER_EPOCH
+from ottla.core.groups.modern.target_jobs import TargetJobs
 from ottla.core.groups.table import GroupKind, GroupTable
 from ottla.core.share.group.effects import DeleteState, InitializeState, NewState, Refusals, refusals_of
 from ottla.core.share.group.group import ShareGroup
 from ottla.core.share.group.group_description import DescribeShareGroup, ListShareState, describe
-from ottla.core.share.group.heartbeat import ShareStep
+from ottla.core.share.group.heartbeat import TARGET_SOURCE, ShareStep
 from ottla.core.share.group.initialization import WAIT_MS, Initializations, Waiting
 from ottla.core.share.group.members import ShareGroupMember
 from ottla.core.share.group.offsets import altered, check_unused, deleted, plan_alteration, plan_deletion
@@ -70,6 +72,7 @@ class ShareFamily(ModernFamily[ShareGroup]):
     response_type = ShareGroupHeartbeatResponse
 
     def __init__(self, table: GroupTable) -> None:
+        self.target_jobs = TargetJobs(FAMILY, TARGET_SOURCE, self._get)
         super().__init__(
             table,
             ShareGroup,
@@ -82,7 +85,7 @@ class ShareFamily(ModernFamily[ShareGroup]):
                 ShareGroupCurrentMemberAssignmentKey: ShareGroup.replay_current,
                 ShareGroupStatePartitionMetadataKey: ShareGroup.replay_state_topics,
             },
-            {"wait": self._stop_waiting, "initialize": self._begin_again},
+            {"wait": self._stop_waiting, "initialize": self._begin_again, **self.target_jobs.deadlines},
         )
         self._initializations = Initializations()
         self.handlers: Mapping[type, Callable[[Any, Context], Result]] = {
@@ -105,7 +108,7 @@ class ShareFamily(ModernFamily[ShareGroup]):
             ShareGroupMember(member_id=request.member_id) if is_joining else group.member(request.member_id)
         )
         check_epoch(member, request.member_epoch)
-        step = ShareStep(group, self.topic_sets, context)
+        step = ShareStep(group, self.topic_sets, self.target_jobs, context)
         updated = _updated(member, request, context)
         step.update(member, updated)
         step.raise_epoch()
@@ -124,7 +127,8 @@ class ShareFamily(ModernFamily[ShareGroup]):
             self._remember_if_quiet(step, updated, request, response, context)
         # The target of a large group may need more than one batch. A crash between two of them leaves a target that is
         # older than the group, so that the next heartbeat computes it anew.
-        result = Result(step.records, (Reply(context.token, response),), (session,), is_atomic=False)
+        timers = (*step.timers, session)
+        result = Result(step.records, (Reply(context.token, response),), timers, is_atomic=False)
         if new_states:
             effect = self._begin(group.group_id, step.group_epoch, new_states, context)
             return self._withheld(result._replace(effects=(effect,)), group.group_id, effect.number)
@@ -186,6 +190,8 @@ class ShareFamily(ModernFamily[ShareGroup]):
             return self._deleted(subject, refusals_of(subject, outcome))
         if isinstance(subject, _Initialized):
             return self._go_on(subject.group_id, context) if outcome.is_ok else self._answer_all(subject.group_id)
+        if self.target_jobs.is_own(subject):
+            return self.target_jobs.settled(subject, outcome, context)
         return self._written(subject.number, context) if outcome.is_ok else self._refuse(subject.number, outcome)
 
     def _written(self, number: int, context: Context) -> Result:
@@ -223,7 +229,7 @@ class ShareFamily(ModernFamily[ShareGroup]):
         waiting = self._initializations.take_all(group_id)
         if not any(each.member_id in group.members for each in waiting):
             return _answered(waiting)
-        step = ShareStep(group, self.topic_sets, context)
+        step = ShareStep(group, self.topic_sets, self.target_jobs, context)
         step.raise_epoch()
         step.find_target(at_once=True)
         replies = []
@@ -231,7 +237,8 @@ class ShareFamily(ModernFamily[ShareGroup]):
             member = group.members.get(each.member_id)
             response = each.response if member is None else _continued(step, member, each.response, context)
             replies.append(Reply(each.token, response))
-        return Result(step.records, replies, [_no_wait(each) for each in waiting], is_atomic=False)
+        timers = [*step.timers, *(_no_wait(each) for each in waiting)]
+        return Result(step.records, replies, timers, is_atomic=False)
 
     def _answer_all(self, group_id: str, replies: Iterable[Reply] = ()) -> Result:
         """Nothing has come of it: those who waited are told what was decided first."""
@@ -317,7 +324,7 @@ class ShareFamily(ModernFamily[ShareGroup]):
         group = self._get(key[2])
         if group is None:
             return NOTHING
-        unfinished = ShareStep(group, self.topic_sets, context).unfinished()
+        unfinished = ShareStep(group, self.topic_sets, self.target_jobs, context).unfinished()
         records = _state_records(group, group.state_topics.settle(group.state_topics.changing(), ()))
         effects = [self._begin(group.group_id, group.group_epoch, unfinished, context)] if unfinished else []
         return Result(records, effects=effects)

@@ -53,6 +53,8 @@ class ShareGroup(ModernGroup[ShareGroupMember, ShareGroupSettings, Partitions]):
         self._assignable_version = -1
         """Of the topics, when it was found out."""
         self._unassigned: frozenset[str] | None = None
+        self._target_counts: dict[bytes, dict[int, int]] = {}
+        """Topic id -> partition -> how many members' targets it is in."""
 
         self.is_cleared = False
         """Share coordinators have forgotten all that stands in `state_topics`."""
@@ -152,27 +154,33 @@ class ShareGroup(ModernGroup[ShareGroupMember, ShareGroupSettings, Partitions]):
         """The names of topics with share partitions that are assignable and nobody's."""
         assignable = self.assignable(topics)
         if self._unassigned is None:
-            assigned = self._assigned()
             self._unassigned = frozenset(
                 self.state_topics.initialized[topic_id].name
                 for topic_id, partitions in assignable.items()
-                if partitions != assigned.get(topic_id, frozenset())
+                if partitions != self._target_counts.get(topic_id, {}).keys()
             )
         return self._unassigned
-
-    def _assigned(self) -> Mapping[bytes, set[int]]:
-        """What the targets of all members come to."""
-        assigned: dict[bytes, set[int]] = {}
-        for target in self.targets.values():
-            for topic_id, partitions in target.items():
-                assigned.setdefault(topic_id, set()).update(partitions)
-        return assigned
 
     # --- replay -------------------------------------------------------------------------------------------------------
 
     def replay_target(self, key: Any, value: Any) -> None:  # noqa: ANN401
+        self._count_targets(self.targets.get(key.member_id, NO_PARTITIONS), -1)
         super().replay_target(key, value)
+        self._count_targets(self.targets.get(key.member_id, NO_PARTITIONS), 1)
         self._unassigned = None
+
+    def _count_targets(self, target: Partitions, change: int) -> None:
+        """A target comes or goes."""
+        for topic_id, partitions in target.items():
+            counts = self._target_counts.setdefault(topic_id, {})
+            for partition in partitions:
+                left = counts.get(partition, 0) + change
+                if left:
+                    counts[partition] = left
+                else:
+                    del counts[partition]
+            if not counts:
+                del self._target_counts[topic_id]
 
     def replay_state_topics(self, key: Any, value: Any) -> None:  # noqa: ANN401
         self.state_topics = NO_STATE if value is None else state_topics_of(value)

@@ -8,13 +8,18 @@ are to get it. Each part looks at what those before it decided, for nothing of i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import msgspec
 
-from ottla.core.coordinator.contract import Context
+from ottla.core.coordinator.contract import Context, Topic
+from ottla.core.groups.assignors import MemberSpec
+from ottla.core.groups.assignors.computation import Choice, TopicInput
+from ottla.core.groups.assignors.simple import assign
 from ottla.core.groups.modern.step import HeartbeatStep
+from ottla.core.groups.modern.target_jobs import TargetJobs, TargetSource
+from ottla.core.groups.modern.target_parts import GatheredMember, gather
 from ottla.core.groups.topic_sets import TopicSets
 from ottla.core.share.group.effects import NewState
 from ottla.core.share.group.group import ShareGroup
@@ -27,10 +32,9 @@ from ottla.core.share.group.records import (
     target_epoch_record,
     target_record,
 )
-from ottla.core.share.group.simple import MemberSpec, assign
 from ottla.core.share.group.state_topics import StateTopic
 
-__all__ = ["ShareStep"]
+__all__ = ["TARGET_SOURCE", "ShareStep"]
 
 RESET_OFFSET: Final = -1
 """The start offset of a share partition where share.auto.offset.reset decides."""
@@ -41,15 +45,19 @@ FIRST_OFFSET: Final = 0
 class ShareStep(HeartbeatStep[ShareGroup]):
     """Soft state changes at once: what the group remembers of its last refresh."""
 
-    def __init__(self, group: ShareGroup, topic_sets: TopicSets, context: Context) -> None:
+    def __init__(
+        self, group: ShareGroup, topic_sets: TopicSets, target_jobs: TargetJobs[ShareGroup], context: Context
+    ) -> None:
         super().__init__(group, context)
         self._topic_sets = topic_sets
+        self._target_jobs = target_jobs
         self._names = group.subscribed_topics()
         """Of the topics that members subscribe to, with the member as it will be."""
         self._has_bumped = False
         self._updated: ShareGroupMember | None = None
         self._target_epoch = group.assignment_epoch
-        self._targets: Mapping[str, Partitions] = group.targets
+        self._targets: Mapping[str, Partitions] | None = None
+        """New ones; None if those of the group stay."""
 
     # --- the member ---------------------------------------------------------------------------------------------------
 
@@ -88,11 +96,14 @@ class ShareStep(HeartbeatStep[ShareGroup]):
         return self.assignment_left_ms() if self.group_epoch > self.group.assignment_epoch else None
 
     def find_target(self, *, at_once: bool = False) -> None:
-        """Compute the target anew if that is due."""
+        """Compute the target anew if that is due; outside the event loop if it is large."""
         left_ms = self.target_left_ms()
         if left_ms is None or (left_ms and not at_once):
             return
         group = self.group
+        if group.target_job is not None or self._is_large():
+            self.timers += self._target_jobs.timers(group, self.context)
+            return
         members = dict(group.members)
         if self._updated is not None:
             members[self._updated.member_id] = self._updated
@@ -105,6 +116,17 @@ class ShareStep(HeartbeatStep[ShareGroup]):
         ]
         self.records.append(target_epoch_record(group.group_id, self.group_epoch, self.context.wall_ms))
 
+    def _is_large(self) -> bool:
+        """Counts no further than needed. If subscriptions differ, each topic is shared out by itself."""
+        group, counts = self.group, self.group.subscriptions.counts
+        left = self.context.world.inline_target_max - len(group.members) - len(self._names)
+        if len(counts) > 1:
+            for names, member_count in counts.items():
+                left -= len(names) * member_count
+                if left < 0:
+                    return True
+        return left < 0 or sum(map(len, group.assignable(self.topics).values())) > left
+
     def _specs(self, members: Mapping[str, ShareGroupMember]) -> list[MemberSpec]:
         """Members in the order of their ids."""
         topic_ids: dict[frozenset[str], frozenset[bytes]] = {}
@@ -113,7 +135,7 @@ class ShareStep(HeartbeatStep[ShareGroup]):
             names = members[member_id].names
             if names not in topic_ids:
                 topic_ids[names] = self._topic_sets.existing(names, self.topics).topic_ids
-            specs.append(MemberSpec(member_id, topic_ids[names], self.group.target(member_id)))
+            specs.append(MemberSpec(member_id, None, topic_ids[names], self.group.target(member_id)))
         return specs
 
     def reconcile(self, member: ShareGroupMember) -> ShareGroupMember:
@@ -127,7 +149,8 @@ class ShareStep(HeartbeatStep[ShareGroup]):
 
     def _advanced(self, member: ShareGroupMember) -> ShareGroupMember:
         subscribed = self._topic_sets.existing(member.names, self.topics).topic_ids
-        target = self._targets.get(member.member_id, {})
+        member_id = member.member_id
+        target = self.group.target(member_id) if self._targets is None else self._targets.get(member_id, {})
         assigned = {topic_id: partitions for topic_id, partitions in target.items() if topic_id in subscribed}
         if member.member_epoch == self._target_epoch:
             return msgspec.structs.replace(member, assigned=assigned)
@@ -187,3 +210,30 @@ class ShareStep(HeartbeatStep[ShareGroup]):
         initializing = state_topics.initializing.get(topic_id)
         is_later = initializing is not None and partition not in initializing.partitions
         return FIRST_OFFSET if is_later else RESET_OFFSET
+
+
+# --- targets that are computed outside the event loop -----------------------------------------------------------------
+
+
+def _parts(group: ShareGroup, choice: Choice, context: Context) -> Iterator[bytes]:
+    topics = context.world.topics
+    assignable = group.assignable(topics)
+
+    def describe(topic: Topic) -> TopicInput | None:
+        partitions = assignable.get(topic.topic_id)
+        return None if partitions is None else (topic.topic_id, tuple(sorted(partitions)), "", ())
+
+    return gather(group.subscribed_topics(), _gathered(group), topics, describe)
+
+
+def _gathered(group: ShareGroup) -> Iterator[GatheredMember]:
+    """Members in the order of their ids, as far as they do not leave meanwhile."""
+    for member_id in sorted(group.members):
+        member = group.members.get(member_id)
+        if member is not None:
+            yield GatheredMember(member_id, None, None, member.names, group.targets.get(member_id))
+
+
+TARGET_SOURCE: Final[TargetSource[ShareGroup]] = TargetSource(
+    lambda group, context: Choice("simple"), _parts, target_record, target_epoch_record
+)

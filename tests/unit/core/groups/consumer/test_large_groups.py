@@ -6,104 +6,85 @@ from typing import Any
 
 import pytest
 
-from ottla.core.coordinator.contract import Context, Result
-from ottla.core.groups.consumer.family import ConsumerFamily
-from ottla.core.groups.consumer.group import ConsumerGroup
-from ottla.core.groups.table import GroupTable
 from ottla.wire.types.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from simulation.environment import Environment
 from tests.unit.core.groups.counted_topics import CountedTopics
+from tests.unit.core.groups.job_driver import JobDriver
 
 TOPICS = 10_000
 NAMES = tuple(f"topic-{number}" for number in range(TOPICS))
 
 
-class Driver:
-    """A family without a log."""
+class Driver(JobDriver):
+    """Jobs end before the next heartbeat."""
 
     def __init__(self) -> None:
-        self.environment = Environment()
-        self.topics = self.environment.world.topics = CountedTopics()
-        self.family = ConsumerFamily(GroupTable())
-        self.now_ms = 0
-
-    def context(self) -> Context:
-        return Context(now_ms=self.now_ms, wall_ms=10**12 + self.now_ms, world=self.environment.world, api_version=1)
-
-    def apply(self, result: Result) -> Any:
-        for record in result.records:
-            self.family.replays[type(record.key)](record, 0, -1, -1)
-        return result.replies[-1].message if result.replies else None
+        self.counted = CountedTopics()
+        super().__init__(self.counted)
 
     def beat(self, member_id: str, epoch: int, **fields: Any) -> Any:
-        request = ConsumerGroupHeartbeatRequest(group_id="g", member_id=member_id, member_epoch=epoch, **fields)
-        return self.apply(self.family.heartbeat(request, self.context()))
+        answer = super().beat(member_id, epoch, **fields)
+        self.finish()
+        return answer
 
-    def join(self, member_id: str, names: tuple[str, ...] | None = NAMES, **fields: Any) -> Any:
-        given = {"rebalance_timeout_ms": 60_000, "topic_partitions": (), "subscribed_topic_names": names} | fields
-        return self.beat(member_id, 0, **given)
-
-    @property
-    def group(self) -> ConsumerGroup:
-        group = self.family._table.get("g")
-        assert isinstance(group, ConsumerGroup)
-        return group
+    def join_all(self, member_id: str, names: tuple[str, ...] | None = NAMES, **fields: Any) -> Any:
+        """The answer to its second heartbeat, by which it has its target."""
+        epoch = self.join(member_id, subscribed_topic_names=names, **fields).member_epoch
+        return self.beat(member_id, epoch, topic_partitions=())
 
 
 @pytest.fixture
 def driver() -> Driver:
     driver = Driver()
     for name in NAMES:
-        driver.topics.put(name, 1, ())
+        driver.counted.put(name, 1, ())
     return driver
 
 
 def test_topics_are_looked_at_once_for_all_members(driver: Driver):
-    answer = driver.join("m0")
+    answer = driver.join_all("m0")
     assert len(answer.assignment.topic_partitions) == TOPICS
-    once = driver.topics.asked["by_name"]
-    assert once <= 2 * TOPICS
+    assert driver.counted.asked["by_name"] <= 2 * TOPICS
     for number in range(1, 5):
-        driver.now_ms += 1_000
-        driver.join(f"m{number}")
-    assert driver.topics.asked["by_name"] == once
+        driver.counted.asked.clear()
+        driver.join_all(f"m{number}")
+        assert driver.counted.asked["by_name"] == TOPICS  # for the target
     assert len({id(member.subscription.names) for member in driver.group.members.values()}) == 1
 
 
 def test_a_steady_heartbeat_asks_for_nothing(driver: Driver):
-    driver.join("m0")
+    driver.join_all("m0")
     driver.beat("m0", 2)
-    driver.topics.asked.clear()
+    driver.counted.asked.clear()
     first, second = driver.beat("m0", 2), driver.beat("m0", 2)
     assert first is second
-    assert not driver.topics.asked
+    assert not driver.counted.asked
 
 
 @pytest.mark.parametrize(("count", "is_kept"), [(1_000, True), (1_001, False)])
 def test_requests_with_many_names_are_not_kept(driver: Driver, count: int, is_kept: bool):
     names = NAMES[:count]
-    driver.join("m0", names)
+    driver.join_all("m0", names)
     for _ in range(2):
         driver.beat("m0", 2, subscribed_topic_names=names)
     assert ("m0" in driver.group.steady) is is_kept
 
 
 def test_another_topic_does_not_disturb_anybody(driver: Driver):
-    driver.join("m0")
+    driver.join_all("m0")
     driver.beat("m0", 2)
     before = driver.beat("m0", 2)
-    driver.apply(driver.family.topics_changed(driver.topics.put("other", 1, ()), driver.context()))
+    driver.apply(driver.family.topics_changed(driver.counted.put("other", 1, ()), driver.context()))
     assert driver.beat("m0", 2) is before
 
 
 def test_a_pattern_is_matched_in_slices(driver: Driver):
-    driver.join("m0", None, subscribed_topic_regex="topic-.*7")
+    driver.join("m0", subscribed_topic_names=None, subscribed_topic_regex="topic-.*7")
     steps = 0
     while driver.family.memory.resolutions:
         driver.apply(driver.family.expire(("consumer", "regex", "g", ""), driver.context()))
         steps += 1
     assert steps == 10
-    assert driver.topics.asked["names"] == 1
+    assert driver.counted.asked["names"] == 1
     assert len(driver.group.subscribed_topics()) == 1_000
 
 
@@ -122,7 +103,7 @@ def test_a_resolution_goes_on_though_its_first_request_was_not_written(driver: D
 
 def test_what_is_remembered_of_members_goes_with_them(driver: Driver):
     for number in range(20):
-        driver.join(f"m{number}", ("topic-1",))
+        driver.join(f"m{number}", "topic-1")
         driver.beat(f"m{number}", driver.group.members[f"m{number}"].member_epoch)
     for number in range(20):
         driver.beat(f"m{number}", -1)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ottla.core.coordinator.contract import COMMITTED, Context, Outcome, Result
+from ottla.core.groups.assignors.computation import answer, request_of
+from ottla.core.groups.modern.target_jobs import ComputeTarget
 from ottla.core.groups.table import GroupTable
 from ottla.core.share.group.family import ShareFamily
 from ottla.core.share.group.group import ShareGroup
@@ -27,6 +29,8 @@ class Driver:
         self.now_ms = 0
         self.effects: list[Any] = []
         self.answers: list[Any] = []
+        self.due: list[Any] = []
+        """Deadlines of targets that are computed outside the event loop."""
 
     @property
     def group(self) -> ShareGroup:
@@ -45,12 +49,16 @@ class Driver:
         self.replay(*result.records)
         self.answers += [reply.message for reply in result.replies]
         self.effects += result.effects
+        self.due += [timer.key for timer in result.timers if timer.key[1] == "target"]  # type: ignore[index]
         if result.after is not None:
             self.apply(self.family.settled(result.after, COMMITTED, self.context()))
 
     def settle(self, outcome: Outcome = COMMITTED) -> None:
         """The oldest effect has ended."""
-        self.apply(self.family.settled(self.effects.pop(0), outcome, self.context()))
+        effect = self.effects.pop(0)
+        if isinstance(effect, ComputeTarget):
+            outcome = Outcome(value=answer(request_of(effect.choice, effect.parts)))
+        self.apply(self.family.settled(effect, outcome, self.context()))
 
     def beat(self, member_id: str, epoch: int, *names: str) -> Any:
         """The answer, once everything is settled that it waits for."""
@@ -59,3 +67,11 @@ class Driver:
         while self.effects:
             self.settle()
         return self.answers[-1]
+
+    def finish_target(self) -> None:
+        """A target that is computed outside the event loop comes to its end."""
+        while self.due or self.effects:
+            if self.due:
+                self.apply(self.family.expire(self.due.pop(0), self.context()))
+            else:
+                self.settle()

@@ -1,4 +1,4 @@
-"""The assignor `simple`: every partition has its members, balance comes first, and what is can stay.
+"""The assignor `simple` of share groups: every partition has its members, balance comes first, and what is can stay.
 
 A partition may have several members, since they share its records. With M members and P partitions each partition is to
 have ceil(M / P) of them, and each member its share of these places, give or take one. If all members subscribe to the
@@ -19,28 +19,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from heapq import nsmallest
-from typing import Final, NamedTuple
+from typing import Final
 
-from ottla.core.share.group.members import Partitions
+from ottla.core.groups.assignors.spec import MemberSpec, Target
 
-__all__ = ["MemberSpec", "assign"]
+__all__ = ["assign"]
 
 TopicIdPartition = tuple[bytes, int]
 """Topic id and partition."""
 _NONE: Final[frozenset[int]] = frozenset()
 
 
-class MemberSpec(NamedTuple):
-    """One member as the assignor sees it."""
-
-    member_id: str
-    topic_ids: frozenset[bytes]
-    """The topics it subscribes to. Members with the same subscription share one object."""
-    target: Partitions
-    """What it was to have until now."""
-
-
-def assign(members: Sequence[MemberSpec], partitions: Mapping[bytes, frozenset[int]]) -> dict[str, Partitions]:
+def assign(members: Sequence[MemberSpec], partitions: Mapping[bytes, frozenset[int]]) -> dict[str, Target]:
     """The target of each member. Where nothing changes, the old one comes back itself."""
     held: list[set[TopicIdPartition]] = [set() for _ in members]
     loads = [0] * len(members)
@@ -69,7 +59,7 @@ def _rounds(
     ]
 
 
-def _target(member: MemberSpec, places: set[TopicIdPartition]) -> Partitions:
+def _target(member: MemberSpec, places: set[TopicIdPartition]) -> Target:
     topics: dict[bytes, list[int]] = {}
     for topic_id, partition in sorted(places):
         topics.setdefault(topic_id, []).append(partition)
@@ -175,7 +165,7 @@ class _Round:
         self._members_of[place].remove(member)
 
 
-def _kept(target: Partitions, wanted: Mapping[bytes, set[int]]) -> set[TopicIdPartition]:
+def _kept(target: Target, wanted: Mapping[bytes, set[int]]) -> set[TopicIdPartition]:
     """What a member has of that."""
     topic_ids = wanted if len(wanted) < len(target) else target
     return {

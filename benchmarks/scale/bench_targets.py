@@ -1,0 +1,201 @@
+"""Large groups: how long a new target holds up the event loop of ottla, and how soon it is there.
+
+    python -m benchmarks.scale.bench_targets [--quick] [--rounds 1] [--only TEXT] [--out FILE]
+
+Members of a group are played by raw frames on one connection. When all have joined and have their targets, one more
+joins: that is timed until its heartbeat tells it the epoch of the new target, while all other members keep sending
+heartbeats. Of the turns of the loop that took a millisecond and more the longest is shown, by the processor time of its
+thread; the longest by the clock stands beside it, since other programs prolong that.
+
+The joins themselves are shown apart: the first member makes the coordinator look at all topics.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks import rounds
+from benchmarks.broker.brokers import Broker
+from benchmarks.rounds import Figures
+from benchmarks.runner import Size
+from benchmarks.scale.controllers import OttlaNode
+from benchmarks.scale.measured_node import NOTED_S
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types import ConsumerGroupHeartbeatRequest, CreateTopicsRequest, ShareGroupHeartbeatRequest
+from tests.component.broker.raw_client import Connection, RawClient
+
+PACKAGES = ("msgspec",)
+GROUP = "large"
+TOPICS_PER_REQUEST = 250
+SETTLE_S = 300.0
+PAUSE_S = 0.005
+TIMEOUT_S = 120.0
+INTERVAL_MS = 15_000
+"""The longest assignment interval that Kafka allows by default: most members join within one."""
+SETTINGS = {
+    "group.consumer.assignment.interval.ms": str(INTERVAL_MS),
+    "group.consumer.max.session.timeout.ms": "1800000",
+    "group.consumer.session.timeout.ms": "1800000",
+    "group.share.assignment.interval.ms": str(INTERVAL_MS),
+    "group.share.max.session.timeout.ms": "1800000",
+    "group.share.max.share.sessions": "2000",
+    "group.share.max.size": "1000",
+    "group.share.session.timeout.ms": "1800000",
+    "offsets.topic.num.partitions": "1",
+}
+
+
+class Case(NamedTuple):
+    kind: str
+    members: int
+    topics: int
+    subscribed: int
+    """Topics that each member subscribes to: all of them, or some at random."""
+
+    @property
+    def name(self) -> str:
+        each = "" if self.subscribed == self.topics else f", {self.subscribed:,} at random for each"
+        return f"{self.kind} group, {self.members:,} members, {self.topics:,} topics{each}"
+
+
+CASES = {
+    Size.FULL: (
+        Case("consumer", 1_000, 10_000, 10_000),
+        Case("consumer", 1_000, 1_000, 100),
+        Case("share", 999, 1_000, 100),
+    ),
+    Size.QUICK: (
+        Case("consumer", 200, 3_000, 3_000),
+        Case("consumer", 200, 300, 30),
+        Case("share", 200, 300, 30),
+    ),
+    Size.SMOKE: (Case("consumer", 3, 4, 4), Case("share", 3, 4, 2)),
+}
+
+
+class Member:
+    """Heartbeats as a member of either kind of group sends them. It never gives anything up: only targets are timed."""
+
+    def __init__(self, case: Case, number: int, names: Sequence[str]) -> None:
+        self._kind = case.kind
+        self._member_id = f"member-{number:05}"
+        self._names = tuple(names)
+        self.epoch = 0
+        self.owned: Any = ()
+
+    def request(self) -> Any:  # noqa: ANN401
+        names = self._names if self.epoch == 0 else None
+        if self._kind == "share":
+            return ShareGroupHeartbeatRequest(GROUP, self._member_id, self.epoch, None, names)
+        timeout_ms = 1_800_000 if self.epoch == 0 else -1
+        return ConsumerGroupHeartbeatRequest(
+            group_id=GROUP,
+            member_id=self._member_id,
+            member_epoch=self.epoch,
+            rebalance_timeout_ms=timeout_ms,
+            subscribed_topic_names=names,
+            topic_partitions=self.owned,
+        )
+
+    def take(self, answer: Any) -> None:  # noqa: ANN401
+        assert answer.error_code == ErrorCode.NONE, answer
+        self.epoch = answer.member_epoch
+        if answer.assignment is not None and self._kind == "consumer":
+            kind = ConsumerGroupHeartbeatRequest.TopicPartitions
+            self.owned = tuple(kind(each.topic_id, each.partitions) for each in answer.assignment.topic_partitions)
+
+
+def beat(connection: Connection, member: Member) -> None:
+    member.take(connection.ask(member.request(), 1))
+
+
+def create(client: RawClient, topic_count: int) -> list[str]:
+    names = [f"topic-{number:05}" for number in range(topic_count)]
+    kind = CreateTopicsRequest
+    for start in range(0, topic_count, TOPICS_PER_REQUEST):
+        wanted = tuple(kind.CreatableTopic(name, 1, 1) for name in names[start : start + TOPICS_PER_REQUEST])
+        answer = client.connection.ask(kind(wanted, 60_000), 7)
+        assert not any(topic.error_code for topic in answer.topics), answer.topics[0]
+    return names
+
+
+def settle(connection: Connection, members: Sequence[Member], is_settled: Callable[[], bool]) -> None:
+    """Let all members send heartbeats, over and over, until something is so."""
+    deadline = time.monotonic() + SETTLE_S
+    while not is_settled():
+        assert time.monotonic() < deadline, "the group does not settle"
+        for member in members:
+            beat(connection, member)
+            time.sleep(PAUSE_S)
+            if is_settled():
+                return
+
+
+def await_first(connection: Connection) -> None:
+    """The coordinator is there when somebody has become a member of another group."""
+    request = ConsumerGroupHeartbeatRequest(
+        group_id="first",
+        member_id="first",
+        rebalance_timeout_ms=1_000,
+        subscribed_topic_names=("x",),
+        topic_partitions=(),
+    )
+    deadline = time.monotonic() + SETTLE_S
+    while connection.ask(request, 1).error_code != ErrorCode.NONE:
+        assert time.monotonic() < deadline, "there is no coordinator"
+        time.sleep(PAUSE_S)
+
+
+def measure(broker: Broker, _: Path, case: Case) -> Figures:
+    assert isinstance(broker, OttlaNode)
+    broker.prepare()
+    broker.exec()
+    client = RawClient.at(f"127.0.0.1:{broker.port}")
+    connection = client.connect(timeout_s=TIMEOUT_S)
+    names = create(client, case.topics)
+    await_first(connection)
+    choice = random.Random(case.name)
+    members = [Member(case, number, choice.sample(names, case.subscribed)) for number in range(case.members + 1)]
+    *first, last = members
+    began = time.monotonic()
+    for member in first:
+        beat(connection, member)
+    yield from longest(broker, f"{case.name}: all join", began)
+    began = time.monotonic()
+    settle(connection, first, lambda: len({member.epoch for member in first}) == 1 and first[0].epoch > case.members)
+    yield from longest(broker, f"{case.name}: the first targets", began)
+    time.sleep(INTERVAL_MS / 1000)
+    epoch = first[0].epoch
+    began = time.monotonic()
+    beat(connection, last)
+    settle(connection, [*first[:50], last], lambda: last.epoch > epoch)
+    yield f"{case.name}: one more, until the target is there", time.monotonic() - began
+    yield from longest(broker, f"{case.name}: one more", began)
+    client.close_all()
+
+
+def longest(broker: OttlaNode, what: str, began: float) -> Figures:
+    turns = broker.turns(began, time.monotonic())
+    yield f"{what}, longest turn of the loop", max((turn.cpu_s for turn in turns), default=NOTED_S)
+    yield f"{what}, longest turn by the clock", max((turn.wall_s for turn in turns), default=NOTED_S)
+
+
+def new_node(_: str, directory: Path, settings: Mapping[str, str] | None, __: Path | None) -> Broker:
+    return OttlaNode(directory, settings or {})
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = rounds.read_options(__doc__, "part of the name of a case, as share", arguments, CASES)
+    options.brokers = OttlaNode.name  # Apache Kafka has no event loop to look at
+    measures = [partial(measure, case=case) for case in options.scale if options.only in case.name]
+    return rounds.run("scale-targets", options, measures, PACKAGES, settings=SETTINGS, new_broker=new_node)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,113 @@
+"""Performs `ComputeTarget`: runs assignors outside the event loop, in child processes.
+
+Kafka's own assignors run in one child, those of users in another, so that one that hangs holds up only its like. Each
+child computes one target at a time; a thread waits for it. A child that has nothing to do for `IDLE_SECONDS` is ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Protocol
+
+from ottla.broker.loop.child_process import ChildFailure, Worker
+from ottla.core.coordinator.contract import Outcome
+from ottla.core.groups.assignors.computation import PROCESS_ENTRY, request_of
+from ottla.core.groups.modern.target_jobs import ComputeTarget
+from ottla.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from ottla.broker.config.settings import Settings
+    from ottla.broker.coordinators.edge import Perform
+    from ottla.broker.loop.offload import Offload
+
+__all__ = ["MakeWorker", "TargetComputations"]
+
+IDLE_SECONDS: Final = 60.0
+
+MakeWorker = Callable[[str], Worker]
+"""Of the function that it runs, as `module:name`: `ChildProcess`, or what stands in for it in a simulation."""
+Done = Callable[[Outcome], None]
+
+
+class ComputationPorts(Protocol):
+    loop: asyncio.AbstractEventLoop
+    offload: Offload
+    settings: Settings
+
+
+class TargetComputations:
+    def __init__(self, node: ComputationPorts, make_worker: MakeWorker) -> None:
+        self._queues = {is_own: _Queue(node, make_worker(PROCESS_ENTRY)) for is_own in (False, True)}
+
+    def performers(self) -> dict[type, Perform]:
+        return {ComputeTarget: self.compute}
+
+    def compute(self, effect: ComputeTarget, done: Done) -> None:
+        self._queues[effect.choice.is_own].add(effect, done)
+
+    def close(self) -> None:
+        for queue in self._queues.values():
+            queue.close()
+
+
+class _Queue:
+    """The targets that one child computes."""
+
+    def __init__(self, node: ComputationPorts, worker: Worker) -> None:
+        self._node = node
+        self._worker = worker
+        self._waiting: deque[tuple[ComputeTarget, Done]] = deque()
+        self._is_busy = False
+        self._idle_timer: asyncio.TimerHandle | None = None
+
+    def add(self, effect: ComputeTarget, done: Done) -> None:
+        self._waiting.append((effect, done))
+        if not self._is_busy:
+            self._begin()
+
+    def _begin(self) -> None:
+        effect, done = self._waiting.popleft()
+        self._is_busy = True
+        self._stop_idle_timer()
+        limit_ms = self._node.settings["ottla.group.assignor.timeout.ms"]
+        outcomes: list[Outcome] = []
+
+        def work() -> None:
+            outcomes.append(self._outcome(effect, limit_ms))
+
+        def then() -> None:
+            done(outcomes[0] if outcomes else Outcome(ErrorCode.UNKNOWN_SERVER_ERROR))
+            self._go_on()
+            if not self._is_busy:
+                self._idle_timer = self._node.loop.call_later(IDLE_SECONDS, self._end_idle)
+
+        self._node.offload(work, then)
+
+    def _go_on(self) -> None:
+        self._is_busy = False
+        if self._waiting:
+            self._begin()
+
+    def _outcome(self, effect: ComputeTarget, limit_ms: int) -> Outcome:
+        try:
+            return Outcome(value=self._worker.call(request_of(effect.choice, effect.parts), limit_ms))
+        except ChildFailure as error:
+            return Outcome(ErrorCode.UNKNOWN_SERVER_ERROR, message=f"the assignor {effect.choice.name}: {error}")
+
+    def _end_idle(self) -> None:
+        self._idle_timer = None
+        self._is_busy = True
+        self._node.offload(self._worker.close, self._go_on)
+
+    def _stop_idle_timer(self) -> None:
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
+
+    def close(self) -> None:
+        """The node stops. A computation under way ends without an answer, which nobody waits for any more."""
+        self._waiting.clear()
+        self._stop_idle_timer()
+        self._worker.close()
