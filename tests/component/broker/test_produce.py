@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ottla.broker.replicas.replicas import TAKEN_OVER_MS
 from ottla.wire.batch import BatchView, Compression, crc32c
 from ottla.wire.types import CreateTopicsRequest, DeleteRecordsRequest, MetadataRequest, ProduceRequest
 from tests.component.broker.raw_client import (
@@ -398,6 +399,24 @@ def test_a_leader_that_does_not_know_a_producer_waits_for_its_first_batch(runnin
     assert sent(client, topic, zero) == [(6, -1)]
     running.change(lambda: setattr(replica, "leader", 1))
     assert sent(client, topic, one, zero, one) == [(6, -1), (0, 0), (0, 1)]
+
+
+def test_a_batch_that_comes_too_early_after_a_move_is_sent_again(running: RunningNode):
+    """The one before it may still be on its way from the former leader; a few seconds later it is missing."""
+    client = running.client
+    topic = client.topic()
+    replica = running.node.replicas.get(topic.name, 0)
+    assert replica is not None
+    zero, one, two, four = (sequenced(number) for number in (0, 1, 2, 4))
+    assert sent(client, topic, zero) == [(0, 0)]
+
+    def take_over(ago_ms: int) -> None:
+        running.change(lambda: setattr(replica, "taken_over_at_ms", running.node.clock.monotonic_ms() - ago_ms))
+
+    take_over(0)
+    assert sent(client, topic, two, one, two) == [(6, -1), (0, 1), (0, 2)]
+    take_over(TAKEN_OVER_MS)
+    assert sent(client, topic, four) == [(45, -1)]
 
 
 def test_a_batch_that_never_comes_again_is_not_waited_for(running: RunningNode):

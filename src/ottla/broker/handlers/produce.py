@@ -12,7 +12,8 @@ The first batch of a transaction in a partition is accepted only after the trans
 11 TRANSACTION_ABORTABLE; from 12 on it is added with the first batch.
 
 What an idempotent producer has sent behind a batch that was refused for now gets the same error
-(`ottla.broker.network.refused_batches`).
+(`ottla.broker.network.refused_batches`). In the first seconds after a node has taken a partition over, a batch that
+comes too early gets NOT_LEADER_OR_FOLLOWER: the batches before it may still be on their way from the former leader.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from ottla.broker.replicas.replicas import Replica
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.topic_names import INTERNAL_TOPICS
 from ottla.log.append import NOT_VERIFIED, AppendInfo
-from ottla.log.errors import LogError
+from ottla.log.errors import LogError, OutOfOrderSequenceError
 from ottla.log.producer_state import Verification
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.batch import Compression
@@ -135,7 +136,12 @@ class _Produce:
         verification = self.verified.get((name, partition.index), NOT_VERIFIED)
         if isinstance(verification, Reject):
             raise verification
-        info = replica.stage(records or b"", verification=verification)
+        try:
+            info = replica.stage(records or b"", verification=verification)
+        except OutOfOrderSequenceError:
+            if replica.is_taken_over:
+                raise Reject(ErrorCode.NOT_LEADER_OR_FOLLOWER) from None
+            raise
         self.staged.append(_Staged(len(self.answers), replica, info))
         self.answers.append(
             _Partition(
