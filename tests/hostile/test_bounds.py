@@ -21,6 +21,7 @@ from ottla.broker.network import connection, dispatch, listener
 from ottla.broker.network.connection import RECEIVE_BYTES, ConnectionLimits
 from ottla.broker.network.file_limit import shares_of
 from ottla.broker.network.memory_pool import DEFAULT_BYTES, HELD_MAX_MS, MemoryPool
+from ottla.broker.network.refused_batches import PARTITIONS_MAX, RefusedBatches
 from ottla.broker.network.request import Answer, DelayedResponse, Request
 from ottla.broker.network.web_server import CONNECTIONS_MAX, WebServer
 from ottla.broker.replicas import fetch_sessions
@@ -42,6 +43,7 @@ from ottla.core.share.sessions import ShareSessions
 from ottla.log.disk import OsDisk
 from ottla.log.files import Directory, LogFile, LogStorage, OpenFiles
 from ottla.wire import frames
+from ottla.wire.batch import read_header
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import (
     ConsumerGroupHeartbeatRequest,
@@ -321,6 +323,20 @@ def sessions_have_room_for_so_much(_directory: Path, patch: pytest.MonkeyPatch) 
         sessions.go_on(first.session_id, 1, wanted(2), (), uses_ids=False, now_ms=0)
     assert rejected.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert len(sessions) == 1
+
+
+@reaches("refused-batches")
+def refused_batches_are_remembered_of_so_many_partitions(_directory: Path, _patch: pytest.MonkeyPatch) -> None:
+    refused = RefusedBatches()
+    first, second = (
+        read_header(memoryview(batch(b"a", producer_id=7, producer_epoch=0, base_sequence=number)))
+        for number in range(2)
+    )
+    for index in range(PARTITIONS_MAX + 1):
+        refused.refuse(("orders", index), first, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert len(refused) == PARTITIONS_MAX
+    assert refused.code_for(("orders", 0), second) is None
+    assert refused.code_for(("orders", 1), second) is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 @reaches("encoded-topics")

@@ -47,6 +47,7 @@ __all__ = [
     "check_data",
     "check_marker",
     "find_duplicate",
+    "is_next",
 ]
 
 REMEMBERED_BATCHES: Final = 5
@@ -175,11 +176,17 @@ def _check_sequence(entry: ProducerEntry, batch: BatchView, *, needs_zero: bool)
                 f"instead of 0; its epoch was {entry.producer_epoch}"
             )
         return
-    last = entry.last_sequence
-    if first != last + 1 and not (first == 0 and last == _SEQUENCE_MAX):
+    if not is_next(entry, batch):
         raise OutOfOrderSequenceError(
-            f"producer {entry.producer_id} sent sequence number {first} after {last} in epoch {entry.producer_epoch}"
+            f"producer {entry.producer_id} sent sequence number {first} after {entry.last_sequence} "
+            f"in epoch {entry.producer_epoch}"
         )
+
+
+def is_next(entry: ProducerEntry, batch: BatchView) -> bool:
+    """Whether the numbers of a batch go on where those of the same epoch have ended."""
+    first, last = batch.base_sequence, entry.last_sequence
+    return first == last + 1 or (first == 0 and last == _SEQUENCE_MAX)
 
 
 def check_marker(

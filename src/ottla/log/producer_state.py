@@ -32,6 +32,7 @@ from ottla.log.producer_entry import (
     check_data,
     check_marker,
     find_duplicate,
+    is_next,
 )
 from ottla.log.producer_snapshot import SnapshotError, format_snapshot, parse_snapshot
 from ottla.log.txn_index import AbortedTxn
@@ -113,6 +114,13 @@ class ProducerState:
     @property
     def is_empty(self) -> bool:
         return not self._entries and not self._unreplicated
+
+    def does_expect(self, batch: BatchView) -> bool:
+        """Whether a batch goes on with, or repeats, what its producer has written here."""
+        entry = self._entries.get(batch.producer_id)
+        if entry is None or entry.producer_epoch != batch.producer_epoch:
+            return False
+        return is_next(entry, batch) or find_duplicate(entry, batch) is not None
 
     def has_ongoing_transaction(self, producer_id: int, producer_epoch: int) -> bool:
         entry = self._entries.get(producer_id)

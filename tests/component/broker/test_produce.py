@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ottla.broker.replicas.replicas import TAKEN_OVER_MS
 from ottla.wire.batch import BatchView, Compression, crc32c
 from ottla.wire.types import CreateTopicsRequest, DeleteRecordsRequest, MetadataRequest, ProduceRequest
 from tests.component.broker.raw_client import (
@@ -365,6 +366,68 @@ def lead_elsewhere(running: RunningNode, topic: Topic) -> Any:
 
     running.change(move)
     return replica
+
+
+def test_what_was_sent_behind_a_batch_that_was_refused_is_refused_alike(running: RunningNode):
+    """The node becomes the leader while a producer has several batches under way."""
+    client = running.client
+    topic = client.topic()
+    zero, one, two = (sequenced(number) for number in range(3))
+    assert sent(client, topic, zero) == [(0, 0)]
+    replica = lead_elsewhere(running, topic)
+    assert sent(client, topic, one) == [(6, -1)]
+    running.change(lambda: setattr(replica, "leader", 1))
+    assert sent(client, topic, two, one, two) == [(6, -1), (0, 1), (0, 2)]
+
+
+def test_what_the_former_leader_has_taken_is_gone_on_with(running: RunningNode):
+    client = running.client
+    topic = client.topic()
+    zero, one, two = (sequenced(number) for number in range(3))
+    assert sent(client, topic, zero, one) == [(0, 0), (0, 1)]
+    replica = lead_elsewhere(running, topic)
+    assert sent(client, topic, one) == [(6, -1)]  # its first answer was lost
+    running.change(lambda: setattr(replica, "leader", 1))
+    assert sent(client, topic, two, one) == [(0, 2), (0, 1)]
+
+
+def test_a_leader_that_does_not_know_a_producer_waits_for_its_first_batch(running: RunningNode):
+    client = running.client
+    topic = client.topic()
+    zero, one = (sequenced(number) for number in range(2))
+    replica = lead_elsewhere(running, topic)
+    assert sent(client, topic, zero) == [(6, -1)]
+    running.change(lambda: setattr(replica, "leader", 1))
+    assert sent(client, topic, one, zero, one) == [(6, -1), (0, 0), (0, 1)]
+
+
+def test_a_batch_that_comes_too_early_after_a_move_is_sent_again(running: RunningNode):
+    """The one before it may still be on its way from the former leader; a few seconds later it is missing."""
+    client = running.client
+    topic = client.topic()
+    replica = running.node.replicas.get(topic.name, 0)
+    assert replica is not None
+    zero, one, two, four = (sequenced(number) for number in (0, 1, 2, 4))
+    assert sent(client, topic, zero) == [(0, 0)]
+
+    def take_over(ago_ms: int) -> None:
+        running.change(lambda: setattr(replica, "taken_over_at_ms", running.node.clock.monotonic_ms() - ago_ms))
+
+    take_over(0)
+    assert sent(client, topic, two, one, two) == [(6, -1), (0, 1), (0, 2)]
+    take_over(TAKEN_OVER_MS)
+    assert sent(client, topic, four) == [(45, -1)]
+
+
+def test_a_batch_that_never_comes_again_is_not_waited_for(running: RunningNode):
+    """Not longer than batches can have been under way; others of the producer may have gone elsewhere."""
+    client = running.client
+    topic = client.topic()
+    replica = lead_elsewhere(running, topic)
+    assert sent(client, topic, sequenced(0)) == [(6, -1)]
+    running.change(lambda: setattr(replica, "leader", 1))
+    later = [sequenced(number) for number in range(1, 6)]
+    assert sent(client, topic, *later) == [*[(6, -1)] * 4, (0, 0)]
 
 
 @pytest.mark.parametrize("version", [9, 10, 13])

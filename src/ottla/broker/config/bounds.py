@@ -80,6 +80,8 @@ BOUNDS: Final = (
     # --- what waits and what is kept for clients
     Bound("waiting", "delayed requests", "answered at once, as if they had timed out",
           "ottla.broker.loop.delayed_operations:DELAYED_MAX"),
+    Bound("refused-batches", "partitions of which a connection remembers a batch that was refused for now",
+          "the oldest is forgotten", "ottla.broker.network.refused_batches:PARTITIONS_MAX"),
     Bound("encoded-topics", "versions and listeners for which encoded topics are cached", "the cache is cleared",
           "ottla.broker.controller.encoded_topics:FORMS_MAX"),
     Bound("deleted-topics", "time that the name of a deleted topic is remembered", "forgotten",

@@ -10,6 +10,10 @@ batches (`ottla.log.append`).
 The first batch of a transaction in a partition is accepted only after the transaction's coordinator was asked
 (`ottla.broker.transactions.verification`). Up to version 10 a partition that was not added gets INVALID_TXN_STATE, in
 11 TRANSACTION_ABORTABLE; from 12 on it is added with the first batch.
+
+What an idempotent producer has sent behind a batch that was refused for now gets the same error
+(`ottla.broker.network.refused_batches`). In the first seconds after a node has taken a partition over, a batch that
+comes too early gets NOT_LEADER_OR_FOLLOWER: the batches before it may still be on their way from the former leader.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.loop.delayed_operations import DelayedOperation
+from ottla.broker.network.refused_batches import RefusedBatches
 from ottla.broker.network.request import AfterWrite, Answer, Close, CloseCause, DelayedResponse, Request
 from ottla.broker.replicas.acknowledged_writes import ALL, check_isr, write_result
 from ottla.broker.replicas.lookup import endpoints_of, leader_of, permitted_topic, topic_name
@@ -25,10 +30,11 @@ from ottla.broker.replicas.replicas import Replica
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.topic_names import INTERNAL_TOPICS
 from ottla.log.append import NOT_VERIFIED, AppendInfo
-from ottla.log.errors import LogError
+from ottla.log.errors import LogError, OutOfOrderSequenceError
 from ottla.log.producer_state import Verification
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.batch import Compression
+from ottla.wire.batch_view import HEADER, HEADER_BYTES, BatchView
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import message_of
 from ottla.wire.types.produce import (
@@ -59,6 +65,16 @@ _ATTRIBUTES_LOW_BYTE: Final = 22
 _CODEC_BITS: Final = 7
 _TRANSACTIONAL_BIT: Final = 16
 _MAGIC: Final = 16
+
+_REFUSED_FOR_NOW: Final = frozenset(
+    (
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    )
+)
+"""A moment later the same batch may be accepted."""
 
 _NOTHING_VERIFIED: Final[Mapping[Any, Verification | Reject]] = {}
 
@@ -98,6 +114,8 @@ class _Produce:
                 try:
                     self._stage(topic, partition)
                 except (Reject, LogError) as error:
+                    if error.code in _REFUSED_FOR_NOW:
+                        self._note_refused(topic, partition, ErrorCode(error.code))
                     self.answers.append(self._failure(topic, partition.index, error))
 
     def _stage(self, topic: ProduceRequestTopicProduceData, partition: ProduceRequestPartitionProduceData) -> None:
@@ -113,10 +131,17 @@ class _Produce:
         replica = node.replicas.leader(name, partition.index)
         if self.acks == ALL:
             check_isr(replica)
+        if request.connection.refused_batches:
+            self._check_refused(request.connection.refused_batches, topic, partition, replica)
         verification = self.verified.get((name, partition.index), NOT_VERIFIED)
         if isinstance(verification, Reject):
             raise verification
-        info = replica.stage(records or b"", verification=verification)
+        try:
+            info = replica.stage(records or b"", verification=verification)
+        except OutOfOrderSequenceError:
+            if replica.is_taken_over:
+                raise Reject(ErrorCode.NOT_LEADER_OR_FOLLOWER) from None
+            raise
         self.staged.append(_Staged(len(self.answers), replica, info))
         self.answers.append(
             _Partition(
@@ -126,6 +151,38 @@ class _Produce:
                 log_start_offset=info.log_start_offset,
             )
         )
+
+    def _note_refused(
+        self, topic: ProduceRequestTopicProduceData, partition: ProduceRequestPartitionProduceData, code: ErrorCode
+    ) -> None:
+        batch = _idempotent_batch(partition.records)
+        if batch is not None:
+            connection = self.request.connection
+            if connection.refused_batches is None:
+                connection.refused_batches = RefusedBatches()
+            connection.refused_batches.refuse(self._key(topic, partition), batch, code)
+
+    def _check_refused(
+        self,
+        refused: RefusedBatches,
+        topic: ProduceRequestTopicProduceData,
+        partition: ProduceRequestPartitionProduceData,
+        replica: Replica,
+    ) -> None:
+        """Refuse a batch whose predecessor was refused a moment ago, with the same error."""
+        batch = _idempotent_batch(partition.records)
+        if batch is None:
+            return
+        key = self._key(topic, partition)
+        code = refused.code_for(key, batch)
+        if code is not None and not replica.log.producers.does_expect(batch):
+            raise Reject(code)
+        refused.forget(key, batch)
+
+    def _key(
+        self, topic: ProduceRequestTopicProduceData, partition: ProduceRequestPartitionProduceData
+    ) -> tuple[str | bytes, int]:
+        return topic.topic_id if self.request.version >= _IDS_FROM else topic.name, partition.index
 
     def _failure(self, topic: ProduceRequestTopicProduceData, index: int, error: Reject | LogError) -> _Partition:
         records = getattr(error, "record_errors", ())
@@ -245,6 +302,14 @@ def refuse(request: Request, code: int, message: str | None) -> ProduceResponse:
             for topic in body.topic_data
         )
     )
+
+
+def _idempotent_batch(records: bytes | memoryview | None) -> BatchView | None:
+    """The header of a batch with sequence numbers; None if there are none."""
+    if records is None or len(records) < HEADER_BYTES or records[_MAGIC] != 2:
+        return None
+    batch = BatchView(memoryview(records), 0, *HEADER.unpack_from(records))
+    return batch if batch.producer_id >= 0 else None
 
 
 def _has_transactional(body: ProduceRequest) -> bool:

@@ -29,6 +29,7 @@ from ottla.broker.network.handshake_turns import HandshakeTurns
 from ottla.broker.network.listener_security import PLAINTEXT, ListenerSecurity
 from ottla.broker.network.logins import CERTIFICATE, Logins
 from ottla.broker.network.memory_pool import MemoryPool
+from ottla.broker.network.refused_batches import RefusedBatches
 from ottla.broker.network.request import AfterWrite, Answer, Close, CloseCause, DelayedResponse, Peer, Request
 from ottla.broker.network.sasl import SaslLogin, SaslState
 from ottla.broker.network.send_queue import Part, SendQueue
@@ -129,6 +130,7 @@ class Connection:
         "opened_ms",
         "peer",
         "principal",
+        "refused_batches",
         "sasl",
     )
 
@@ -178,6 +180,7 @@ class Connection:
         self.client_id = ""
         """The client id of the last request."""
         self.client_software: tuple[str, str] | None = None
+        self.refused_batches: RefusedBatches | None = None
         self.last_active_ms = self.opened_ms = owner.monotonic_ms()
         self._watch_reading(True)
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from ottla.broker.network.quotas.charges import Charge
+    from ottla.broker.network.refused_batches import RefusedBatches
     from ottla.broker.network.sasl import SaslLogin
     from ottla.wire.access import Operation, ResourceType
 
@@ -80,6 +81,8 @@ class ClientConnection(Protocol):
     """Whether a delegation token was logged in with."""
     client_software: tuple[str, str] | None
     """Name and version, as ApiVersions told them."""
+    refused_batches: RefusedBatches | None
+    """What idempotent producers have to send again; None before anything was refused."""
 
     @property
     def is_closed(self) -> bool: ...

@@ -26,7 +26,7 @@ from ottla.broker.replicas.replication_throttle import ReplicationThrottle
 from ottla.broker.replicas.storage import cordoned
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.image import TOPIC, Changes, MetadataImage
-from ottla.core.metadata.topic_image import PartitionImage, TopicImage
+from ottla.core.metadata.topic_image import NO_LEADER, PartitionImage, TopicImage
 from ottla.core.metadata.uuids import UNASSIGNED, is_reserved
 from ottla.core.replication.partition_leader import InSyncChange, PartitionLeader
 from ottla.core.replication.replica_selection import RACK_AWARE, ReadableReplica, replica_in_rack
@@ -53,6 +53,8 @@ def log_end_key(topic: str, partition: int) -> tuple[str, str, int]:
     return ("log end", topic, partition)
 
 
+TAKEN_OVER_MS: Final = 5_000
+"""For so long after a partition has moved here, producers may still have batches on their way to the former leader."""
 _COUNTED: Final = ("messagesin", "bytesin", "bytesout")
 
 
@@ -73,6 +75,7 @@ class Replica:
         "messages_in",
         "partition_epoch",
         "replicas",
+        "taken_over_at_ms",
         "topic_id",
         "topic_partition",
     )
@@ -93,6 +96,8 @@ class Replica:
         self.leading: PartitionLeader | None = None
         """What is known of its followers, while this node leads it and there are any."""
         self.is_staged = False
+        self.taken_over_at_ms: int | None = None
+        """When this node became the leader in place of another one."""
         # What clients have produced and fetched since the start.
         self.messages_in = 0
         self.bytes_in = 0
@@ -104,6 +109,12 @@ class Replica:
     @property
     def is_leader(self) -> bool:
         return self.leader == self._owner.node_id
+
+    @property
+    def is_taken_over(self) -> bool:
+        """Whether this node leads since a moment ago, in place of another one."""
+        began_at_ms = self.taken_over_at_ms
+        return began_at_ms is not None and self._owner.clock.monotonic_ms() - began_at_ms < TAKEN_OVER_MS
 
     @property
     def is_offline(self) -> bool:
@@ -310,6 +321,8 @@ class Replicas:
             self._leader_changed(replica)
         if replica.is_leader:
             if is_new:
+                is_other = led_before[0] not in (NO_LEADER, self.node_id)
+                replica.taken_over_at_ms = self.clock.monotonic_ms() if is_other else None
                 self._lead(replica)
             elif replica.leading is not None and replica.has_log and not replica.is_offline:
                 self._advance(replica, replica.log)
