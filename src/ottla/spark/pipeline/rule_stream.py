@@ -115,7 +115,9 @@ class RuleStream:
     @property
     def unseen(self) -> list[dict[str, Any]]:
         """The rules that could not be checked, as the run file has them."""
-        return [] if self._rules is None else self._rules.unseen()
+        if self._rules is None:  # a process before this one has taken all facts
+            return self._load(max(self._numbers(FACTS), default=BEFORE_ALL)).unseen()
+        return self._rules.unseen()
 
     def advance(
         self, batch_id: int, facts: Iterable[GroupChange], metadata: pa.Table, names: Mapping[str, str]
