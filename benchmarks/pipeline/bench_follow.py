@@ -1,11 +1,14 @@
 """`ottla pipeline follow`, a thousand steps of a growing cluster: does the last step cost as much as the first?
 
-    python -m benchmarks.pipeline.bench_follow [--steps 1000] [--out FILE]
+    python -m benchmarks.pipeline.bench_follow [--quick] [--steps 1000] [--note TEXT] [--out FILE]
 
 Each step finds half a minute of a cluster that was not there before: commits, rebalances, deliveries of a share group
 and samples. Every tenth step has a group more. The steps are those of one process on two cores of this machine. Seconds
 include reading, archiving, all tables and the report. Processor time and bytes are those of all processes of the
 pipeline; bytes that pass pipes between them count as read and written. Linux only.
+
+The figures of an hour are medians of its 120 steps. Steps of the first hour have less to do than others: rows of
+consumer_lag are computed from the hour before them, too.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from benchmarks import runner
 from benchmarks.pipeline.bench_month import children
 from benchmarks.runner import Size
 from ottla.health.samples import OBSERVATIONS
+from ottla.spark.jobs.params import HOUR_MS
 from ottla.spark.pipeline.follow import Follower
 from ottla.spark.pipeline.options import RunOptions
 from ottla.spark.pipeline.origins import directory_origin
@@ -30,12 +34,15 @@ from ottla.spark.pipeline.session import pipeline_session
 from tests.unit.spark.pipeline.cluster_files import NOON, ClusterFiles
 
 PACKAGES = ("pyspark", "pyarrow", "numpy", "msgspec")
-STEPS = {Size.FULL: 1_000, Size.QUICK: 100, Size.SMOKE: 4}
+STEPS = {Size.FULL: 1_000, Size.QUICK: 60, Size.SMOKE: 4}
 STEP_MS = 30_000
+STEPS_PER_HOUR = HOUR_MS // STEP_MS
 GROUPS = 20
 """So many groups commit and are sampled in each step, whichever there are."""
 EDGE = 50
-"""So many steps at the beginning and at the end are compared."""
+"""So many steps at the beginning and at the end are compared; of few steps, the first and the last third."""
+SHOWN = 20
+"""The medians of so many steps are shown at a time."""
 WARM = 10
 """So many steps are left out at the beginning, in which Java compiles."""
 
@@ -99,10 +106,10 @@ def measure(steps: int, base: Path) -> list[StepFigures]:
             seconds, after = time.perf_counter() - began, used()
             cpu, read, written = (one - other for one, other in zip(after, before, strict=True))
             found.append(StepFigures(round(seconds, 3), round(cpu, 2), int(read), int(written)))
-            if (step + 1) % EDGE == 0:
-                print(line(f"step {step + 1:>5}", found[-EDGE:]), flush=True)
+            if (step + 1) % SHOWN == 0:
+                print(line(f"steps to {step + 1:>5}", found[-SHOWN:]), flush=True)
     finally:
-        follower.close(spark)
+        follower.close()
         spark.stop()
     return found
 
@@ -118,21 +125,30 @@ def line(name: str, steps: Sequence[StepFigures]) -> str:
     return f"{name}  {found.seconds:>7.2f} s  {found.cpu_seconds:>7.2f} s of processor  {traffic}"
 
 
+def by_hour(steps: Sequence[StepFigures]) -> list[dict[str, float]]:
+    starts = range(0, len(steps), STEPS_PER_HOUR)
+    return [middle(steps[start : start + STEPS_PER_HOUR])._asdict() for start in starts]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = runner.parser(__doc__, needs_java=True)
     parser.add_argument("--steps", type=int)
+    parser.add_argument("--note", default="", help="kept with the results: what else the machine was doing")
     options = runner.read_options(parser, arguments, steps=STEPS)
     with tempfile.TemporaryDirectory(prefix="ottla-follow-") as base:
         found = measure(options.steps, Path(base))
     steady = found[WARM:] if len(found) > WARM else found
-    first, last = middle(steady[:EDGE]), middle(steady[-EDGE:])
-    print(line("first", steady[:EDGE]), line("last ", steady[-EDGE:]), sep="\n")
+    edge = max(1, min(EDGE, len(steady) // 3))
+    first, last = middle(steady[:edge]), middle(steady[-edge:])
+    print(line("first", steady[:edge]), line("last ", steady[-edge:]), sep="\n")
     content = {
         "surroundings": runner.describe_surroundings(PACKAGES),
+        "note": options.note,
         "step_ms": STEP_MS,
         "first": first._asdict(),
         "last": last._asdict(),
         "last_over_first": round(last.cpu_seconds / first.cpu_seconds, 3),
+        "hours": by_hour(found),
         "steps": [each._asdict() for each in found],
     }
     runner.write(runner.results_path("pipeline-follow", options), content, options)

@@ -125,9 +125,12 @@ class Engine:
 
     def findings(self) -> list[Finding]:
         """Open findings and those resolved last, the most urgent first."""
-        conditions = (each for scope in self._conditions.values() for each in scope.values())
-        current = [each.finding for each in conditions if each.finding is not None and each.is_open]
-        return sorted([*current, *self._resolved], key=by_urgency)
+        return sorted([*self.open_findings(), *self._resolved], key=by_urgency)
+
+    def open_findings(self) -> Iterator[Finding]:
+        """Open findings, in no order."""
+        for scope in self._conditions.values():
+            yield from (each.finding for each in scope.values() if each.finding is not None and each.is_open)
 
     def unseen(self) -> list[Unseen]:
         """The rules that cannot be checked in this cluster, each with the reason."""

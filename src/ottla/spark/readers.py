@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ottla.spark.topic.stream_plan import StreamPlan
 
-__all__ = ["RangeReader", "RangeStreamReader", "TakesFilters"]
+__all__ = ["OptionsT", "RangeReader", "RangeStreamReader", "TakesFilters"]
 
 OptionsT = TypeVar("OptionsT", bound=RangeOptions)
 

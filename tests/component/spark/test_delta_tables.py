@@ -1,4 +1,4 @@
-"""Delta tables: what a run merges, and what becomes of a table of an earlier version of ottla.
+"""Delta tables: what a run merges, what a stream copies, and what becomes of a table of an earlier version of ottla.
 
 Delta needs settings of its own, so it has a Spark of its own, in another process.
 """
@@ -20,7 +20,8 @@ from tests.interop.jars import DELTA
 
 FETCH_S = 300
 RUN_S = 300
-PROGRAM = Path(__file__).with_name("delta_steps.py")
+RUNS, STREAM = "delta_steps.py", "delta_follow.py"
+"""The programs."""
 
 
 @pytest.fixture(scope="module")
@@ -40,18 +41,22 @@ def jars() -> str:
     return ",".join(map(str, sorted(Path(done.stdout.strip()).glob("*.jar"))))
 
 
-@pytest.fixture(scope="module")
-def steps(jars: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the program has found, by the names of its steps."""
-    place = tmp_path_factory.mktemp("delta")
+def told_by(program: str, jars: str, place: Path) -> dict[str, Any]:
+    """What a program has found."""
     done = subprocess.run(
-        [sys.executable, str(PROGRAM), jars, str(place)],
+        [sys.executable, str(Path(__file__).with_name(program)), jars, str(place)],
         capture_output=True, text=True, timeout=RUN_S, check=False, cwd=ROOT,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr + (place / "spark.log").read_text()[-5000:]
     found: dict[str, Any] = json.loads(done.stdout)
     return found
+
+
+@pytest.fixture(scope="module")
+def steps(jars: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """By the names of the steps."""
+    return told_by(RUNS, jars, tmp_path_factory.mktemp("delta"))
 
 
 def test_the_same_rows_add_no_version(steps: dict[str, Any]):
@@ -66,3 +71,15 @@ def test_rows_are_changed_added_and_deleted_in_the_days_of_a_run(steps: dict[str
 def test_columns_that_an_earlier_version_lacked_are_added(steps: dict[str, Any]):
     assert steps["older"]["columns"] == ["name", "source", "run_date"]
     assert steps["newer"]["rows"] == [["a", None, "2026-01-01"], ["b", 5, "2026-01-02"]]
+
+
+def test_following_copies_the_hours_that_have_changed(jars: str, tmp_path: Path):
+    """One process of the second step was killed when some tables were copied. The last one finds nothing new."""
+    found = told_by(STREAM, jars, tmp_path)
+    first, second, third, last, of_run = found["steps"]
+    for step in (first, second, third, of_run):
+        assert {name for name, each in step.items() if not each["is_same"]} == set()
+    assert {name for name, each in third.items() if each["rows"]} >= {"group_timeline", "consumer_lag", "findings"}
+    assert last == third
+    assert third["quorum_lag"]["versions"] == 3
+    assert found["report"]

@@ -73,6 +73,7 @@ class SampleFold(Generic[WindowT]):
         self._windows = {
             start: window for start, window in self._windows.items() if start + self._window_ms > before_ms
         }
+        self._touched &= self._windows.keys()
 
     def _window(self, ts: int, make: Callable[[], WindowT]) -> WindowT:
         start = ts // self._window_ms * self._window_ms
@@ -88,12 +89,13 @@ class SampleFold(Generic[WindowT]):
 FoldT = TypeVar("FoldT", bound=WindowFold[Any])
 
 
-class _State(NamedTuple):
+class _Kept(NamedTuple):
+    """The state of a fold, for another process."""
+
     base: bytes
-    pending: list[Any]
     tip: bytes
+    pending: list[Any]
     told: dict[Key, int]
-    """Digests of the rows that may still change."""
 
 
 class Advanced(NamedTuple):
@@ -116,54 +118,79 @@ class OrderedFold(Generic[FoldT]):
     """A fold with its base. `tip` is the fold after all rows."""
 
     def __init__(self, kept: bytes | None, make: Callable[[], FoldT]) -> None:
-        if kept is None:
-            fresh = pickle.dumps(make())
-            self._state = _State(fresh, [], fresh, {})
-        else:
-            self._state = pickle.loads(kept)
-        self.tip: FoldT = pickle.loads(self._state.tip)
+        fresh = b"" if kept is not None else pickle.dumps(make())
+        state = _Kept(fresh, fresh, [], {}) if kept is None else pickle.loads(kept)
+        self.tip: FoldT = pickle.loads(state.tip)
+        self._base: FoldT | None = None
+        self._packed_base: bytes | None = state.base
+        """The base, pickled; None if it has changed since."""
+        self._pending: list[Any] = state.pending
+        self._told: dict[Key, int] = state.told
+        """Digests of the rows that may still change."""
 
     def take(self, rows: Iterable[Any], withdrawn: Iterable[Any] = ()) -> tuple[dict[Key, Cells], list[Key]]:
         """The rows that have changed, and the keys of those that are there no more. `withdrawn` rows were taken before,
         and turned out to be wrong."""
-        base, pending, _, told = self._state
-        known = set(pending)
+        known = set(self._pending)
         fresh = [row for row in dict.fromkeys(rows) if row not in known]
         wrong = known & set(withdrawn)
-        pending = [row for row in pending if row not in wrong]
+        if wrong:
+            self._pending = [row for row in self._pending if row not in wrong]
         arranged = self.tip.arranged(fresh)
         is_in_order = not wrong and (not arranged or arranged[0][0] > self.tip.last)
         if not is_in_order:
-            self.tip = pickle.loads(base)
-            arranged = self.tip.arranged([*pending, *fresh])
+            self.tip = pickle.loads(self._pack_base())
+            arranged = self.tip.arranged([*self._pending, *fresh])
+        self._pending += fresh
         for order, row in arranged:
             self.tip.take(order, row)
-        now = self.tip.rows(is_all=not is_in_order)
+        return self._changes(self.tip.rows(is_all=not is_in_order), is_all=not is_in_order)
+
+    def _changes(self, now: dict[Key, Cells], *, is_all: bool) -> tuple[dict[Key, Cells], list[Key]]:
+        """Compares rows with those that were told before."""
         digests = {key: crc32(repr(sorted(cells.items())).encode()) for key, cells in now.items()}
-        changed = {key: cells for key, cells in now.items() if told.get(key) != digests[key]}
-        deleted = [] if is_in_order else [key for key in told if key not in now]
-        told = {**told, **digests} if is_in_order else digests
-        self._state = _State(base, [*pending, *fresh], b"", told)
+        changed = {key: cells for key, cells in now.items() if self._told.get(key) != digests[key]}
+        if not is_all:
+            self._told |= digests
+            return changed, []
+        deleted = [key for key in self._told if key not in now]
+        self._told = digests
         return changed, deleted
 
     def forget(self, watermark_ms: int) -> None:
         """Move the base on to the watermark."""
-        base, pending, _, told = self._state
-        fold: FoldT = pickle.loads(base)
+        if not self._pending:
+            return
+        base = self._open_base()
         past: list[tuple[Order, Any]] = []
-        newer: list[tuple[Order, Any]] = []
-        for order, row in fold.arranged(pending):
-            (past if order[0] < watermark_ms else newer).append((order, row))
+        newer: list[Any] = []
+        for order, row in base.arranged(self._pending):
+            if order[0] < watermark_ms:
+                past.append((order, row))
+            else:
+                newer.append(row)
         if not past:
             return
+        self._packed_base = None
         for order, row in past:
-            fold.take(order, row)
-        fold.forget(watermark_ms)
+            base.take(order, row)
+        base.forget(watermark_ms)
         self.tip.forget(watermark_ms)
         still = set(self.tip.keys())
-        told = {key: digest for key, digest in told.items() if key in still}
-        self._state = _State(pickle.dumps(fold), [row for _, row in newer], b"", told)
+        self._told = {key: digest for key, digest in self._told.items() if key in still}
+        self._pending = newer
 
     def kept(self) -> bytes:
         """The state with which another process goes on."""
-        return pickle.dumps(self._state._replace(tip=pickle.dumps(self.tip)))
+        return pickle.dumps(_Kept(self._pack_base(), pickle.dumps(self.tip), self._pending, self._told))
+
+    def _open_base(self) -> FoldT:
+        if self._base is None:
+            assert self._packed_base is not None, "it is there in one form at least"
+            self._base = pickle.loads(self._packed_base)
+        return self._base
+
+    def _pack_base(self) -> bytes:
+        if self._packed_base is None:
+            self._packed_base = pickle.dumps(self._base)
+        return self._packed_base

@@ -5,12 +5,13 @@ Plain Python, without Spark. The findings depend on the facts and their times al
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from ottla.health import Engine, Finding, Unseen
+from ottla.health.conditions import REMEMBER_MS
 from ottla.health.facts import FACTS, Configs, Fact, Failed, Gone, Group, ShareState, StateBatch, read_fact
 from ottla.health.finding import Tier
 from ottla.health.samples import UNREACHABLE
@@ -44,6 +45,7 @@ class RuleEvaluator:
         self._topic_names = topic_names
         self._configs: dict[tuple[str, str], dict[str, str | None]] = {}
         self._findings: dict[str, Finding] = {}
+        self._changed: dict[str, Finding] = {}
         self._now_ms = 0
         self._taken: dict[tuple[str, str | None, int], int] = {}
         self._sampled_groups: dict[str, int] = {}
@@ -66,7 +68,7 @@ class RuleEvaluator:
             return
         self._now_ms = max(self._now_ms, ts)
         for change in self._engine.take(ts, fact, is_sample=is_sample):
-            self._findings[change.finding.id] = change.finding
+            self._note(change.finding)
 
     def _fact(
         self, ts: int, kind: str, error: str | None, body: bytes | None, key: bytes | None, topic: str | None
@@ -138,20 +140,39 @@ class RuleEvaluator:
 
     def findings(self) -> Iterator[Finding]:
         """All findings as of the last fact, the oldest first."""
-        for change in self._engine.advance(self._now_ms):
-            self._findings[change.finding.id] = change.finding
-        # Evidence may have grown since the last change. The engine has forgotten findings that were resolved long ago.
-        self._findings |= {each.id: each for each in self._engine.findings()}
+        self._settle()
         return iter(sorted(self._findings.values(), key=lambda each: (each.since_ms, each.rule, each.id)))
 
+    def changed(self) -> list[Finding]:
+        """The findings that may have changed since the last call."""
+        self._settle()
+        changed, self._changed = self._changed, {}
+        return list(changed.values())
+
+    def known(self) -> Collection[Finding]:
+        """All findings that are not forgotten, as they were when they were asked for last."""
+        return self._findings.values()
+
+    def _settle(self) -> None:
+        """Bring the findings up to the time of the last fact."""
+        for change in self._engine.advance(self._now_ms):
+            self._note(change.finding)
+        for each in self._engine.open_findings():  # evidence may have grown since the last change
+            if self._findings.get(each.id) is not each:
+                self._note(each)
+
+    def _note(self, finding: Finding) -> None:
+        self._findings[finding.id] = self._changed[finding.id] = finding
+
     def forget(self, before_ms: int) -> None:
-        """Forget findings that were resolved before a time and that the engine has forgotten, too."""
-        current = {each.id for each in self._engine.findings()}
+        """Forget findings that facts from this time on cannot change, and which ones have changed so far."""
+        resolved_ms = before_ms - REMEMBER_MS
         self._findings = {
             name: each
             for name, each in self._findings.items()
-            if name in current or not isinstance(each.until_ms, int) or each.until_ms >= before_ms
+            if not isinstance(each.until_ms, int) or each.until_ms >= resolved_ms
         }
+        self._changed = {}
 
     def unseen(self) -> list[Unseen]:
         return self._engine.unseen()

@@ -57,10 +57,12 @@ class RuleFold:
         )
 
     def rows(self, *, is_all: bool) -> dict[tuple[Any, ...], dict[str, Any]]:
-        return {(each.since_ms, each.id): finding_row(self._cluster, each) for each in self._evaluator.findings()}
+        changed = self._evaluator.changed()
+        wanted = self._evaluator.known() if is_all else changed
+        return {(each.since_ms, each.id): finding_row(self._cluster, each) for each in wanted}
 
     def keys(self) -> Iterable[tuple[Any, ...]]:
-        return [(each.since_ms, each.id) for each in self._evaluator.findings()]
+        return [(each.since_ms, each.id) for each in self._evaluator.known()]
 
     def forget(self, before_ms: int) -> None:
         self._evaluator.forget(before_ms)

@@ -162,6 +162,7 @@ class ShareFold:
             for start, window in self._windows.items()
             if start + self._window_ms > before_ms or start in waiting
         }
+        self._touched &= self._windows.keys()
 
     def _row(self, window: _Window, suspects: list[int]) -> dict[str, Any]:
         return {

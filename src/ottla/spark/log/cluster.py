@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.log.directory import PartitionFiles, find_partitions
-from ottla.spark.log.view import PartitionView
+from ottla.spark.log.view import CheckedEnd, PartitionView
 from ottla.spark.notes import progress
 from ottla.spark.offsets import Offsets, TopicPartition
 from ottla.spark.topic.cluster import Assigned
@@ -22,10 +22,14 @@ _said: set[tuple[str, str]] = set()
 
 
 class LogCluster:
-    """The partitions under some paths. Each call of `assigned` lists the directories again."""
+    """The partitions under some paths. Each call of `assigned` lists the directories again.
 
-    def __init__(self, options: PathOptions) -> None:
+    `checked` has the ends of logs, by their directories. Clusters that share it read each end once.
+    """
+
+    def __init__(self, options: PathOptions, checked: dict[str, CheckedEnd] | None = None) -> None:
         self._options = options
+        self._checked = {} if checked is None else checked
         self._views: dict[TopicPartition, PartitionView] = {}
 
     def has(self, at: TopicPartition) -> bool:
@@ -40,7 +44,10 @@ class LogCluster:
         for files in find_partitions(self._options.paths, self._options.is_wanted):
             if self._options.required_id in ("", files.topic_id):
                 at = TopicPartition(*files.topic_partition)
-                found.setdefault(at, []).append(PartitionView(files, self._options.up_to))
+                view = PartitionView(files, self._options.up_to, self._checked.get(files.uri))
+                found.setdefault(at, []).append(view)
+        for gone in self._checked.keys() - {view.files.uri for views in found.values() for view in views}:
+            del self._checked[gone]
         self._views = {at: self._longest(at, views) for at, views in sorted(found.items())}
         ids = {at.topic: view.files.topic_id for at, view in self._views.items()}
         return Assigned(
@@ -81,6 +88,9 @@ class LogCluster:
         return chosen
 
     def _end(self, view: PartitionView) -> int:
+        checked = view.checked_end(is_committed=self._options.is_committed)
+        if checked is not None:
+            self._checked[view.files.uri] = checked
         return view.last_stable_offset if self._options.is_committed else view.end_offset
 
     def _say(self, files: PartitionFiles, view: PartitionView) -> None:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ottla.spark.filters import Bounds
 from ottla.spark.log.options import LogOptions, PathOptions
 from ottla.spark.notes import progress
 from ottla.spark.offsets import SourceOffset
-from ottla.spark.readers import RangeReader, RangeStreamReader, TakesFilters
+from ottla.spark.readers import OptionsT, RangeReader, RangeStreamReader, TakesFilters
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from ottla.spark.log.cluster import LogCluster
     from ottla.spark.log.plan import LogTask
+    from ottla.spark.log.view import CheckedEnd
     from ottla.spark.topic.plan import Task
     from ottla.spark.topic.stream_plan import StreamPlan
 
-__all__ = ["LogPushdownReader", "LogReader", "LogStreamReader", "log_tasks"]
+__all__ = ["FileStreamReader", "LogPushdownReader", "LogReader", "LogStreamReader", "log_tasks"]
 
 
 def log_tasks(
@@ -84,21 +85,37 @@ class LogPushdownReader(TakesFilters, LogReader):
     pass
 
 
-class LogStreamReader(RangeStreamReader[LogOptions]):
-    """Looks for new records each time that Spark asks."""
+class FileStreamReader(RangeStreamReader[OptionsT]):
+    """A stream from files. It looks for new records each time that Spark asks, and remembers how far it has checked
+    each log."""
+
+    def __init__(self, options: OptionsT) -> None:
+        super().__init__(options)
+        self._checked: dict[str, CheckedEnd] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_checked": {}}
 
     def _make_plan(self) -> StreamPlan:
-        from ottla.spark.log.cluster import LogCluster
         from ottla.spark.topic.stream_plan import StreamPlan
 
-        return StreamPlan(LogCluster(self._options), self._options)
+        return StreamPlan(self._cluster(), self._options)
+
+    def _cluster(self) -> LogCluster:
+        raise NotImplementedError
+
+
+class LogStreamReader(FileStreamReader[LogOptions]):
+    def _cluster(self) -> LogCluster:
+        from ottla.spark.log.cluster import LogCluster
+
+        return LogCluster(self._options, self._checked)
 
     def _tasks_between(self, start: SourceOffset, end: SourceOffset) -> list[LogTask]:
-        from ottla.spark.log.cluster import LogCluster
         from ottla.spark.topic.stream_plan import StreamPlan
 
         # A cluster of its own, so that ranges and files come from one listing of the directories.
-        cluster = LogCluster(self._options)
+        cluster = self._cluster()
         ranges = StreamPlan(cluster, self._options).tasks_between(start, end)
         return log_tasks(cluster, ranges, self._options, is_growing=True)
 

@@ -8,8 +8,9 @@ the batches are read from the beginning.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
@@ -26,10 +27,11 @@ if TYPE_CHECKING:
     from ottla.spark.log.storage import SourceFile
     from ottla.wire.columns_table import Int64s
 
-__all__ = ["BatchPosition", "Segment"]
+__all__ = ["NO_BATCH", "BatchPosition", "LogEnd", "Segment"]
 
 TAIL_BYTES: Final = 1 << 20
 """How much of a log's end has its checksums verified."""
+NO_BATCH: Final = -1
 _OFFSET_ENTRY: Final = Struct(">ii")
 _TIME_ENTRY: Final = [("timestamp", ">i8"), ("offset", ">i4")]
 _TXN_ENTRY: Final = TxnIndex.ENTRY
@@ -40,6 +42,16 @@ class BatchPosition(NamedTuple):
 
     position: int
     base_offset: int
+
+
+class LogEnd(NamedTuple):
+    """Where the whole batches of a segment end."""
+
+    position: int
+    offset: int
+    """The offset after the last batch."""
+    last_position: int = NO_BATCH
+    """The position of the last batch, if it was looked at."""
 
 
 class OffsetEntry(NamedTuple):
@@ -79,10 +91,15 @@ class OffsetIndex:
 
 
 class Segment:
-    """One segment of a partition, for lookups by offset and time. Use it as a context manager."""
+    """One segment of a partition, for lookups by offset and time. Use it as a context manager.
 
-    def __init__(self, partition: PartitionFiles, files: SegmentFiles) -> None:
+    `known_ends` are ends that the segment had earlier, in ascending order: a search may start there without a look at
+    the index, which Apache Kafka preallocates with 10 MiB.
+    """
+
+    def __init__(self, partition: PartitionFiles, files: SegmentFiles, known_ends: Sequence[LogEnd] = ()) -> None:
         self.partition = partition
+        self._known_ends = known_ends
         self.base_offset = files.base_offset
         self.size_bytes = files.size_bytes
         self.indexes = files.indexes
@@ -127,6 +144,9 @@ class Segment:
 
     def position_before(self, offset: int) -> int:
         """The position at which to start the search for the batch with an offset; 0 if the index does not help."""
+        for known in reversed(self._known_ends):
+            if known.offset <= offset:
+                return known.position
         index = self.offset_index.last_up_to(offset)
         if index < 0 or self.header_at(index) is None:
             return 0
@@ -178,20 +198,22 @@ class Segment:
                     next_wanted = next(rest, None)
         return found
 
-    def end(self) -> tuple[int, int]:
-        """The end position of the valid batches and the offset after them; for the last segment, which may be torn."""
+    def end(self) -> LogEnd:
+        """The end of the valid batches; for the last segment, which may be torn."""
+        end = self._known_ends[-1] if self._known_ends else LogEnd(self._tail_start(), self.base_offset)
+        ends = [end]
+        for position, header in self.headers(end.position):
+            ends.append(LogEnd(position + header.size_bytes, header.next_offset, position))
+        for before, after in pairwise(ends):
+            is_in_tail = after.position > ends[-1].position - TAIL_BYTES
+            if is_in_tail and not self._is_sound(after.last_position, after.position - after.last_position):
+                return before._replace(offset=self._end_before(before.position, before.offset))
+        return ends[-1]
+
+    def _tail_start(self) -> int:
+        """The last indexed batch before the bytes whose checksums are verified; 0 if there is none."""
         index = self.offset_index.first_from(self.size_bytes - TAIL_BYTES + 1) - 1
-        start = self.position_before(self.offset_index[index].offset) if index >= 0 else 0
-        position, end_offset = start, self.base_offset
-        tail: list[tuple[int, int, int]] = []
-        for position, header in self.headers(start):
-            tail.append((position, header.size_bytes, end_offset))
-            end_offset = header.next_offset
-            position += header.size_bytes
-        for first, size, offset_before in tail:
-            if first + size > position - TAIL_BYTES and not self._is_sound(first, size):
-                return first, self._end_before(first, offset_before)
-        return position, end_offset
+        return self.position_before(self.offset_index[index].offset) if index >= 0 else 0
 
     def _is_sound(self, position: int, size: int) -> bool:
         try:

@@ -7,13 +7,16 @@ Committed readers do not see transactions that are open at the end: the last sta
 oldest of them. The newest producer snapshot and the log after it tell which are open. Aborted ones are listed in the
 `.txnindex` of the segment with their marker, which may be later than the segment of their records. If indexes are
 missing, the log itself is searched for markers.
+
+Whoever looks at a growing log again and again keeps the `CheckedEnd` of each view and gives it to the next one, which
+then reads only what was appended meanwhile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.log.names import SNAPSHOT_SUFFIX, file_name
 from ottla.log.producer_snapshot import SnapshotError, parse_snapshot
@@ -22,17 +25,14 @@ from ottla.log.txn_index import AbortedTxn
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.log.directory import PartitionFiles, read_file
 from ottla.spark.log.plan import UpTo
-from ottla.spark.log.segments import Segment
-from ottla.wire.batch import BatchView, ControlRecordType, read_control_type
+from ottla.spark.log.segments import NO_BATCH, LogEnd, Segment
+from ottla.wire.batch import HEADER_BYTES, BatchView, ControlRecordType, read_control_type
 from ottla.wire.fault import WireError
 
-__all__ = ["PartitionView"]
+__all__ = ["CheckedEnd", "PartitionView"]
 
-
-class ValidEnd(NamedTuple):
-    position: int
-    """The position in the last segment."""
-    offset: int
+ENDS_KEPT: Final = 8
+"""A committed reader goes on at the last stable offset, which an open transaction holds back for some views."""
 
 
 class _Transactions(NamedTuple):
@@ -41,17 +41,62 @@ class _Transactions(NamedTuple):
     aborted: list[AbortedTxn]
 
 
+class CheckedEnd(NamedTuple):
+    """How far a log was checked, and what was open there."""
+
+    base_offset: int
+    """Of the last segment."""
+    ends: tuple[LogEnd, ...]
+    """The last ends of that segment, the newest last."""
+    last_batch: bytes
+    """The header of the batch before the newest end. As long as it is there, so is all that was before it: brokers cut
+    logs, and append other batches, but change nothing in place."""
+    end_offset: int
+    transactions: _Transactions | None
+    """Before `end_offset`; None if nobody asked."""
+
+
 class PartitionView:
-    def __init__(self, files: PartitionFiles, up_to: UpTo | None = None) -> None:
+    """A partition as it was listed. `checked` is what an earlier view of it has found."""
+
+    def __init__(self, files: PartitionFiles, up_to: UpTo | None = None, checked: CheckedEnd | None = None) -> None:
         self.files = files
         self._asked_up_to = up_to
+        self._told_checked = checked
 
     @property
     def start_offset(self) -> int:
         return self.files.log_start_offset
 
     def segment(self, index: int) -> Segment:
-        return Segment(self.files, self.files.segments[index])
+        files, checked = self.files.segments[index], self._checked
+        known_ends = checked.ends if checked is not None and checked.base_offset == files.base_offset else ()
+        return Segment(self.files, files, known_ends)
+
+    @cached_property
+    def _checked(self) -> CheckedEnd | None:
+        """What was checked earlier, if all of it is still there, in the last segment."""
+        checked = self._told_checked
+        if checked is None or not self.files.segments or self.files.segments[-1].base_offset != checked.base_offset:
+            return None
+        end = checked.ends[-1]
+        with Segment(self.files, self.files.segments[-1]) as last:
+            if last.size_bytes < end.position:
+                return None
+            return checked if last.file.read(len(checked.last_batch), end.last_position) == checked.last_batch else None
+
+    def checked_end(self, *, is_committed: bool) -> CheckedEnd | None:
+        """What the next view of this partition need not read again; None if there is no batch."""
+        end = self.valid_end
+        if end.last_position == NO_BATCH:
+            return None
+        known = () if self._checked is None else self._checked.ends
+        transactions = self._at_end if is_committed else None
+        with self.segment(-1) as last:
+            size = min(HEADER_BYTES, end.position - end.last_position)
+            last_batch = last.file.read(size, end.last_position)
+        ends = tuple(dict.fromkeys((*known, end)))[-ENDS_KEPT:]
+        return CheckedEnd(last.base_offset, ends, last_batch, self.end_offset, transactions)
 
     def segments(self, from_offset: int, until_offset: int) -> Iterator[int]:
         """The numbers of the segments that may hold offsets of a range."""
@@ -64,13 +109,13 @@ class PartitionView:
     # --- the end ------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def valid_end(self) -> ValidEnd:
-        """The end of the whole record batches."""
+    def valid_end(self) -> LogEnd:
+        """The end of the whole record batches; its position is one in the last segment."""
         if not self.files.segments:
-            return ValidEnd(0, self.start_offset)
+            return LogEnd(0, self.start_offset)
         with self.segment(-1) as last:
-            position, offset = last.end()
-        return ValidEnd(position, max(offset, self.start_offset))
+            end = last.end()
+        return end._replace(offset=max(end.offset, self.start_offset))
 
     @cached_property
     def up_to(self) -> UpTo:
@@ -136,12 +181,21 @@ class PartitionView:
 
     @cached_property
     def _at_end(self) -> _Transactions:
-        return self._scan(self.end_offset)
+        checked = self._checked
+        snapshot = max((each for each in self.files.producer_snapshots if each <= self.end_offset), default=0)
+        if checked is None or checked.transactions is None or not snapshot <= checked.end_offset <= self.end_offset:
+            return self._scan(self.end_offset)
+        # The indexes have what was aborted before the snapshot.
+        aborted = [each for each in checked.transactions.aborted if each.last_offset >= snapshot]
+        return self._scan_after(checked.end_offset, _Transactions(dict(checked.transactions.open), aborted))
 
     def _scan(self, from_offset: int) -> _Transactions:
         """The transactions in the log itself, starting from the newest producer snapshot at or below an offset."""
         start, known = self._snapshot(from_offset)
-        state = _Transactions(known, [])
+        return self._scan_after(start, _Transactions(known, []))
+
+    def _scan_after(self, start: int, state: _Transactions) -> _Transactions:
+        """The transactions at the end of the log, from those at an offset."""
         for index in self.segments(start, self.end_offset):
             with self.segment(index) as segment:
                 for position, header in segment.headers(segment.position_before(start)):

@@ -9,7 +9,9 @@ window wait in `late_<table>` for the next run, which joins all steps into one.
 from __future__ import annotations
 
 import shutil
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -72,6 +74,25 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it holds everything that earlier steps held."""
 
 
+@dataclass
+class _Totals:
+    """What all steps have together."""
+
+    rows: dict[str, int] = field(default_factory=lambda: dict.fromkeys(INPUTS, 0))
+    late: int = 0
+    dropped: int = 0
+    from_ms: int | None = None
+    to_ms: int | None = None
+
+    def add(self, step: Step) -> None:
+        for name in self.rows:
+            self.rows[name] += step.rows.get(name, 0)
+        self.late += step.late
+        self.dropped += step.dropped
+        self.from_ms = min((each for each in (self.from_ms, step.from_ms) if each is not None), default=None)
+        self.to_ms = max((each for each in (self.to_ms, step.to_ms) if each is not None), default=None)
+
+
 def distinct_events(events: DataFrame) -> DataFrame:
     """Each record and each sample once."""
     from pyspark.sql import functions as F
@@ -88,6 +109,8 @@ class Archive:
         self._out = out
         self.path = out / "events"
         self._steps: list[Step] = []
+        """All steps, but without the positions of those before the last."""
+        self._all = _Totals()
         self._files: dict[str, FilePosition] = {}
         self.topic_names: dict[str, str] = {}
         """Topic id -> name, as far as the steps have learned."""
@@ -125,7 +148,11 @@ class Archive:
     def _take(self, step: Step) -> None:
         if step.is_joined:
             self._steps.clear()
+            self._all = _Totals()
+        if self._steps:
+            self._steps[-1] = msgspec.structs.replace(self._steps[-1], offsets=None, files={})
         self._steps.append(step)
+        self._all.add(step)
         self._files |= step.files
         self.topic_names |= step.topic_names
 
@@ -151,19 +178,31 @@ class Archive:
         return _read_step(self.step_path(number))
 
     def after(self, number: int) -> list[Step]:
-        return [each for each in self._steps if each.number > number]
+        return self._steps[self._place_after(number) :]
+
+    def before(self, number: int) -> Step | None:
+        """The last step before this one."""
+        place = self._place_after(number - 1)
+        return self._steps[place - 1] if place else None
+
+    def _place_after(self, number: int) -> int:
+        return bisect_right(self._steps, number, key=lambda each: each.number)
+
+    def since(self, from_ms: int) -> list[Step]:
+        """The steps that may have events from this time on."""
+        # The newest time only grows, so steps that are sure to be older are all at the beginning.
+        place = bisect_left(self._steps, from_ms, key=lambda each: each.newest_ms)
+        return [each for each in self._steps[place:] if each.to_ms is not None and each.to_ms >= from_ms]
 
     @property
     def late(self) -> int:
         """How many rows came too late for a table and wait for the next run."""
-        return sum(each.late for each in self._steps)
+        return self._all.late
 
     def describe(self) -> EventFiles:
         """All events, as the steps describe them."""
-        rows = {name: sum(each.rows.get(name, 0) for each in self._steps) for name in INPUTS}
-        bounds = [ms for each in self._steps for ms in (each.from_ms, each.to_ms) if ms is not None]
-        dropped = sum(each.dropped for each in self._steps)
-        return EventFiles(self.path, rows, min(bounds, default=None), max(bounds, default=None), dropped)
+        found = self._all
+        return EventFiles(self.path, dict(found.rows), found.from_ms, found.to_ms, found.dropped)
 
     # --- steps --------------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from ottla.spark.pipeline.archive import CHECKPOINT, Archive
+from ottla.spark.pipeline.delta_copy import HOURS
 from ottla.spark.pipeline.event_lookup import KnownFromEvents
 from ottla.spark.pipeline.ingest import EventFiles, Ingestion, require_events
 from ottla.spark.pipeline.job_runner import compute, fit, prepare, share_window_ms, unseen_in
@@ -63,7 +64,8 @@ def run(
             "notes": notes + _not_computed(tables),
         }
         if archive.last is not None:
-            shutil.rmtree(options.out / CHECKPOINT, ignore_errors=True)  # its state is that of the steps before
+            for name in (CHECKPOINT, HOURS):  # they are those of the steps before
+                shutil.rmtree(options.out / name, ignore_errors=True)
             archive.compact(event_files, ingestion.positions)
             found["step"] = archive.last.number
     write_run(options.out, found)

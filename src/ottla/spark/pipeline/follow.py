@@ -9,36 +9,28 @@ Windows accept rows that are late by up to `lateness`, compared with the newest 
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from ottla.client.errors import ClientError
 from ottla.spark.errors import OttlaSparkError
-from ottla.spark.jobs.params import DAY_MS
 from ottla.spark.jobs.quorum_fold import election_rows
 from ottla.spark.pipeline.archive import Archive, Step
 from ottla.spark.pipeline.batch import origins_of, run_summary, sources
+from ottla.spark.pipeline.delta_copy import HOURS, DeltaCopy
 from ottla.spark.pipeline.event_decoder import COMMITS, SAMPLES
-from ottla.spark.pipeline.event_lookup import KnownFromEvents, elections_in, topic_names
-from ottla.spark.pipeline.ingest import Ingestion, describe_events
-from ottla.spark.pipeline.job_runner import (
-    compute,
-    fit,
-    input_files,
-    origin_metadata,
-    params_of,
-    prepare,
-    unseen_in,
-)
+from ottla.spark.pipeline.event_lookup import KnownFromEvents
+from ottla.spark.pipeline.in_process import GrowingSource
+from ottla.spark.pipeline.ingest import Ingestion
+from ottla.spark.pipeline.job_runner import fit, input_files, params_of
 from ottla.spark.pipeline.jobs import FOLDED, JOBS
+from ottla.spark.pipeline.metadata_log import MetadataLog
 from ottla.spark.pipeline.observations import ObservationFiles
 from ottla.spark.pipeline.options import RunOptions, Say
-from ottla.spark.pipeline.recent_lag import first_hour_of, is_ours, write_lag
+from ottla.spark.pipeline.recent_lag import RecentEvents, first_hour_of, is_ours, write_lag
 from ottla.spark.pipeline.report_files import write_report
 from ottla.spark.pipeline.run_directory import RunDirectory
 from ottla.spark.pipeline.run_file import read_run, write_run
@@ -46,10 +38,10 @@ from ottla.spark.pipeline.table_stream import TableStream
 from ottla.spark.pipeline.tables import TableFigures
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from ottla.spark.jobs.params import Params
+    from ottla.spark.pipeline.metadata_log import MetadataFacts
     from ottla.spark.pipeline.origins import Origin
 
 __all__ = ["FindOrigin", "Follower", "follow"]
@@ -82,7 +74,7 @@ def follow(
             else:
                 _keep_on(follower, spark, interval_s)
         finally:
-            follower.close(spark)
+            follower.close()
             spark.stop()
 
 
@@ -111,6 +103,9 @@ class Follower:
         self.say = say
         self._archive = Archive(options.out)
         self._archive.open()
+        self._recent = RecentEvents(self._archive, work / "recent")
+        self._source = GrowingSource()
+        self._metadata = MetadataLog()
         self._files = ObservationFiles(options.observations)
         self._notes: list[str] = []
         self._known = KnownFromEvents()
@@ -118,7 +113,10 @@ class Follower:
         """The last step that is part of what is known."""
         self._topic_ids: Mapping[str, str] = {}
         self._stream: TableStream | None = None
-        self._figures = TableFigures(options.out)
+        self._delta = DeltaCopy(options.out) if options.format == "delta" else None
+        self._parquet = options.out / HOURS if options.format == "delta" else options.out
+        """The directory with the tables as Parquet."""
+        self._figures = TableFigures(self._parquet)
         self._report_at_s = 0.0
         """When the next report may be written."""
         self._is_report_old = False
@@ -129,11 +127,11 @@ class Follower:
             self._update(spark, self._find_origin())  # an earlier process may not have come to its end
         self._update(spark, self.read(spark))
 
-    def close(self, spark: SparkSession) -> None:
+    def close(self) -> None:
         """Stop the stream, and write the report of the last step."""
         self._stop_stream()
         if self._is_report_old:
-            self._write_report(spark)
+            self._write_report()
 
     def _stop_stream(self) -> None:
         if self._stream is not None:
@@ -148,7 +146,9 @@ class Follower:
         """Archive a step, if there is something new. Returns the origin."""
         origin = self._find_origin()
         self._notes = list(origin.notes) if origin is not None else []
-        ingestion = Ingestion(origin, self._files, self._options.starts, self._notes, self._archive.positions)
+        ingestion = Ingestion(
+            origin, self._files, self._options.starts, self._notes, self._archive.positions, self._source
+        )
         path = self._work / "new"
         event_files = ingestion.in_process(path) or ingestion.by_spark(spark, path)
         if any(event_files.rows.values()):
@@ -170,12 +170,11 @@ class Follower:
             self._known_step = each.number
             if each.number <= computed:
                 self._known.has_other_types = False  # the tables have them already
-        if self._options.format == "delta":
-            tables, unseen = self._compute_all(spark, origin, new)
-        else:
-            tables, unseen = self._compute_changes(spark, origin, new)
+        tables, unseen = self._compute_changes(spark, origin, new)
+        if self._delta is not None:
+            self._delta.copy(spark)
         write_run(self._options.out, self._summary(origin, tables, unseen))
-        self._report(spark)
+        self._report()
         late = sum(each.late for each in new)
         records = sum(sum(each.rows.values()) for each in new)
         late_text = f", {late:,} late" if late else ""
@@ -185,16 +184,17 @@ class Follower:
         self, spark: SparkSession, origin: Origin | None, new: list[Step]
     ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Change what new steps change. Returns the tables, and the rules that could not be checked."""
-        metadata = origin_metadata(origin)
+        metadata = self._metadata.read(origin)
         all_events = self._archive.describe()
         times = (all_events.from_ms, all_events.to_ms)
-        params = params_of(origin, metadata, self._known, times, self._options, self._archive.topic_names)
+        params = params_of(metadata, self._known, times, self._options, self._archive.topic_names)
         fit(spark, sum(sum(each.rows.values()) for each in new))
         if self._stream is None or not self._stream.fits(params):
             self._stop_stream()
-            self._stream = TableStream(self._archive, self._options.out, self._work, params)
-        self._stream.process(spark, metadata, params)
-        elections = election_rows(elections_in(metadata), params.quorum_window_ms)
+            place = None if self._delta is None else self._parquet
+            self._stream = TableStream(self._archive, self._options.out, self._work, params, place)
+        self._stream.process(spark, metadata.table, params)
+        elections = election_rows(metadata.elections, params.quorum_window_ms)
         self._stream.put_elections(elections, is_sampled="quorum" in self._known.kinds[SAMPLES])
         if all_events.rows[COMMITS] or "lag" in self._known.kinds[SAMPLES]:
             self._compute_lag(spark, origin, metadata, params, new)
@@ -202,12 +202,11 @@ class Follower:
         return [self._table(name) for name in names], self._stream.rules.unseen
 
     def _compute_lag(
-        self, spark: SparkSession, origin: Origin | None, metadata: pa.Table, params: Params, new: list[Step]
+        self, spark: SparkSession, origin: Origin | None, metadata: MetadataFacts, params: Params, new: list[Step]
     ) -> None:
-        out, work, archive = self._options.out, self._work, self._archive
-        before = [each for each in archive.after(NOTHING_COMPUTED) if each.number < new[0].number]
-        first_hour = first_hour_of(new, before[-1] if before else None, params.lateness_ms)
-        topic_ids = {name: topic_id for topic_id, name in topic_names(metadata).items()}
+        out, work, archive = self._parquet, self._work, self._archive
+        first_hour = first_hour_of(new, archive.before(new[0].number), params.lateness_ms)
+        topic_ids = metadata.topic_ids
         has_other_ids = any(topic_ids.get(name, known) != known for name, known in self._topic_ids.items())
         # These change rows of any time; with the logs of partitions, their ends are read as a whole.
         has_ends = origin is not None and bool(origin.partitions)
@@ -216,28 +215,11 @@ class Follower:
         self._topic_ids, self._known.has_other_types = topic_ids, False
         files = input_files(origin, metadata, work, has_commits=bool(archive.describe().rows[COMMITS]))
         files["group_types"] = self._known.write_group_types(work / "group_types.parquet")
-        write_lag(spark, archive, params, files, first_hour, out, work)
+        write_lag(spark, self._recent, params, files, first_hour, out, work)
 
     def _table(self, name: str) -> dict[str, Any]:
         path, rows = f"tables/{name}", self._figures.rows(name)
         return {"name": name, "rows": rows, "path": path, "format": self._options.format}
-
-    def _compute_all(
-        self, spark: SparkSession, origin: Origin | None, new: list[Step]
-    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Compute the days that new steps touch from all events, for Delta tables."""
-        whole = self._work / "all"
-        shutil.rmtree(whole, ignore_errors=True)
-        self._archive.frame(spark).write.partitionBy("input").parquet(str(whole))
-        event_files = describe_events(whole)
-        fit(spark, sum(event_files.rows.values()))
-        # A rebalance that began the day before may be over now.
-        first_ms = min(each.from_ms or 0 for each in new) // DAY_MS * DAY_MS - DAY_MS
-        is_first = _computed_step(self._options.out) == NOTHING_COMPUTED
-        options = replace(self._options, since_ms=None if is_first else first_ms)
-        job_inputs = prepare(origin, event_files, self._work, options, self._archive.topic_names)
-        tables = compute(spark, event_files, job_inputs, options, lambda _: None, is_complete=True)
-        return tables, unseen_in(self._work)
 
     # --- what is said -------------------------------------------------------------------------------------------------
 
@@ -254,16 +236,16 @@ class Follower:
             "notes": self._notes,
         }
 
-    def _report(self, spark: SparkSession) -> None:
+    def _report(self) -> None:
         """Write the report, but for at most a tenth of the time: it reads all tables."""
         self._is_report_old = True
         began_s = time.monotonic()
         if began_s >= self._report_at_s:
-            self._write_report(spark)
+            self._write_report()
             self._report_at_s = time.monotonic() + REPORT_PAUSE * (time.monotonic() - began_s)
 
-    def _write_report(self, spark: SparkSession) -> None:
-        write_report(self._options.out, spark if self._options.format == "delta" else None)
+    def _write_report(self) -> None:
+        write_report(self._options.out, None, self._parquet)
         self._is_report_old = False
 
 

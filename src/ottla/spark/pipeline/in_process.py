@@ -17,7 +17,7 @@ from ottla.spark.worker_files import Rows, write_files
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["INPUT", "Plan", "by_input", "plan_after", "plan_of", "rows_of", "samples_once", "write_events"]
+__all__ = ["INPUT", "GrowingSource", "Plan", "by_input", "plan_of", "rows_of", "samples_once", "write_events"]
 
 INPUT: Final = "input"
 BYTES_MAX: Final = 256 << 20
@@ -50,13 +50,26 @@ def plan_of(name: str, options: Mapping[str, str]) -> Plan:
     return Plan(reader, reader.partitions())
 
 
-def plan_after(name: str, options: Mapping[str, str], start: dict[str, Any] | None) -> tuple[Plan, dict[str, Any]]:
-    """The tasks that read what came after some offsets (None: everything), and the offsets after them. Offsets have the
-    form in which a stream keeps them in its checkpoint."""
-    reader = _format(name, {**options, "startingOffsets": "earliest"}).streamReader(None)
-    before = reader.initialOffset() if start is None else start
-    end = reader.latestOffset(before, reader.getDefaultReadLimit())
-    return Plan(reader, reader.partitions(before, end) if end != before else ()), end
+class GrowingSource:
+    """Plans what is new in a source, step by step. As a stream of Spark does, it keeps the reader of a format, which
+    remembers how far it has checked the logs."""
+
+    def __init__(self) -> None:
+        self._asked: tuple[str, Mapping[str, str]] | None = None
+        self._reader: Any = None
+
+    def plan_after(
+        self, name: str, options: Mapping[str, str], start: dict[str, Any] | None
+    ) -> tuple[Plan, dict[str, Any]]:
+        """The tasks that read what came after some offsets (None: everything), and the offsets after them. Offsets have
+        the form in which a stream keeps them in its checkpoint."""
+        if self._asked != (name, options):
+            self._reader = _format(name, {**options, "startingOffsets": "earliest"}).streamReader(None)
+            self._asked = (name, options)
+        reader = self._reader
+        before = reader.initialOffset() if start is None else start
+        end = reader.latestOffset(before, reader.getDefaultReadLimit())
+        return Plan(reader, reader.partitions(before, end) if end != before else ()), end
 
 
 def _format(name: str, options: Mapping[str, str]) -> Any:

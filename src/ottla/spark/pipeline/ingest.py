@@ -13,7 +13,7 @@ from ottla.spark.errors import OttlaSparkError, explain_error
 from ottla.spark.offsets import SourceOffset
 from ottla.spark.pipeline.event_decoder import EVENT_DDL, SAMPLES, EventDecoder
 from ottla.spark.pipeline.events import INPUTS
-from ottla.spark.pipeline.in_process import INPUT, Plan, by_input, plan_after, rows_of, samples_once, write_events
+from ottla.spark.pipeline.in_process import INPUT, GrowingSource, Plan, by_input, rows_of, samples_once, write_events
 from ottla.spark.pipeline.observations import FileDecoder, FilePart, FilePosition, ObservationFiles, read_positions
 from ottla.spark.worker_files import Rows, write_by_workers
 
@@ -71,8 +71,10 @@ class Ingestion:
         starts: Starts,
         notes: list[str],
         positions: Positions = Positions(),  # noqa: B008  (a value)
+        source: GrowingSource | None = None,
     ) -> None:
         self._origin = origin
+        self._source = GrowingSource() if source is None else source
         self._topics = list(origin.topics) if origin is not None else []
         self._parts = files.parts_after(positions.files)
         self._decoder = EventDecoder(origin.cluster if origin else "", starts.commits_ms, starts.samples_ms)
@@ -110,7 +112,7 @@ class Ingestion:
         if self._origin is None or not self._topics:
             return Plan(None, ())
         known = self._before.offsets
-        plan, end = plan_after(self._origin.format, self._origin.options(self._topics), known)
+        plan, end = self._source.plan_after(self._origin.format, self._origin.options(self._topics), known)
         self._offsets = _with_others(end, known, self._topics)
         return plan
 

@@ -15,11 +15,11 @@ from ottla.spark.jobs.share_configs import share_limits
 from ottla.spark.jobs.share_state import STATE_TYPES
 from ottla.spark.jobs.tables import TABLES
 from ottla.spark.pipeline.end_offsets import ends_table
-from ottla.spark.pipeline.event_lookup import KnownFromEvents, configs_in, kinds_in, metadata_table, topic_names
+from ottla.spark.pipeline.event_lookup import KnownFromEvents, kinds_in
 from ottla.spark.pipeline.events import frames_of
-from ottla.spark.pipeline.in_process import plan_of, rows_of
 from ottla.spark.pipeline.ingest import EventFiles
 from ottla.spark.pipeline.jobs import JOBS, job_of
+from ottla.spark.pipeline.metadata_log import MetadataFacts, read_metadata
 from ottla.spark.pipeline.tables import DAY, Days, TableFigures, table_path, write_table
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ __all__ = [
     "compute",
     "fit",
     "input_files",
-    "origin_metadata",
     "params_of",
     "prepare",
     "share_window_ms",
@@ -98,33 +97,31 @@ def prepare(
 ) -> JobInputs:
     """Read without Spark: the metadata log, the end offsets of partitions, and the parameters of the jobs.
     `known_names` are the names of topics by id that an archive has learned."""
-    metadata = origin_metadata(origin)
+    metadata = read_metadata(origin)
     params = params_of(
-        origin, metadata, KnownFromEvents().take(events.path), (events.from_ms, events.to_ms), options, known_names
+        metadata, KnownFromEvents().take(events.path), (events.from_ms, events.to_ms), options, known_names
     )
     return JobInputs(work, params, input_files(origin, metadata, work, has_commits=bool(events.rows["commits"])))
 
 
-def input_files(origin: Origin | None, metadata: pa.Table, work: Path, *, has_commits: bool) -> dict[str, Path]:
+def input_files(origin: Origin | None, metadata: MetadataFacts, work: Path, *, has_commits: bool) -> dict[str, Path]:
     """The inputs of the jobs that are not events, as files."""
     files: dict[str, Path] = {}
-    if metadata.num_rows:
-        files["metadata"] = _kept(metadata, work / "metadata.parquet")
+    if metadata.table.num_rows:
+        files["metadata"] = _kept(metadata.table, work / "metadata.parquet")
     if origin is not None and origin.partitions and has_commits:
         files["ends"] = _kept(ends_table(origin.cluster, origin.partitions), work / "ends.parquet")
     return files
 
 
 def params_of(
-    origin: Origin | None,
-    metadata: pa.Table,
+    metadata: MetadataFacts,
     known: KnownFromEvents,
     times: tuple[int | None, int | None],
     options: RunOptions,
     known_names: Mapping[str, str],
 ) -> Params:
     """The parameters of the jobs, for events between two times."""
-    cluster = "" if origin is None else origin.cluster
     return Params(
         from_ms=options.first_day_ms,
         isolation=options.isolation,
@@ -132,8 +129,8 @@ def params_of(
         share_window_ms=share_window_ms(times, options),
         thresholds=options.thresholds,
         connection=options.connection,
-        topic_names={**known_names, **topic_names(metadata), **known.topic_names},
-        share_limits=share_limits([*configs_in(cluster, metadata), *known.configs]),
+        topic_names={**known_names, **metadata.topic_names, **known.topic_names},
+        share_limits=share_limits([*metadata.configs, *known.configs]),
     )
 
 
@@ -145,15 +142,6 @@ def share_window_ms(times: tuple[int | None, int | None], options: RunOptions) -
     from_ms, to_ms = times
     is_short = (to_ms or 0) - (from_ms or 0) < HOUR_MS
     return options.share_window_ms or (SHORT_SHARE_WINDOW_MS if is_short else Params().share_window_ms)
-
-
-def origin_metadata(origin: Origin | None) -> pa.Table:
-    """The metadata log, as far as the origin can read it."""
-    if origin is None:
-        return metadata_table("", None, {})
-    wanted = origin.metadata_options
-    batches = None if wanted is None else rows_of(plan_of("ottla-records", wanted))
-    return metadata_table(origin.cluster, batches, origin.ids)
 
 
 def _kept(table: pa.Table, path: Path) -> Path:

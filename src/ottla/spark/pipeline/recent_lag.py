@@ -9,18 +9,18 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.spark.jobs.consumer_lag import consumer_lag
 from ottla.spark.jobs.lag_seconds import HISTORY_MS
 from ottla.spark.jobs.params import HOUR_MS
 from ottla.spark.jobs.tables import CONSUMER_LAG
-from ottla.spark.pipeline.event_decoder import COMMITS, SAMPLES
+from ottla.spark.pipeline.event_decoder import COMMITS, EVENT_DDL, SAMPLES
 from ottla.spark.pipeline.events import frames_of
 from ottla.spark.pipeline.in_process import INPUT
 from ottla.spark.pipeline.table_changes import hour_file
 from ottla.spark.pipeline.tables import DAY, table_path
-from ottla.spark.worker_files import write_by_workers, write_files
+from ottla.spark.worker_files import Rows, write_by_workers, write_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from ottla.spark.jobs.params import Params
     from ottla.spark.pipeline.archive import Archive, Step
 
-__all__ = ["first_hour_of", "is_ours", "write_lag"]
+__all__ = ["RecentEvents", "first_hour_of", "is_ours", "write_lag"]
+
+JOIN_FACTOR: Final = 2
+"""Files are joined if the earlier one has at most so many times the rows of the later ones."""
 
 _KINDS: Final = {SAMPLES: ("lag", "group"), COMMITS: ("OffsetCommit",)}
 """What the table is made of. Records of groups tell their types only, as do samples of groups."""
@@ -43,9 +46,94 @@ def first_hour_of(new: list[Step], before: Step | None, lateness_ms: int) -> int
     return max(oldest_ms, before.newest_ms - lateness_ms) // HOUR_MS
 
 
+class RecentEvents:
+    """The events since some time that the table is made of, in few files: a step that opened each file of two hours
+    would cost what is old. The next files of similar size are joined, so that each event is written a few times."""
+
+    def __init__(self, archive: Archive, path: Path) -> None:
+        self._archive = archive
+        self.path = path
+        self._parts: dict[str, list[_Part]] = {}
+        self._from_ms: int | None = None
+        """All events from this time on are kept; None if nothing is."""
+        self._last_step = -1
+        self._number = 0
+
+    def write(self, from_ms: int) -> dict[str, list[Path]]:
+        """The files of the events from this time on, by the names of the inputs. They have some older ones, too."""
+        if self._from_ms is None or from_ms < self._from_ms or from_ms == 0:
+            self._begin()
+            self._from_ms = from_ms
+            steps = self._archive.since(from_ms)
+        else:
+            # An hour more is kept, because late events may go back to the hour before.
+            self._from_ms = max(self._from_ms, from_ms - HOUR_MS)
+            steps = self._archive.after(self._last_step)
+        for name in _KINDS:
+            directories = (self._archive.step_path(each.number) / f"{INPUT}={name}" for each in steps)
+            new = [file for directory in directories for file in sorted(directory.glob("*.parquet"))]
+            self._parts[name] = self._with_new(name, new, self._from_ms)
+        last = self._archive.last
+        self._last_step = -1 if last is None else last.number
+        if from_ms == 0:
+            self._from_ms = None  # all that there is would be too much to keep
+        return {name: [each.file for each in parts] for name, parts in self._parts.items() if parts}
+
+    def _begin(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+        self._parts = {}
+
+    def _with_new(self, name: str, files: Sequence[Path], from_ms: int) -> list[_Part]:
+        """The files of an input, without those that are too old, and with one that has the events of new files."""
+        parts = []
+        for each in self._parts.get(name, []):
+            if each.to_ms >= from_ms:
+                parts.append(each)
+            else:
+                each.file.unlink()
+        new = self._write_part(name, files, from_ms)
+        if new is None:
+            return parts
+        joined = [new]
+        while parts and parts[-1].rows <= JOIN_FACTOR * sum(each.rows for each in joined):
+            joined.insert(0, parts.pop())
+        if len(joined) > 1:
+            new = self._write_part(name, [each.file for each in joined], from_ms)
+            assert new is not None, "it has the new events"
+            for each in joined:
+                each.file.unlink()
+        return [*parts, new]
+
+    def _write_part(self, name: str, files: Sequence[Path], from_ms: int) -> _Part | None:
+        import pyarrow.compute as pc
+        import pyarrow.dataset as ds
+
+        if not files:
+            return None
+        rows, to_ms = 0, 0
+
+        def batches() -> Rows:
+            nonlocal rows, to_ms
+            wanted = ds.field("type").isin(_KINDS[name]) & (ds.field("ts") >= from_ms)
+            for batch in ds.dataset([str(each) for each in files]).to_batches(filter=wanted):
+                if batch.num_rows:
+                    rows, to_ms = rows + batch.num_rows, max(to_ms, pc.max(batch.column("ts")).as_py())
+                    yield f"{INPUT}={name}", batch
+
+        self._number += 1
+        written = write_files(batches(), self.path, f"part-{self._number}")
+        return _Part(written[0], rows, to_ms) if written else None
+
+
+class _Part(NamedTuple):
+    file: Path
+    rows: int
+    to_ms: int
+
+
 def write_lag(
     spark: SparkSession,
-    archive: Archive,
+    recent: RecentEvents,
     params: Params,
     files: Mapping[str, Path],
     first_hour: int | None,
@@ -53,32 +141,19 @@ def write_lag(
     work: Path,
 ) -> None:
     """Write the hours from this one on, or all of them."""
+    from pyspark.sql import functions as F
+
     from_ms = 0 if first_hour is None else first_hour * HOUR_MS - HISTORY_MS
-    recent = work / "recent"
-    shutil.rmtree(recent, ignore_errors=True)
-    steps = [each for each in archive.after(-1) if each.to_ms is not None and each.to_ms >= from_ms]
-    written = write_files(_events(archive, steps, from_ms), recent, "part-0")
+    found = recent.write(from_ms)
     hours = work / "lag"
     shutil.rmtree(hours, ignore_errors=True)
-    if written:
-        events = spark.read.parquet(str(recent))
-        inputs = frames_of(events, {path.parent.name.partition("=")[2]: 1 for path in written})
+    if found:
+        reader = spark.read.schema(EVENT_DDL).option("basePath", str(recent.path))
+        events = reader.parquet(*(str(file) for parts in found.values() for file in parts))
+        inputs = frames_of(events.where(F.col("ts") >= from_ms), dict.fromkeys(found, 1))
         inputs |= {name: spark.read.parquet(str(path)) for name, path in files.items()}
         write_by_workers(_rows(inputs, params, first_hour), _by_hour, hours)
     _replace(out, hours, first_hour)
-
-
-def _events(archive: Archive, steps: Sequence[Step], from_ms: int) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The events of some steps that the table is made of, with the names of their inputs."""
-    import pyarrow.dataset as ds
-
-    for name, kinds in _KINDS.items():
-        paths = (archive.step_path(each.number) for each in steps)
-        files = [str(file) for path in paths for file in path.glob(f"{INPUT}={name}/*.parquet")]
-        wanted = ds.field("type").isin(kinds) & (ds.field("ts") >= from_ms)
-        for batch in ds.dataset(files).to_batches(filter=wanted) if files else ():
-            if batch.num_rows:
-                yield f"{INPUT}={name}", batch
 
 
 def _rows(inputs: Mapping[str, DataFrame], params: Params, first_hour: int | None) -> DataFrame:
@@ -116,5 +191,6 @@ def _replace(out: Path, hours: Path, first_hour: int | None) -> None:
 
 
 def is_ours(out: Path) -> bool:
-    """Whether the table has a file for each hour, not for each day, as a run has written it."""
-    return not any(table_path(out, CONSUMER_LAG.name).glob(f"{DAY}=*/part-*.parquet"))
+    """Whether the table is there and has a file for each hour, not for each day, as a run has written it."""
+    path = table_path(out, CONSUMER_LAG.name)
+    return path.exists() and not any(path.glob(f"{DAY}=*/part-*.parquet"))

@@ -20,8 +20,9 @@ PAGE: Final = "report.html"
 TWIN: Final = "report.json"
 
 
-def write_report(out: Path, spark: SparkSession | None) -> dict[str, Any]:
-    """Write both from the tables in `out`, and return the facts. Delta tables need a session."""
+def write_report(out: Path, spark: SparkSession | None, parquet: Path | None = None) -> dict[str, Any]:
+    """Write both from the tables in `out`, and return the facts. Delta tables need a session, unless `parquet` is a
+    directory with the same tables as Parquet."""
     import msgspec
 
     from ottla.spark.report import facts_of, page
@@ -29,7 +30,7 @@ def write_report(out: Path, spark: SparkSession | None) -> dict[str, Any]:
     run = read_run(out)
     if run is None:
         raise OttlaSparkError(f"{out / RUN_FILE} does not exist: run `ottla pipeline run --out {out}` first")
-    facts = facts_of(_tables(out, run, spark), run, _generated(run))
+    facts = facts_of(_tables(out, run, spark, parquet), run, _generated(run))
     _replace(out / TWIN, msgspec.json.encode(facts))
     _replace(out / PAGE, page(facts).encode())
     return facts
@@ -39,14 +40,14 @@ def _generated(run: dict[str, Any]) -> int:
     return int(run.get("ended_ms") or 0)
 
 
-def _tables(out: Path, run: dict[str, Any], spark: SparkSession | None) -> dict[str, Any]:
+def _tables(out: Path, run: dict[str, Any], spark: SparkSession | None, parquet: Path | None) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for table in run["tables"]:
         name, path = table["name"], table_path(out, table["name"])
         if name not in TABLES:
             continue
-        if table["format"] != "delta":
-            data = dataset_of(path, TABLES[name].columns)
+        if table["format"] != "delta" or parquet is not None:
+            data = dataset_of(table_path(parquet or out, name), TABLES[name].columns)
         elif spark is None:
             raise OttlaSparkError("these are Delta tables: `ottla pipeline run` writes their report")
         else:

@@ -1,14 +1,16 @@
 """The health rules, evaluated step by step: the facts of new steps in, changes of the table of findings out.
 
-The rules need a cluster as a whole, so they run in the driver. The state after each batch of the stream is a file of
-its own: a batch that Spark repeats begins with the state of the batch before it.
+The rules need a cluster as a whole, so they run in the driver, which keeps their state in memory. The facts of each
+batch of the stream are a file. Now and then the state is one, too: whenever the facts since the last one have become
+as large. So a batch costs what it brings, and another process finds the state after any of the last batches: it takes
+the facts since the last state again.
 """
 
 from __future__ import annotations
 
 import pickle
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -34,8 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["RuleStream"]
 
 BEFORE_ALL: Final = -1
-KEPT: Final = 2
-"""So many states are kept: that of the last batch, and that from which it can be repeated."""
+STATE, FACTS = "state", "facts"
 _read_facts: Final = msgspec.msgpack.Decoder(list[GroupFact]).decode
 
 
@@ -43,14 +44,61 @@ GroupChange = tuple[bytes, bytes | None]
 """A change of the facts about a group: its key and its body."""
 
 
+class _BatchFacts(NamedTuple):
+    """What a batch brings."""
+
+    step: int
+    """The last step whose facts are in it."""
+    metadata_offset: int
+    watermark_ms: int
+    rows: Mapping[str, list[FactRow]]
+    """By cluster."""
+    groups: Mapping[str, Mapping[str, list[tuple[FactRow, bool]]]]
+    """Cluster -> group -> facts from its records, each with whether the next ones may replace it."""
+
+
 class _State(NamedTuple):
     step: int = BEFORE_ALL
-    """The last step whose facts were taken."""
     metadata_offset: int = BEFORE_ALL
     folds: Mapping[str, bytes] = {}
     """By cluster."""
-    open_facts: Mapping[str, dict[str, list[FactRow]]] = {}
+    open_facts: Mapping[str, Mapping[str, list[FactRow]]] = {}
     """Cluster -> group -> facts that the next ones may replace."""
+
+
+class _Rules:
+    """The rules of all clusters, in memory."""
+
+    def __init__(self, state: _State, make: Callable[[str], RuleFold]) -> None:
+        self._make = make
+        self.step = state.step
+        self.metadata_offset = state.metadata_offset
+        self._folds = {cluster: OrderedFold(kept, partial(make, cluster)) for cluster, kept in state.folds.items()}
+        self._open_facts = {cluster: dict(groups) for cluster, groups in state.open_facts.items()}
+
+    def take(self, batch: _BatchFacts) -> list[Change]:
+        """Take the facts of a batch. Returns the changes of the table."""
+        self.step, self.metadata_offset = batch.step, batch.metadata_offset
+        changes: list[Change] = []
+        for cluster in sorted({*self._folds, *batch.rows, *batch.groups}):
+            fold = self._folds.get(cluster)
+            if fold is None:
+                fold = self._folds[cluster] = OrderedFold(None, partial(self._make, cluster))
+            open_facts = self._open_facts.setdefault(cluster, {})
+            fresh, withdrawn = _fresh(fold.tip, batch.groups.get(cluster, {}), open_facts)
+            changed, deleted = fold.take([*batch.rows.get(cluster, ()), *fresh], withdrawn)
+            changes += [change_of(FINDINGS, cells) for cells in changed.values()]
+            changes += [_deleted(cluster, *key) for key in deleted]
+            fold.forget(batch.watermark_ms)
+        return changes
+
+    def unseen(self) -> list[dict[str, Any]]:
+        """The rules that could not be checked, as the run file has them."""
+        return [each for _, fold in sorted(self._folds.items()) for each in fold.tip.unseen()]
+
+    def state(self) -> _State:
+        folds = {cluster: fold.kept() for cluster, fold in self._folds.items()}
+        return _State(self.step, self.metadata_offset, folds, self._open_facts)
 
 
 class RuleStream:
@@ -58,60 +106,96 @@ class RuleStream:
         self._directory = directory
         self._archive = archive
         self._params = params
-        self.unseen: list[dict[str, Any]] = []
+        self._rules: _Rules | None = None
+        self._batch_id = BEFORE_ALL
+        """The batch after which the rules are as they are in memory."""
+        self._facts_bytes = self._state_bytes = 0
+        """The size of the last state, and of the facts since then."""
+
+    @property
+    def unseen(self) -> list[dict[str, Any]]:
         """The rules that could not be checked, as the run file has them."""
+        if self._rules is None:  # a process before this one has taken all facts
+            return self._load(max(self._numbers(FACTS), default=BEFORE_ALL)).unseen()
+        return self._rules.unseen()
 
     def advance(
         self, batch_id: int, facts: Iterable[GroupChange], metadata: pa.Table, names: Mapping[str, str]
     ) -> list[Change]:
-        """Take the facts of all new steps, and those about groups that a batch has made of their records."""
-        state = self._load(batch_id - 1)
+        """Take the facts of all new steps, and those about groups that a batch has made of their records. Spark may
+        repeat a batch."""
+        rules = self._rules if self._batch_id == batch_id - 1 else None
+        self._rules = None  # until this batch is done
+        if rules is None:
+            rules = self._load(batch_id - 1)
+        batch = self._facts_of_batch(rules, facts, metadata, names)
+        self._facts_bytes += self._write(FACTS, batch_id, batch)
+        changes = rules.take(batch)
+        if self._facts_bytes >= self._state_bytes:
+            self._state_bytes, self._facts_bytes = self._write(STATE, batch_id, rules.state()), 0
+            self._delete_old(batch_id)
+        self._rules, self._batch_id = rules, batch_id
+        return changes
+
+    def _facts_of_batch(
+        self, rules: _Rules, facts: Iterable[GroupChange], metadata: pa.Table, names: Mapping[str, str]
+    ) -> _BatchFacts:
         last = self._archive.last_number()
-        steps = (self._archive.step_path(number) for number in range(state.step + 1, last + 1))
-        configs = list(_config_rows(metadata, state.metadata_offset))
+        steps = (self._archive.step_path(number) for number in range(rules.step + 1, last + 1))
+        configs = list(_config_rows(metadata, rules.metadata_offset))
         rows: dict[str, list[FactRow]] = defaultdict(list)
         for cluster, row in chain(configs, chain.from_iterable(_facts_in(each, names) for each in steps)):
             rows[cluster].append(row)
         groups: dict[str, dict[str, list[tuple[FactRow, bool]]]] = defaultdict(dict)
         for cluster, group, told in _group_facts(facts, names):
             groups[cluster][group] = told
+        metadata_offset = max([rules.metadata_offset, *(row.order_number for _, row in configs)])
         watermark_ms = self._archive.step(last).newest_ms - self._params.lateness_ms if last >= 0 else 0
-        changes: list[Change] = []
-        folds, open_facts = dict(state.folds), dict(state.open_facts)
-        self.unseen = []
-        for cluster in sorted({*folds, *rows, *groups}):
-            fold = OrderedFold(folds.get(cluster), partial(self._make, cluster))
-            fresh, withdrawn, is_open = _fresh(fold.tip, groups[cluster], open_facts.get(cluster, {}))
-            changed, deleted = fold.take([*rows[cluster], *fresh], withdrawn)
-            changes += [change_of(FINDINGS, cells) for cells in changed.values()]
-            changes += [_deleted(cluster, *key) for key in deleted]
-            fold.forget(watermark_ms)
-            folds[cluster], open_facts[cluster] = fold.kept(), is_open
-            self.unseen += fold.tip.unseen()
-        metadata_offset = max([state.metadata_offset, *(row.order_number for _, row in configs)])
-        self._save(batch_id, _State(last, metadata_offset, folds, open_facts))
-        return changes
+        return _BatchFacts(last, metadata_offset, watermark_ms, dict(rows), dict(groups))
+
+    # --- files --------------------------------------------------------------------------------------------------------
+
+    def _load(self, batch_id: int) -> _Rules:
+        """The rules as they were after a batch."""
+        states = [each for each in self._numbers(STATE) if each <= batch_id]
+        last = max(states, default=BEFORE_ALL)
+        packed = self._file(STATE, last).read_bytes() if states else b""
+        rules = _Rules(pickle.loads(packed) if states else _State(), self._make)
+        self._state_bytes, self._facts_bytes = len(packed), 0
+        for number in range(last + 1, batch_id + 1):
+            packed = self._file(FACTS, number).read_bytes()
+            self._facts_bytes += len(packed)
+            rules.take(pickle.loads(packed))
+        return rules
 
     def _make(self, cluster: str) -> RuleFold:
         return RuleFold(cluster, self._params.thresholds, self._params.connection)
 
-    # --- states -------------------------------------------------------------------------------------------------------
-
-    def _load(self, batch_id: int) -> _State:
-        if batch_id < 0:
-            return _State()
-        found: _State = pickle.loads(self._file(batch_id).read_bytes())
-        return found
-
-    def _save(self, batch_id: int, state: _State) -> None:
+    def _write(self, what: str, batch_id: int, content: _BatchFacts | _State) -> int:
+        """Write a file, and return its size."""
         self._directory.mkdir(parents=True, exist_ok=True)
         new = self._directory / ".new"
-        new.write_bytes(pickle.dumps(state))
-        new.rename(self._file(batch_id))
-        self._file(batch_id - KEPT).unlink(missing_ok=True)
+        size = new.write_bytes(pickle.dumps(content))
+        new.rename(self._file(what, batch_id))
+        return size
 
-    def _file(self, batch_id: int) -> Path:
-        return self._directory / f"rules-{batch_id}"
+    def _delete_old(self, batch_id: int) -> None:
+        """Delete what is not needed any more, now that there is a state after this batch. Spark may repeat the batch:
+        that needs the state before, and the facts since then."""
+        before = max((each for each in self._numbers(STATE) if each < batch_id), default=BEFORE_ALL)
+        for number in self._numbers(STATE):
+            if number < before:
+                self._file(STATE, number).unlink()
+        for number in self._numbers(FACTS):
+            if number <= before:
+                self._file(FACTS, number).unlink()
+
+    def _numbers(self, what: str) -> list[int]:
+        """The batches after which there is such a file."""
+        return [int(each.name.rpartition("-")[2]) for each in self._directory.glob(f"{what}-*")]
+
+    def _file(self, what: str, batch_id: int) -> Path:
+        return self._directory / f"{what}-{batch_id}"
 
 
 def _deleted(cluster: str, since_ms: int, finding_id: str) -> Change:
@@ -191,15 +275,15 @@ def _group_facts(
 
 
 def _fresh(
-    rules: RuleFold, groups: Mapping[str, list[tuple[FactRow, bool]]], known: Mapping[str, list[FactRow]]
-) -> tuple[list[FactRow], list[FactRow], dict[str, list[FactRow]]]:
-    """The facts of groups to be taken, those that they replace, and those that are open then."""
+    rules: RuleFold, groups: Mapping[str, list[tuple[FactRow, bool]]], open_facts: dict[str, list[FactRow]]
+) -> tuple[list[FactRow], list[FactRow]]:
+    """The facts of groups to be taken, and those that they replace. `open_facts` are those that the next ones may
+    replace, before and after this."""
     fresh: list[FactRow] = []
     withdrawn: list[FactRow] = []
-    is_open = dict(known)
     for group, told in groups.items():
         rows = [row for row, _ in told if not rules.is_sampled(group, row.ts)]
         fresh += rows
-        withdrawn += set(known.get(group, ())) - set(rows)
-        is_open[group] = [row for row, is_last in told if is_last]
-    return fresh, withdrawn, is_open
+        withdrawn += set(open_facts.get(group, ())) - set(rows)
+        open_facts[group] = [row for row, is_open in told if is_open]
+    return fresh, withdrawn

@@ -30,6 +30,12 @@ SHORT_LIFE: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """A JVM that runs for seconds does not benefit from its optimising compiler."""
 _CONF: Final = {
     "spark.ui.enabled": "false",
+    # Spark keeps what its own pages would show, even if it has none. A stream would gather that for hours.
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "200",
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.sql.streaming.numRecentProgressUpdates": "2",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
     "spark.sql.session.timeZone": "UTC",

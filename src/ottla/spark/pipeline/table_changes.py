@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,7 +22,7 @@ import msgspec
 from ottla.spark.jobs.folds.tracker import listed
 from ottla.spark.jobs.params import DAY_MS, HOUR_MS
 from ottla.spark.jobs.stream_fold import ALL_OF_GROUP, Change, row_key
-from ottla.spark.jobs.tables import GROUP_TIMELINE, SHARE_DELIVERY, TABLES, Table
+from ottla.spark.jobs.tables import CONSUMER_LAG, GROUP_TIMELINE, SHARE_DELIVERY, TABLES, Table
 from ottla.spark.pipeline.jobs import FOLDED
 from ottla.spark.pipeline.tables import DAY, day_of, table_path
 from ottla.spark.records.types import arrow_schema
@@ -29,7 +30,7 @@ from ottla.spark.records.types import arrow_schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["STREAMED", "TableChanges", "changes_by_hour", "changes_in", "hour_file"]
+__all__ = ["STREAMED", "TableChanges", "changes_by_hour", "changes_in", "hour_file", "hour_of"]
 
 STREAMED: Final = (*FOLDED, "share_delivery", "quorum_lag", "findings")
 """The tables that a stream keeps up to date."""
@@ -60,8 +61,8 @@ class TableChanges:
         self._unnamed = _Unnamed(out / "tables" / ".unnamed.json")
 
     def begin(self) -> None:
-        """Delete all rows: the changes that follow make the tables anew."""
-        for name in STREAMED:
+        """Delete all rows: the changes that follow make the tables anew, as does the next computation of lag."""
+        for name in (*STREAMED, CONSUMER_LAG.name):
             shutil.rmtree(table_path(self._out, name), ignore_errors=True)
         self._unnamed.clear()
 
@@ -92,9 +93,9 @@ class TableChanges:
     def name_topics(self, names: Mapping[str, str]) -> None:
         """Fill in names that were learned after their rows were written."""
         for name, hour in sorted(self._unnamed.places_with(names)):
-            file = self._file(TABLES[name], hour)
+            table, file = TABLES[name], self._file(TABLES[name], hour)
             if file.exists():
-                self._write(TABLES[name], hour, _rows_in(file), names)
+                _replace(file, table, self._named(table, hour, _rows_in(file), names))
         self._unnamed.forget(names)
 
     def _apply(
@@ -104,26 +105,30 @@ class TableChanges:
         new: dict[Key, Cells | None] = {}
         for key, body in changes:
             new[tuple(_unpack(key))] = None if body is None else dict(zip(columns, _unpack(body), strict=True))
+        rows = self._named(table, hour, [row for row in new.values() if row is not None], names)
         file = self._file(table, hour)
-        kept = [row for row in _rows_in(file) if _key(table, row) not in new] if file.exists() else []
-        self._write(table, hour, [*kept, *(row for row in new.values() if row is not None)], names)
+        _replace(file, table, rows, _kept(file, table, new.keys()) if file.exists() else None)
 
     def _delete_groups(self, groups: set[Key]) -> None:
         """Delete the rows from samples of some groups, whenever they were."""
+        import pyarrow.dataset as ds
+
+        theirs = ds.field("group").isin([group for _, group in groups]) & (ds.field("source") == "samples")
         for table in (TABLES[name] for name in FOLDED):
             for file in sorted(table_path(self._out, table.name).glob(f"{DAY}=*/*.parquet")):
-                rows = _rows_in(file)
-                kept = [each for each in rows if not (each["source"] == "samples" and _group(each) in groups)]
-                if len(kept) < len(rows):
+                if ds.dataset(file).count_rows(filter=theirs):
+                    rows = _rows_in(file)
+                    kept = [each for each in rows if not (each["source"] == "samples" and _group(each) in groups)]
                     _replace(file, table, kept)
 
-    def _write(self, table: Table, hour: int, rows: list[Cells], names: Mapping[str, str]) -> None:
-        if table.name in _NAMED:
-            named, topic_ids = _NAMED[table.name]
-            rows = [named(row, names) for row in rows]
-            self._unnamed.note(table.name, hour, chain.from_iterable(map(topic_ids, rows)), names)
-        rows.sort(key=lambda row: [(row[name] is not None, row[name]) for name in row_key(table)])
-        _replace(self._file(table, hour), table, rows)
+    def _named(self, table: Table, hour: int, rows: list[Cells], names: Mapping[str, str]) -> list[Cells]:
+        """Rows with the names of topics. Those that are not known yet are noted."""
+        if table.name not in _NAMED:
+            return rows
+        named, topic_ids = _NAMED[table.name]
+        rows = [named(row, names) for row in rows]
+        self._unnamed.note(table.name, hour, chain.from_iterable(map(topic_ids, rows)), names)
+        return rows
 
     def _file(self, table: Table, hour: int) -> Path:
         return hour_file(self._out, table, hour)
@@ -133,6 +138,12 @@ def hour_file(out: Path, table: Table, hour: int) -> Path:
     """The file of an hour, counted from 1970."""
     day = table_path(out, table.name) / f"{DAY}={day_of(hour * HOUR_MS)}"
     return day / f"hour-{hour % HOURS_PER_DAY:02d}.parquet"
+
+
+def hour_of(day: Path, name: str) -> int:
+    """The hour of a file in the directory of a day, counted from 1970."""
+    date = datetime.fromisoformat(day.name.partition("=")[2]).replace(tzinfo=UTC)
+    return int(date.timestamp()) * 1000 // HOUR_MS + int(name.removeprefix("hour-").removesuffix(".parquet"))
 
 
 def changes_in(directory: Path) -> Iterator[tuple[bytes, bytes | None]]:
@@ -151,22 +162,42 @@ def _rows_in(file: Path) -> list[Cells]:
     return found
 
 
-def _replace(file: Path, table: Table, rows: Sequence[Cells]) -> None:
+def _kept(file: Path, table: Table, changed: Collection[Key]) -> pa.Table:
+    """The rows of a file whose keys are not among those that have changed. Rows stay in columns: there may be many, and
+    few of them have the time of a change."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.dataset as ds
+
+    rows = ds.dataset(file, schema=_schema(table)).to_table()
+    at = row_key(table).index(table.event_time)
+    has_time = pc.is_in(rows[table.event_time], pa.array({key[at] for key in changed}, pa.int64()))
+    candidates = rows.filter(has_time)
+    keys = zip(*(candidates[name].to_pylist() for name in row_key(table)), strict=True)
+    is_kept = pa.array([key not in changed for key in keys], pa.bool_())
+    return pa.concat_tables([rows.filter(pc.invert(has_time)), candidates.filter(is_kept)])
+
+
+def _replace(file: Path, table: Table, rows: Sequence[Cells], kept: pa.Table | None = None) -> None:
+    """Write a file with these rows, and with those that are kept of the old one."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if not rows:
+    found = pa.Table.from_pylist(list(rows), schema=_schema(table))
+    if kept is not None:
+        found = pa.concat_tables([kept, found])
+    if not found.num_rows:
         file.unlink(missing_ok=True)
         return
-    schema = arrow_schema(tuple(each for each in table.columns if each.name != DAY))
     file.parent.mkdir(parents=True, exist_ok=True)
     new = file.with_name(f".{file.name}.new")
-    pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), new)
+    pq.write_table(found.sort_by([(name, "ascending") for name in row_key(table)]), new)
     new.rename(file)
 
 
-def _key(table: Table, row: Cells) -> Key:
-    return tuple(row[name] for name in row_key(table))
+def _schema(table: Table) -> pa.Schema:
+    """The columns of a table's files."""
+    return arrow_schema(tuple(each for each in table.columns if each.name != DAY))
 
 
 def _group(row: Cells) -> Key:

@@ -48,12 +48,14 @@ _CONF: Final = {
 class TableStream:
     """A query that turns steps into changes of tables, for as long as the parameters stay the same."""
 
-    def __init__(self, archive: Archive, out: Path, work: Path, params: Params) -> None:
+    def __init__(self, archive: Archive, out: Path, work: Path, params: Params, tables: Path | None = None) -> None:
+        """`tables` is the directory with the tables, if it is not the output directory."""
         self._out = out
         self._work = work / "changes"
         self._params = params
-        self._digest = _digest(params)
-        self._tables = TableChanges(out)
+        self._place = "" if tables is None else tables.name
+        self._digest = _digest(params, self._place)
+        self._tables = TableChanges(out if tables is None else tables)
         self._metadata: pa.Table | None = None
         self._query: StreamingQuery | None = None
         self._elections: dict[tuple[str, int, int], dict[str, Any]] | None = {}
@@ -62,7 +64,7 @@ class TableStream:
 
     def fits(self, params: Params) -> bool:
         """Whether the state of this stream is good for these parameters."""
-        return _digest(params) == self._digest
+        return _digest(params, self._place) == self._digest
 
     def process(self, spark: SparkSession, metadata: pa.Table, params: Params) -> None:
         """Process all steps of the archive that are not in the tables yet. Names of topics are taken from `params`."""
@@ -126,11 +128,12 @@ class TableStream:
         self._tables.apply_some(self.rules.advance(batch_id, facts, self._metadata, names), names)
 
 
-def _digest(params: Params) -> str:
-    """Differs for parameters with which the folds would have made other rows."""
+def _digest(params: Params, place: str) -> str:
+    """Differs for parameters with which the folds would have made other rows, and for tables in another place."""
     told = (
-        STATE_VERSION, params.lateness_ms, params.stability_window_ms, params.share_window_ms, params.quorum_window_ms,
-        params.state_timeout_ms, params.connection, sorted(params.thresholds.items()), sorted(_limits(params).items()),
+        STATE_VERSION, place, params.lateness_ms, params.stability_window_ms, params.share_window_ms,
+        params.quorum_window_ms, params.state_timeout_ms, params.connection, sorted(params.thresholds.items()),
+        sorted(_limits(params).items()),
     )  # fmt: skip
     return sha256(repr(told).encode()).hexdigest()[:16]
 

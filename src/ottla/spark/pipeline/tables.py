@@ -116,42 +116,62 @@ def dataset_of(path: Path, columns: tuple[Column, ...] = ()) -> Any:
 
 
 class TableFigures:
-    """The number of rows of tables, and their sources: records, samples or both. Days that did not change are not
-    looked at again."""
+    """The number of rows of tables, and their sources: records, samples or both. Days and files that did not change are
+    not looked at again."""
 
     def __init__(self, out: Path) -> None:
         self._out = out
-        self._days: dict[Path, tuple[int, int, frozenset[str]]] = {}
+        self._days: dict[Path, _DayFigures] = {}
 
     def rows(self, name: str) -> int:
-        return sum(rows for _, rows, _ in self._of(name))
+        return sum(each.rows for each in self._of(name))
 
     def source(self, name: str) -> str | None:
         """None if the table has no rows."""
-        found = frozenset[str]().union(*(sources for _, _, sources in self._of(name)))
+        found = frozenset[str]().union(*(each.sources for each in self._of(name)))
         return "both" if len(found) > 1 else next(iter(found), None)
 
-    def _of(self, name: str) -> list[tuple[int, int, frozenset[str]]]:
+    def _of(self, name: str) -> list[_DayFigures]:
         return [self._day(day) for day in table_path(self._out, name).glob(f"{DAY}=*")]
 
-    def _day(self, path: Path) -> tuple[int, int, frozenset[str]]:
+    def _day(self, path: Path) -> _DayFigures:
         modified_ns = path.stat().st_mtime_ns
         known = self._days.get(path)
-        if known is None or known[0] != modified_ns:
-            known = self._days[path] = (modified_ns, *_figures(path))
+        if known is None or known.modified_ns != modified_ns:
+            before = {} if known is None else known.files
+            files = {file: _figures(file, before.get(file)) for file in path.glob("*.parquet")}
+            rows = sum(each.rows for each in files.values())
+            sources = frozenset[str]().union(*(each.sources for each in files.values()))
+            known = self._days[path] = _DayFigures(modified_ns, rows, sources, files)
         return known
 
 
-def _figures(day: Path) -> tuple[int, frozenset[str]]:
-    """The rows of a day and their sources, from the footers of its files."""
+class _DayFigures(NamedTuple):
+    modified_ns: int
+    rows: int
+    sources: frozenset[str]
+    files: Mapping[Path, _FileFigures]
+
+
+class _FileFigures(NamedTuple):
+    modified: tuple[int, int]
+    """The time of the file, and its inode: a file is replaced, never changed."""
+    rows: int
+    sources: frozenset[str]
+
+
+def _figures(file: Path, known: _FileFigures | None) -> _FileFigures:
+    """The rows of a file and their sources, from its footer."""
     import pyarrow.parquet as pq
 
-    rows, sources = 0, set[str]()
-    for file in day.glob("*.parquet"):
-        metadata = pq.read_metadata(file)
-        rows += metadata.num_rows
-        column = metadata.schema.names.index("source")
-        for index in range(metadata.num_row_groups):
-            stats = metadata.row_group(index).column(column).statistics
-            sources |= {stats.min, stats.max} if stats is not None and stats.has_min_max else set()
-    return rows, frozenset(sources)
+    status = file.stat()
+    modified = (status.st_mtime_ns, status.st_ino)
+    if known is not None and known.modified == modified:
+        return known
+    sources = set[str]()
+    metadata = pq.read_metadata(file)
+    column = metadata.schema.names.index("source")
+    for index in range(metadata.num_row_groups):
+        stats = metadata.row_group(index).column(column).statistics
+        sources |= {stats.min, stats.max} if stats is not None and stats.has_min_max else set()
+    return _FileFigures(modified, metadata.num_rows, frozenset(sources))

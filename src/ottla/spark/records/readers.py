@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.spark.clients import client_for
 from ottla.spark.filters import EVERYTHING, Bounds
-from ottla.spark.log.readers import log_tasks
+from ottla.spark.log.readers import FileStreamReader, log_tasks
 from ottla.spark.notes import progress, warn
 from ottla.spark.offsets import SourceOffset, TopicPartition
 from ottla.spark.readers import RangeReader, RangeStreamReader, TakesFilters
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from ottla.spark.log.cluster import LogCluster
     from ottla.spark.log.plan import LogTask
+    from ottla.spark.log.view import CheckedEnd
     from ottla.spark.records.decode import DecodedRows, Decoder, Source
     from ottla.spark.records.quorum import Quorum
     from ottla.spark.records.snapshots import MetadataSnapshot
@@ -103,10 +104,13 @@ class _PathTasks(_Tables):
 
     _options: PathRecordOptions
 
+    _checked: dict[str, CheckedEnd] | None = None
+    """How far logs were checked, by their directories; streams know that."""
+
     def _cluster(self) -> LogCluster:
         from ottla.spark.log.cluster import LogCluster
 
-        return LogCluster(replace(self._options, paths=self._options.directories))
+        return LogCluster(replace(self._options, paths=self._options.directories), self._checked)
 
     def _tasks_of(
         self, cluster: LogCluster, ranges: list[Task], bounds: Bounds, *, is_from_start: bool, is_growing: bool
@@ -188,11 +192,8 @@ class PathRecordPushdownReader(TakesFilters, PathRecordReader):
     _column_prefix = "_"
 
 
-class PathRecordStreamReader(_PathTasks, RangeStreamReader[PathRecordOptions]):
-    def _make_plan(self) -> StreamPlan:
-        from ottla.spark.topic.stream_plan import StreamPlan
-
-        return StreamPlan(self._cluster(), self._options)
+class PathRecordStreamReader(_PathTasks, FileStreamReader[PathRecordOptions]):
+    _checked: dict[str, CheckedEnd]
 
     def _tasks_between(self, start: SourceOffset, end: SourceOffset) -> list[LogTask | MetadataSnapshot]:
         from ottla.spark.topic.stream_plan import StreamPlan

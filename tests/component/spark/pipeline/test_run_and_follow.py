@@ -61,7 +61,7 @@ def follow_over(spark: Any, cluster: Path | None, out: Path, *directories: Path,
     try:
         follower.step(spark)
     finally:
-        follower.close(spark)
+        follower.close()
     return tables_in(out)
 
 

@@ -194,6 +194,33 @@ def test_rows_in_order_change_only_their_own_windows() -> None:
     assert len(kept or b"") < 6_000, "what is old is forgotten"
 
 
+def counters_row(seq: int, ts: int) -> TimedSample:
+    return TimedSample(ts, seq, msgspec.json.encode({"node": 1, "delivered": seq}))
+
+
+def share_row(number: int, ts: int) -> ShareRow:
+    return update(ts, number, (number, number, 2, 1), start=number)
+
+
+@pytest.mark.parametrize(
+    ("make", "row"),
+    [
+        (lambda: QuorumFold(WINDOW), lambda number, ts: quorum_row(number, ts, 1, 1, 0)),
+        (lambda: ShareCounters(WINDOW), counters_row),
+        (make_share, share_row),
+    ],
+    ids=["quorum", "counters", "share"],
+)
+def test_the_state_does_not_grow(make: Callable[[], WindowFold[Any]], row: Callable[[int, int], Any]) -> None:
+    kept: bytes | None = None
+    sizes = []
+    for number in range(1_000):
+        ts = 10**9 + number * 1_000
+        kept = advance(kept, [row(10**6 + number, ts)], ts - LATENESS, make).kept
+        sizes.append(len(kept))
+    assert max(sizes[900:]) <= max(sizes[100:200])
+
+
 @pytest.mark.parametrize("first", [0, 50_000])
 def test_time_goes_on_though_nothing_is_kept(first: int) -> None:
     """All rows are older than the watermark at once."""

@@ -84,6 +84,35 @@ def test_names_of_topics_are_kept(tmp_path: Path):
     assert opened(tmp_path).topic_names == {"1": "orders", "2": "payments"}
 
 
+def add_steps(archive: Archive, out: Path, times: list[tuple[int, int]]) -> None:
+    """Steps with one record and one sample each, between these times."""
+    for from_ms, to_ms in times:
+        work = out / "work"
+        work.mkdir(parents=True)
+        files = EventFiles(work, {"records": 1, "samples": 1}, from_ms, to_ms, 1)
+        archive.add(files, Positions({"t": {"0": to_ms}}, {"d/a": observations.FilePosition("a", to_ms)}), {}, 10**9)
+
+
+def test_totals_and_positions_are_those_of_all_steps(tmp_path: Path):
+    archive = Archive(tmp_path)
+    add_steps(archive, tmp_path, [(5, 9), (3, 8), (10, 20)])
+    for each in (archive, opened(tmp_path)):
+        assert each.describe()[1:] == ({"records": 3, "commits": 0, "samples": 3}, 3, 20, 3)
+        assert each.positions == Positions({"t": {"0": 20}}, {"d/a": observations.FilePosition("a", 20)})
+        assert [step.offsets for step in each.after(-1)] == [None, None, {"t": {"0": 20}}], "older ones are on disk"
+
+
+def test_steps_by_number_and_time(tmp_path: Path):
+    archive = Archive(tmp_path)
+    add_steps(archive, tmp_path, [(0, 9), (10, 19), (5, 12), (20, 29)])
+    assert [each.number for each in archive.after(1)] == [2, 3]
+    assert archive.before(0) is None
+    assert archive.before(2) == archive.after(0)[0]
+    assert [each.number for each in archive.since(12)] == [1, 2, 3]
+    assert [each.number for each in archive.since(13)] == [1, 3], "the third step is late"
+    assert archive.since(30) == []
+
+
 def test_an_archive_of_an_earlier_version_is_refused(tmp_path: Path):
     step = tmp_path / "events" / "input=records" / "step=a"
     step.mkdir(parents=True)
