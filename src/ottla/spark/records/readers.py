@@ -11,7 +11,7 @@ from ottla.spark.filters import EVERYTHING, Bounds
 from ottla.spark.log.readers import FileStreamReader, log_tasks
 from ottla.spark.notes import progress, warn
 from ottla.spark.offsets import SourceOffset, TopicPartition
-from ottla.spark.readers import RangeReader, RangeStreamReader, TakesFilters
+from ottla.spark.readers import RangeReader, TakesFilters
 from ottla.spark.records.options import ClusterRecordOptions, PathRecordOptions, RecordRangeOptions
 from ottla.spark.records.tables import METADATA_TOPICS
 from ottla.spark.topic.prefetch import JoiningStreamReader
