@@ -27,6 +27,9 @@ QUICK = {
 }
 """A node that was killed may come back only when its session has ended."""
 
+HAND_OVER_SECONDS = 20
+"""It takes less than one, where a machine has nothing else to do."""
+
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Cluster]:
@@ -70,6 +73,25 @@ def test_what_was_created_survives_the_leader(three: Cluster):
     three.wait_in_sync()
     for node in three:
         assert topics(node) >= {"before", "after"}
+
+
+def test_a_controller_that_leads_and_stops_hands_over():
+    """Nobody waits for a time-out: that of the followers is longer than the whole test."""
+    slow = {"controller_quorum_fetch_timeout_ms": 120_000, "controller_quorum_election_timeout_ms": 1000}
+    with ottla.testing.cluster(1, controllers=3, **slow) as made:  # type: ignore[arg-type]
+        create(made.bootstrap_servers, "before")
+        before, old = made.quorum(), made.quorum_leader()
+        old.begin_stop()
+        others = [each for each in made if each.is_controller and each is not old]
+
+        def is_led() -> bool:
+            return any(inspection.quorum(each.controller_bootstrap, **made.controller_login) for each in others)
+
+        wait_until(is_led, "nobody else leads", HAND_OVER_SECONDS)
+        old.end_stop()
+        assert made.quorum().leader_epoch == before.leader_epoch + 1
+        create(made.bootstrap_servers, "after")
+        assert topics(made[1]) == {"before", "after"}
 
 
 def test_a_node_that_was_cut_off_follows_the_new_leader(three: Cluster):

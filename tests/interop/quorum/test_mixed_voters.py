@@ -1,6 +1,6 @@
 """Failures in quorums of both kinds: the same happens whoever leads, and whoever follows.
 
-`test_voters` has the elections; here followers stand still, links are cut, and a majority is lost.
+`test_voters` has the elections; here leaders stop and die, followers stand still, links are cut, a majority is lost.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -29,6 +30,10 @@ FIVES = {
 CUT_OFF_S = 4 * FETCH_TIMEOUT_S
 """A voter that is cut off for so long asks for votes several times."""
 SILENT_S = 5
+FIRST_EPOCH_MAX = 5
+"""Voters that start one after the other may need a second attempt."""
+ELECTED_MAX_S = 30
+"""Of which a machine that has nothing else to do needs a few."""
 
 
 @pytest.fixture(scope="module", params=MIXES)
@@ -36,6 +41,8 @@ def quorum(
     request: pytest.FixtureRequest, apache_jars: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LinkedQuorum]:
     with LinkedQuorum(tmp_path_factory.mktemp("quorum"), voters=MIXES[request.param]) as quorum:
+        first = quorum.wait_for_voters()
+        assert 1 <= first.epoch <= FIRST_EPOCH_MAX
         yield quorum
         quorum.check_health()
 
@@ -64,6 +71,47 @@ def is_acknowledged(connection: Connection) -> bool:
         return False
     (topic,) = connection.receive(key_of(CreateTopicsRequest()), 7, 0).topics
     return bool(topic.error_code == ErrorCode.NONE)
+
+
+def next_leader(quorum: Quorum, view: View) -> View:
+    """What the next leader says of the quorum. It must not take long."""
+    began = time.monotonic()
+    others = followers(quorum, view)
+    until(lambda: any(not quorum.describe(number).error_code for number in others), "another leader")
+    assert time.monotonic() - began < ELECTED_MAX_S
+    return quorum.wait_for(lambda now: now.epoch > view.epoch and now.high_watermark > 0, "another leader")
+
+
+def test_a_leader_that_stops_hands_over(quorum: LinkedQuorum, led: View) -> None:
+    """Followers learn of it, so nobody waits for a time-out, and the first who asks for votes gets them."""
+    with ThreadPoolExecutor(1) as together:
+        stopping = together.submit(quorum.nodes[led.leader_id].stop)
+        view = next_leader(quorum, led)
+        stopping.result()
+    assert view.leader_id in followers(quorum, led)
+    assert view.epoch == led.epoch + 1
+    name = f"after-stop-of-{led.epoch}"
+    quorum.create_topic(name, at=view.leader_id)
+    quorum.start(led.leader_id)
+    quorum.wait_for_voters()
+    until(lambda: name in quorum.topics(led.leader_id), "it to know what it has missed")
+
+
+def test_a_leader_that_is_killed_is_replaced_and_follows(quorum: LinkedQuorum, led: View) -> None:
+    names = {f"{when}-kill-of-{led.epoch}" for when in ("before", "after")}
+    quorum.create_topic(f"before-kill-of-{led.epoch}", at=followers(quorum, led)[0])
+    quorum.nodes[led.leader_id].kill()
+    view = next_leader(quorum, led)
+    assert led.epoch + 1 <= view.epoch <= led.epoch + 3
+    quorum.create_topic(f"after-kill-of-{led.epoch}", at=view.leader_id)
+    quorum.start(led.leader_id)
+    quorum.wait_for_voters()
+    for number in quorum.voters:
+        until(lambda number=number: names <= set(quorum.topics(number)), "every voter to know both topics")
+    logs = [quorum.metadata_log(number) for number in quorum.voters]
+    end_offset = min(max(log) for log in logs)
+    first, *others = [{offset: data for offset, data in log.items() if offset < end_offset} for log in logs]
+    assert others == [first, first], "what the dead leader had not committed is cut"
 
 
 def test_a_leader_whose_followers_stand_still_resigns(quorum: LinkedQuorum, led: View) -> None:

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from ottla.wire import uuid_bytes
+from ottla.wire.types import DescribeQuorumRequest
 from tests.interop.apache import dump_log, tool
 from tests.interop.process import ProgramFailed
-from tests.interop.quorum.members import CLUSTER_ID, METADATA_DIR, METADATA_QUORUM, WAIT_S, Quorum, until
+from tests.interop.quorum.members import CLUSTER_ID, METADATA_DIR, METADATA_QUORUM, WAIT_S, Quorum, ask, until
 from tests.interop.quorum.status import assert_status
 
 NODES = (1, 2, 3)
@@ -20,6 +22,7 @@ FEATURES = "org.apache.kafka.tools.FeatureCommand"
 METADATA_SHELL = "org.apache.kafka.shell.MetadataShell"
 STORAGE = "kafka.tools.StorageTool"
 TOPIC = "orders"
+_METADATA = DescribeQuorumRequest.PartitionData(0)
 
 Asked = Callable[[Quorum, int], tuple[str, ...]]
 """How a tool is told whom to ask: a broker or a controller."""
@@ -67,6 +70,27 @@ def test_the_status_of_the_quorum(quorum: Quorum, asked: Asked) -> None:
         for number in NODES
     ]
     assert_status(said, CLUSTER_ID, leader, voters)
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_every_broker_gives_what_the_leader_says_of_the_quorum(quorum: Quorum, version: int) -> None:
+    request = DescribeQuorumRequest((DescribeQuorumRequest.TopicData("__cluster_metadata", (_METADATA,)),))
+    for number in NODES:
+        view = quorum.wait_for(lambda view: not view.has_lag(), "all records everywhere")
+        answer = ask(quorum.nodes[number].bootstrap_servers, request, version)
+        (topic,) = answer.topics
+        (partition,) = topic.partitions
+        assert (answer.error_code, topic.topic_name, partition.partition_index) == (0, "__cluster_metadata", 0)
+        assert (partition.error_code, partition.leader_id, partition.leader_epoch) == (0, view.leader_id, view.epoch)
+        assert partition.high_watermark >= view.high_watermark
+        known = {each.replica_id: each for each in partition.current_voters}
+        assert (set(known), partition.observers) == (set(NODES), ())
+        for each in known.values():
+            assert each.log_end_offset >= view.high_watermark
+            assert (each.last_fetch_timestamp > 0) is (each.last_caught_up_timestamp > 0) is (version >= 1)
+            directory_id = uuid_bytes(quorum.directory_id(each.replica_id)) if version >= 2 else bytes(16)
+            assert each.replica_directory_id == directory_id
+        assert {each.node_id for each in answer.nodes} == (set(NODES) if version >= 2 else set())
 
 
 @pytest.mark.parametrize("flags", [(), ("--human-readable",)])

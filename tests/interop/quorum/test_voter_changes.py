@@ -16,7 +16,7 @@ from tests.component.broker.raw_client import key_of
 from tests.interop.node.brokers import APACHE, OTTLA
 from tests.interop.quorum.members import CLUSTER_ID, Quorum, until
 
-FIRST, SECOND = 1, 2
+FIRST, SECOND, THIRD = 1, 2, 3
 
 
 @pytest.mark.parametrize(("old", "new"), [(APACHE, OTTLA), (OTTLA, APACHE)])
@@ -87,4 +87,28 @@ def test_controllers_that_cannot_be_added(kind: str, tmp_path: Path) -> None:
         said = quorum.tool("add-controller", at=FIRST, config_of=SECOND)
         assert f"Added controller {SECOND} with directory id {quorum.directory_id(SECOND)}" in said
         quorum.wait_for(lambda view: view.voter_ids == {FIRST, SECOND} and not view.has_lag(), "both to vote")
+        quorum.check_health()
+
+
+def test_the_tool_cannot_add_a_controller_while_another_is_being_added(kind: str, tmp_path: Path) -> None:
+    """The leader waits for the first one, whose process stands still, as long as a request may take."""
+    patient = {"controller.quorum.request.timeout.ms": 120_000}
+    with Quorum(tmp_path, voters={FIRST: kind}, spares=dict.fromkeys((SECOND, THIRD), kind), **patient) as quorum:
+        quorum.start(SECOND, THIRD)
+        quorum.wait_for_lag_0(SECOND, THIRD)
+        still = quorum.nodes[SECOND].pid or 0
+        os.kill(still, signal.SIGSTOP)
+        try:
+            with closing(quorum.connect_to_controller(FIRST)) as pending:
+                sent = pending.send(add_request(quorum, SECOND), 1)
+                said = quorum.tool("add-controller", at=FIRST, config_of=THIRD, check=False)
+                assert "TimeoutException" in said
+                assert pending.is_silent(0.1), "the first one is still being added"
+                os.kill(still, signal.SIGCONT)
+                assert pending.receive(key_of(add_request(quorum, SECOND)), 1, sent).error_code == ErrorCode.NONE
+        finally:
+            os.kill(still, signal.SIGCONT)
+        said = quorum.tool("add-controller", at=FIRST, config_of=THIRD)
+        assert f"Added controller {THIRD} with directory id {quorum.directory_id(THIRD)}" in said
+        quorum.wait_for(lambda view: view.voter_ids == {FIRST, SECOND, THIRD} and not view.has_lag(), "all to vote")
         quorum.check_health()

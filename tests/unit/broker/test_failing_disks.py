@@ -11,6 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from ottla.broker.config.node_config import NodeConfig
+from ottla.core.metadata.topic_image import PartitionImage
 from ottla.log.disk import read_all
 from ottla.testing.virtual_loop import VirtualLoop
 from ottla.wire.errors import ErrorCode
@@ -89,6 +90,11 @@ def test_a_disk_that_is_full_when_the_index_of_the_metadata_is_written(of_leader
     run(scenario)
 
 
+def partition_of(it: Cluster, node: int, number: int) -> PartitionImage:
+    """A partition as a node knows it."""
+    return it.nodes[node].image.topics_by_name["orders"].partitions[number]
+
+
 def read_from(topic_id: bytes, number: int) -> FetchRequest:
     kind = FetchRequest
     wanted = kind.FetchPartition(number, -1, 0, partition_max_bytes=1 << 20)
@@ -117,19 +123,12 @@ def test_a_directory_that_fails_under_a_roll_or_a_read_is_told_to_the_controller
             answer = await client.ask(read_from(topic_id, lost), 17)
             assert answer.responses[0].partitions[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert disks[1].failed
-        partitions = it.nodes[2].image.topics_by_name["orders"].partitions
-        await until(lambda: partitions[lost].leader == -1, 1)
-        assert partitions[1 - lost].leader == 1
+        await until(lambda: partition_of(it, 2, lost).leader == -1, 1)
+        assert partition_of(it, 2, 1 - lost).leader == 1
         assert not it.failures[1], "it goes on with its other directory"
         await end(it)
 
     run(scenario)
-
-
-def log_of(it: Cluster, number: int) -> bytes:
-    folder = f"/data{number}/orders-0"
-    names = sorted(each.name for each in it.disks[number].list_directory(folder) if each.name.endswith(".log"))
-    return b"".join(read_all(it.disks[number], f"{folder}/{name}") for name in names)
 
 
 @pytest.mark.parametrize("victim", [1, 2], ids=["leader", "follower"])
@@ -161,11 +160,10 @@ def test_a_disk_that_is_full_when_the_index_of_a_partition_is_written(victim: in
             assert (meanwhile, codes) == (set(), {ErrorCode.KAFKA_STORAGE_ERROR})
 
         await restart(it, victim, disks[victim])
-        partition = lambda: it.nodes[3].image.topics_by_name["orders"].partitions[0]  # noqa: E731
-        await until(lambda: set(partition().isr) == set(NODES), 60)
-        after, _ = await produce(partition().leader, 20)
+        await until(lambda: set(partition_of(it, 3, 0).isr) == set(NODES), 60)
+        after, _ = await produce(partition_of(it, 3, 0).leader, 20)
         assert len(after) == 5
-        (log,) = {log_of(it, each) for each in NODES}
+        (log,) = {it.partition_log(each, "orders") for each in NODES}
         assert all(value in log for value in before | meanwhile | after)
         await end(it)
 

@@ -192,13 +192,17 @@ def test_a_missing_topic_is_created_there() -> None:
     run(scenario)
 
 
-def test_the_quorum_is_described_by_its_leader() -> None:
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_the_quorum_is_described_by_its_leader(version: int) -> None:
     async def scenario(loop: VirtualLoop) -> None:
         async with two_nodes(loop):
             kind = DescribeQuorumRequest
             request = kind((kind.TopicData("__cluster_metadata", (kind.PartitionData(0),)),))
-            answer = await Client(loop, 9192).ask(request, 2)
+            answer = await Client(loop, 9192).ask(request, version)
             assert [each.partitions[0].leader_id for each in answer.topics] == [1]
+            ((row,),) = [each.partitions[0].current_voters for each in answer.topics]
+            assert (row.last_fetch_timestamp > 0, row.last_caught_up_timestamp > 0) == (version >= 1, version >= 1)
+            assert (row.replica_directory_id != bytes(16), len(answer.nodes)) == (version >= 2, int(version >= 2))
 
     run(scenario)
 

@@ -63,15 +63,7 @@ async def delete_records(it: Cluster, node: int, offset: int) -> tuple[int, int]
 
 def logs(it: Cluster) -> dict[int, bytes]:
     """The bytes of the partition on each node that runs."""
-    found = {}
-    for number, node in it.nodes.items():
-        if not node.config.is_broker:
-            continue
-        disk = it.disks[number]
-        path = node.replicas.by_key[TOPIC, 0].log.directory.path
-        names = sorted(each.name for each in disk.list_directory(path) if each.name.endswith(".log"))
-        found[number] = b"".join(bytes(disk.open(f"{path}/{name}").read(1 << 20, 0)) for name in names)
-    return found
+    return {number: it.partition_log(number, TOPIC) for number, node in it.nodes.items() if node.config.is_broker}
 
 
 def partition(it: Cluster, node: int) -> Any:

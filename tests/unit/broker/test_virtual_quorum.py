@@ -466,14 +466,15 @@ def test_all_nodes_start_again_with_what_they_had() -> None:
     run(scenario)
 
 
-def test_the_quorum_is_described_alike_by_every_node() -> None:
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_the_quorum_is_described_alike_by_every_node(version: int) -> None:
     async def scenario(loop: VirtualLoop) -> None:
         async with cluster(loop) as it:
             await asyncio.sleep(3)
             kind = DescribeQuorumRequest
             request = kind((kind.TopicData("__cluster_metadata", (kind.PartitionData(0),)),))
             for number in NODES:
-                answer = await it.client(number).ask(request, 2)
+                answer = await it.client(number).ask(request, version)
                 (partition,) = answer.topics[0].partitions
                 assert [partition.leader_id] == it.leaders
                 assert [voter.replica_id for voter in partition.current_voters] == [1, 2, 3]

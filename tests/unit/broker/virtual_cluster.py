@@ -158,6 +158,13 @@ class Cluster:
         await asyncio.sleep(0.5)  # until all nodes know it
         return bytes(created.topic_id)
 
+    def partition_log(self, number: int, topic: str) -> bytes:
+        """The bytes of a topic's first partition on a node that runs."""
+        disk = self.disks[number]
+        path = self.nodes[number].replicas.by_key[topic, 0].log.directory.path
+        names = sorted(each.name for each in disk.list_directory(path) if each.name.endswith(".log"))
+        return b"".join(bytes(disk.open(f"{path}/{name}").read(1 << 20, 0)) for name in names)
+
 
 @asynccontextmanager
 async def cluster(
