@@ -94,7 +94,8 @@ def run_node(
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """uvloop's event loop if it is installed, which is a tenth faster; else one that can watch sockets."""
+    """uvloop's event loop, which needs a fifth less time for a request; where there is none, as on Windows, one of
+    Python's that can watch sockets."""
     try:
         uvloop = import_module("uvloop")
     except ImportError:
