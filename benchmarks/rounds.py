@@ -1,7 +1,8 @@
-"""Rounds of a benchmark of brokers: each starts ottla and Apache Kafka anew, one after the other, and asks for figures.
+"""Rounds of a benchmark of brokers: each starts ottla and its rivals anew, one after the other, and asks for figures.
 
 Every broker gets an empty directory; the order turns from round to round. A figure is a time, unless its case names
-memory or files; a ratio says how many times ottla's figure Apache Kafka's is, so above 1 ottla does better.
+memory or files; a ratio says how many times ottla's figure a rival's is, so above 1 ottla does better. The rival is
+Apache Kafka unless a benchmark names more.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from benchmarks.broker.brokers import Apache, Broker, Ottla
 from benchmarks.runner import Case, Measurement, Size
 from tests.interop.apache import free_ports
 
-__all__ = ["Figures", "Found", "boot", "read_options", "run", "run_parts", "save", "table"]
+__all__ = ["SUBJECTS", "Figures", "Found", "boot", "make_broker", "read_options", "run", "run_parts", "save", "table"]
 
 SUBJECTS = (Ottla.name, Apache.name)
 ROUNDS = {Size.FULL: 3, Size.QUICK: 1, Size.SMOKE: 1}
@@ -56,21 +57,30 @@ def run(
     settings: Mapping[str, str] | None = None,
     is_rate: IsRate = lambda _: False,
     new_broker: NewBroker | None = None,
+    subjects: Sequence[str] = SUBJECTS,
 ) -> int:
-    """Everything between the options and the exit code. Each measure gets brokers of its own."""
+    """Everything between the options and the exit code. Each measure gets brokers of its own.
+
+    `subjects` are the names that `new_broker` is asked for; the first is ours.
+    """
+    chosen = [each for each in subjects if options.brokers in each and not (options.no_java and each == Apache.name)]
     found: Found = {}
     for measure in measures:
-        found |= _run_rounds(options, measure, settings, new_broker or _new_broker)
-    print("\n".join(table(found, is_rate)), flush=True)
-    save(name, found, options, packages)
+        found |= _run_rounds(options, measure, settings, new_broker or make_broker, chosen)
+    print("\n".join(table(found, is_rate, subjects)), flush=True)
+    save(name, found, options, packages, subjects)
     return 0
 
 
 def _run_rounds(
-    options: argparse.Namespace, measure: Measure, settings: Mapping[str, str] | None, new_broker: NewBroker
+    options: argparse.Namespace,
+    measure: Measure,
+    settings: Mapping[str, str] | None,
+    new_broker: NewBroker,
+    subjects: Sequence[str],
 ) -> Found:
     found: Found = {}
-    turn = deque(name for name in SUBJECTS if options.brokers in name and not (options.no_java and name == Apache.name))
+    turn = deque(subjects)
     with tempfile.TemporaryDirectory(prefix="ottla-bench-") as base:
         for number in range(options.rounds):
             for name in turn:
@@ -84,7 +94,8 @@ def _run_rounds(
     return found
 
 
-def _new_broker(name: str, directory: Path, settings: Mapping[str, str] | None, bytecode: Path | None) -> Broker:
+def make_broker(name: str, directory: Path, settings: Mapping[str, str] | None, bytecode: Path | None) -> Broker:
+    """ottla or Apache Kafka, with its directory, its settings, and a folder for bytecode; not started yet."""
     if name == Apache.name:
         return Apache(directory, settings)
     return Ottla(directory, free_ports(1)[0], settings, bytecode)
@@ -118,14 +129,17 @@ def run_parts(
             yield from part(*given)
 
 
-def table(found: Found, is_rate: IsRate = lambda _: False) -> list[str]:
+def table(found: Found, is_rate: IsRate = lambda _: False, subjects: Sequence[str] = SUBJECTS) -> list[str]:
+    """A line for each case: our figure, and that of each rival with its ratio to ours."""
     width = max([*map(len, found), len("median of the rounds")]) + 2
-    lines = [f"{'median of the rounds':{width}}{'ottla':>12}{'Apache Kafka':>14}{'ratio':>8}"]
+    ours, *rivals = subjects
+    lines = [f"{'median of the rounds':{width}}{ours:>12}" + "".join(f"{each:>14}{'ratio':>8}" for each in rivals)]
     for case, by_broker in found.items():
         medians = {name: statistics.median(figures) for name, figures in by_broker.items()}
-        cells = [_shown(case, medians[name], is_rate) if name in medians else "" for name in SUBJECTS]
-        ratio = f"{medians[SUBJECTS[1]] / medians[SUBJECTS[0]]:.2f}x" if len(medians) == len(SUBJECTS) else ""
-        lines.append(f"{case:{width}}{cells[0]:>12}{cells[1]:>14}{ratio:>8}")
+        cells = {name: _shown(case, median, is_rate) for name, median in medians.items()}
+        ratios = {name: f"{median / medians[ours]:.2f}x" for name, median in medians.items() if ours in medians}
+        beside = "".join(f"{cells.get(each, ''):>14}{ratios.get(each, ''):>8}" for each in rivals)
+        lines.append(f"{case:{width}}{cells.get(ours, ''):>12}{beside}")
     return lines
 
 
@@ -142,12 +156,18 @@ def _unit(case: str) -> str:
     return next((unit for word, unit in UNITS.items() if word in case), "seconds")
 
 
-def save(name: str, found: Found, options: argparse.Namespace, packages: Sequence[str]) -> None:
+def save(
+    name: str,
+    found: Found,
+    options: argparse.Namespace,
+    packages: Sequence[str],
+    subjects: Sequence[str] = SUBJECTS,
+) -> None:
     """Write times in the form that every benchmark has, and what is no time beside them."""
     done = []
     beside: dict[str, list[dict[str, object]]] = {}
     for case, by_broker in found.items():
-        ours_first = sorted(by_broker.items(), key=lambda item: SUBJECTS.index(item[0]))
+        ours_first = sorted(by_broker.items(), key=lambda item: subjects.index(item[0]))
         if (unit := _unit(case)) == "seconds":
             measured = [Measurement(case, each, 1, tuple(figures)) for each, figures in ours_first]
             done.append((Case(case, []), measured))

@@ -1,10 +1,12 @@
-"""ottla and Apache Kafka 4.3.1 as brokers, one after the other in each round, with the same clients.
+"""ottla, Apache Kafka 4.3.1 and kfake as brokers, one after the other in each round, with the same clients.
 
     python -m benchmarks broker [--quick] [--rounds 3] [--only TEXT] [--brokers ottla] [--out FILE]
 
 Each round starts every broker anew in an empty directory; the order turns from round to round. Figures are seconds
-(for a record, a request or the start) and bytes of memory; a ratio says how many times ottla's figure Apache Kafka's
-is, so above 1 ottla does better. Java and Maven are needed. Processor time and memory come from /proc: Linux only.
+(for a record, a request or the start) and bytes of memory; a ratio says how many times ottla's figure a rival's is, so
+above 1 ottla does better. Java and Maven are needed. Processor time and memory come from /proc: Linux only.
+
+kfake is franz-go's fake broker for tests, written in Go; it keeps its records in memory. Without Go it is left out.
 """
 
 import argparse
@@ -13,16 +15,17 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks import rounds, runner
-from benchmarks.broker import loads, raw
-from benchmarks.broker.brokers import Broker, cpu_seconds, resident_bytes, under_load
+from benchmarks.broker import kfake, loads, raw
+from benchmarks.broker.brokers import TICK_S, Broker, cpu_seconds, resident_bytes, under_load
 from benchmarks.rounds import Figures
 from benchmarks.runner import Size
+from tests.interop.apache import free_ports
 
 PACKAGES = ("confluent-kafka", "msgspec")
 MEGABYTE = 1 << 20
@@ -57,7 +60,7 @@ def measure_start(broker: Broker) -> Figures:
     seconds = time.perf_counter() - begin
     time.sleep(SETTLE_S)
     yield "start: exec to first acknowledged produce", seconds
-    yield "start: processor time", cpu_seconds(broker.pid)
+    yield "start: processor time", max(cpu_seconds(broker.pid), TICK_S)
     yield "start: memory", resident_bytes(broker.pid)
 
 
@@ -158,10 +161,30 @@ def is_rate(case: str) -> bool:
     return case.endswith(" KiB batches")
 
 
+def subjects(options: argparse.Namespace) -> list[str]:
+    """The brokers that can be measured here, of those that are asked for."""
+    if options.brokers not in kfake.Kfake.name:
+        return [*rounds.SUBJECTS]
+    try:
+        kfake.build()
+    except kfake.NotBuiltError as error:
+        print(f"kfake is left out: {error}", file=sys.stderr, flush=True)
+        return [*rounds.SUBJECTS]
+    return [*rounds.SUBJECTS, kfake.Kfake.name]
+
+
+def new_broker(name: str, directory: Path, settings: Mapping[str, str] | None, bytecode: Path | None) -> Broker:
+    if name == kfake.Kfake.name:
+        return kfake.Kfake(directory, free_ports(1)[0])
+    return rounds.make_broker(name, directory, settings, bytecode)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parts = f"part of one of: {'; '.join(PARTS)}. The start always counts"
     options = rounds.read_options(__doc__, parts, arguments, SCALES)
-    return rounds.run("broker", options, [partial(measure_all, options=options)], PACKAGES, is_rate=is_rate)
+    measure = partial(measure_all, options=options)
+    names = subjects(options)
+    return rounds.run("broker", options, [measure], PACKAGES, is_rate=is_rate, new_broker=new_broker, subjects=names)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ from tests.interop.jars import APACHE_KAFKA, classpath
 
 STOP_TIMEOUT_S = 30.0
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+TICK_S = 1 / _TICKS_PER_S
+"""The least processor time that the system counts."""
 
 
 class Broker(Protocol):

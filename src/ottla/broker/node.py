@@ -547,11 +547,11 @@ class Node:
     def _serve(self) -> None:
         self.loggers.changed()
         self.replicas.begin_round()
-        self._frozen_count = len(self.replicas.by_key)
+        self._frozen_count = self._long_lived_count
         self._plan_chores()
         self.log_chores.remove_leftovers()
         self.housekeeping.start()
-        self._preload = Preload(self.loop)
+        self._preload = Preload(self.loop, self.clock)
         self.is_serving = self.purgatory.is_open = True
         self.fetchers.begin(self.replicas)
         for directory in self.storage.directories:
@@ -629,12 +629,16 @@ class Node:
             for name, listener in self.listeners.items():
                 listener.security = self.security.by_listener[name]
 
+    @property
+    def _long_lived_count(self) -> int:
+        return len(self.replicas.by_key) + len(self.image.topics_by_id)  # a controller has topics and no replicas
+
     def _freeze(self) -> None:
         """Exclude long-lived objects from garbage collection: a scan of 10,000 partitions takes 70 ms.
 
         Only in a process that is the node's own, which froze what it had loaded: others have garbage to collect.
         """
-        count = len(self.replicas.by_key) + len(self.image.topics_by_id)  # a controller has topics and no replicas
+        count = self._long_lived_count
         if count >= self._frozen_count + _FREEZE_EVERY and gc.get_freeze_count():
             self._frozen_count = count
             gc.freeze()

@@ -9,14 +9,17 @@ What is not as it should be raises `CheckpointError`; whoever reads decides how 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from typing import Final
 
 from ottla.log.names import TopicPartition
+from ottla.log.steps import finish
 from ottla.wire import uuid_bytes, uuid_text
 
 __all__ = [
     "CheckpointError",
     "format_epochs",
+    "format_offset_steps",
     "format_offsets",
     "format_partition_metadata",
     "parse_epochs",
@@ -25,6 +28,7 @@ __all__ = [
 ]
 
 _VERSION = 0
+_LINES_PER_STEP: Final = 500
 
 
 class CheckpointError(ValueError):
@@ -32,7 +36,7 @@ class CheckpointError(ValueError):
 
 
 def _format(lines: list[str]) -> bytes:
-    return "".join(f"{line}\n" for line in (_VERSION, len(lines), *lines)).encode()
+    return "\n".join([str(_VERSION), str(len(lines)), *lines, ""]).encode()
 
 
 def _parse(data: bytes) -> list[list[str]]:
@@ -55,7 +59,17 @@ def _parse(data: bytes) -> list[list[str]]:
 
 
 def format_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
-    return _format([f"{key.topic} {key.partition} {offset}" for key, offset in offsets.items()])
+    return finish(format_offset_steps(offsets))
+
+
+def format_offset_steps(offsets: Mapping[TopicPartition, int]) -> Generator[None, None, bytes]:
+    """As `format_offsets`, some lines a step; `offsets` must not change meanwhile."""
+    lines = []
+    for key, offset in offsets.items():
+        lines.append(f"{key.topic} {key.partition} {offset}")
+        if len(lines) % _LINES_PER_STEP == 0:
+            yield
+    return _format(lines)
 
 
 def parse_offsets(data: bytes) -> dict[TopicPartition, int]:

@@ -1,10 +1,13 @@
 """The benchmark of brokers: its frames are real ones, and its figures arrive in the table and in the file."""
 
+import argparse
 import os
+
+import pytest
 
 from benchmarks import rounds
 from benchmarks.broker import bench_brokers as bench
-from benchmarks.broker import raw
+from benchmarks.broker import kfake, raw
 from benchmarks.broker.brokers import cpu_seconds, resident_bytes
 from ottla.wire import frames
 from ottla.wire.batch import read_header
@@ -50,6 +53,25 @@ def test_the_table_has_medians_and_ratios() -> None:
     assert start.split()[-5:] == ["250", "ms", "2.5", "s", "10.00x"]
     assert produce.split()[-3:] == ["500,000/s", "1,000,000/s", "0.50x"]
     assert memory.split()[-5:] == ["30", "MiB", "300", "MiB", "10.00x"]
+
+
+def test_a_third_broker_gets_columns_of_its_own() -> None:
+    found = {"start": {"ottla": [0.2], "kfake": [0.1]}, "fetch": {"kfake": [0.3]}}
+    header, start, fetch = rounds.table(found, subjects=("ottla", "Apache Kafka", "kfake"))
+    assert header.split()[-5:] == ["Apache", "Kafka", "ratio", "kfake", "ratio"]
+    assert start.split() == ["start", "200", "ms", "100", "ms", "0.50x"]
+    assert fetch.split() == ["fetch", "300", "ms"]
+
+
+def test_without_go_kfake_is_left_out(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    assert bench.subjects(argparse.Namespace(brokers="")) == ["ottla", "Apache Kafka"]
+    assert capsys.readouterr().err == "kfake is left out: Go is not installed\n"
+
+
+def test_kfake_is_not_built_unless_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kfake, "build", lambda: pytest.fail("built"))
+    assert bench.subjects(argparse.Namespace(brokers="ottla")) == ["ottla", "Apache Kafka"]
 
 
 def test_percentiles() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from ottla.broker.loop.offload import Job
 from ottla.broker.replicas.checkpoint_writer import CheckpointWriter
-from ottla.log.checkpoint import parse_offsets
+from ottla.log.checkpoint import format_offsets, parse_offsets
 from ottla.log.directory import (
     LogDirectory,
 )
@@ -53,7 +53,7 @@ class Stalled:
         return None  # type: ignore[return-value]  # nobody waits for it
 
     def write(self, **offsets: int) -> None:
-        self.writer.write({name: {ORDERS: offset} for name, offset in offsets.items()})
+        self.writer.write({name: format_offsets({ORDERS: offset}) for name, offset in offsets.items()})
 
     def do_job(self) -> None:
         (job,) = self.jobs

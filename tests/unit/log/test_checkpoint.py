@@ -3,6 +3,7 @@ import pytest
 from ottla.log.checkpoint import (
     CheckpointError,
     format_epochs,
+    format_offset_steps,
     format_offsets,
     format_partition_metadata,
     parse_epochs,
@@ -19,6 +20,12 @@ def test_offsets_are_lines_after_a_version_and_a_count():
     data = format_offsets(OFFSETS)
     assert data == b"0\n2\norders 0 7\na.b-c 12 9223372036854775807\n"
     assert parse_offsets(data) == OFFSETS
+
+
+def test_many_offsets_are_made_to_lines_in_steps():
+    offsets = {TopicPartition("orders", number): number for number in range(1_200)}
+    assert sum(1 for _ in format_offset_steps(offsets)) == 2
+    assert parse_offsets(format_offsets(offsets)) == offsets
 
 
 def test_epochs_are_lines_after_a_version_and_a_count():

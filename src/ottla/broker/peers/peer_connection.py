@@ -158,6 +158,8 @@ class PeerConnection:
         self._queued: deque[_Exchange] = deque()
         self._in_flight: deque[_Exchange] = deque()
         self._unsent = bytearray()
+        self._is_writing = False
+        """Whether the loop tells when more can be sent."""
         self._serial = 0
         self._size = bytearray()
         self._frame: memoryview | None = None
@@ -338,10 +340,15 @@ class PeerConnection:
         except OSError as error:
             self._lost(f"sending failed: {error}")
             return
-        if self._unsent or (isinstance(sock, TlsSocket) and sock.has_unsent):
-            self._loop.add_writer(sock.fileno(), self._flush)
-        else:
-            self._loop.remove_writer(sock.fileno())
+        self._watch_writing(sock, bool(self._unsent) or (isinstance(sock, TlsSocket) and sock.has_unsent))
+
+    def _watch_writing(self, sock: socket.socket | TlsSocket, wanted: bool) -> None:
+        if wanted != self._is_writing:
+            self._is_writing = wanted
+            if wanted:
+                self._loop.add_writer(sock.fileno(), self._flush)
+            else:
+                self._loop.remove_writer(sock.fileno())
 
     # --- receiving ----------------------------------------------------------------------------------------------------
 
@@ -436,7 +443,7 @@ class PeerConnection:
                 # What is repeated must not be followed by the original: the kernel forgets what has not arrived yet.
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _ABORT)
             sock.close()
-        self._served, self._is_ready, self._frame = None, False, None
+        self._served, self._is_ready, self._is_writing, self._frame = None, False, False, None
         self._size.clear()
         self._unsent.clear()
         failed = [*self._in_flight, *self._queued]

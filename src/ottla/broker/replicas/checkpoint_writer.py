@@ -11,11 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ottla.broker.loop.offload import Job
-from ottla.log.checkpoint import format_offsets
 from ottla.log.directory import LogDirectory
 from ottla.log.disk import replace_file
 from ottla.log.errors import StorageError
-from ottla.log.names import TopicPartition
 
 __all__ = ["CheckpointWriter"]
 
@@ -36,10 +34,9 @@ class CheckpointWriter:
         self._waiting: dict[str, bytes] = {}
         self._is_writing = False
 
-    def write(self, checkpoints: Mapping[str, Mapping[TopicPartition, int]]) -> None:
+    def write(self, checkpoints: Mapping[str, bytes]) -> None:
         """Write checkpoints by name, one after the other, without those that would stay the same."""
-        for name, offsets in checkpoints.items():
-            content = format_offsets(offsets)
+        for name, content in checkpoints.items():
             if name in self._waiting or self._newest.get(name) != content:
                 self._waiting.pop(name, None)
                 self._waiting[name] = self._newest[name] = content

@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING
 
 from ottla.broker.replicas.checkpoint_writer import CheckpointWriter
+from ottla.log.checkpoint import format_offset_steps, format_offsets
 from ottla.log.config import LONG_MAX
 from ottla.log.directory import LogDirectory, RecoveryOffsets, remove_tree
 from ottla.log.disk import Disk
@@ -54,7 +55,10 @@ class LogChores:
                     yield
                 else:
                     offsets.add(partition)
-            self._writers[directory].write(offsets.checkpoints)
+            checkpoints = {}
+            for name, noted in offsets.checkpoints.items():
+                checkpoints[name] = yield from format_offset_steps(noted)
+            self._writers[directory].write(checkpoints)
 
     def _high_watermarks(self) -> Generator[None, None, None]:
         for directory in self._online():
@@ -64,7 +68,8 @@ class LogChores:
                     yield
                 else:
                     offsets[partition.topic_partition] = partition.high_watermark
-            self._writers[directory].write({HIGH_WATERMARK_CHECKPOINT: offsets})
+            content = yield from format_offset_steps(offsets)
+            self._writers[directory].write({HIGH_WATERMARK_CHECKPOINT: content})
 
     def _logs(self, directory: LogDirectory) -> list[Partition]:
         """The logs of a directory, with those that are being moved to it."""
@@ -125,12 +130,13 @@ class LogChores:
         from ottla.log.cleaner import choose, compact
 
         for directory in self._online():
+            compacted = []
+            for each in _paused(self._node.replicas.logs(directory)):
+                if each is None:
+                    yield
+                elif each.config.is_compacted and each.topic_partition not in self._node.log_dir_moves.by_key:
+                    compacted.append(each)
             now_ms = self._node.clock.wall_ms()
-            compacted = [
-                each
-                for each in self._node.replicas.logs(directory)
-                if each.config.is_compacted and each.topic_partition not in self._node.log_dir_moves.by_key
-            ]
             found = choose(compacted, directory.cleaner_offsets(), now_ms)
             if found is None:
                 continue
@@ -146,7 +152,7 @@ class LogChores:
             if result.first_dirty_offset is None:
                 continue
             directory.cleaner_offsets()[partition.topic_partition] = result.first_dirty_offset
-            self._writers[directory].write({CLEANER_CHECKPOINT: directory.cleaner_offsets()})
+            self._writers[directory].write({CLEANER_CHECKPOINT: format_offsets(directory.cleaner_offsets())})
             log.info(
                 "compaction partition=%s records=%d kept=%d bytes=%d written=%d",
                 partition.topic_partition,

@@ -254,8 +254,9 @@ class ReplicaFetcher:
             self._go_on()
 
     def _go_on(self) -> None:
+        """Fetch at once: with this the leader learns what is written here, and somebody may wait for that."""
         self._is_waiting = False
-        self._fetch_soon()
+        self._fetch()
 
     def _take(self, followed: _Followed, data: FetchResponsePartitionData) -> None:
         replica = followed.replica
