@@ -88,7 +88,7 @@ def test_the_page_of_a_topic(browser: Browser):
     assert any(each["source"] == "DEFAULT" for each in others)
     words = browser.page("/topics/orders").words
     assert words.index("Partitions") < words.index("Groups that read it") < words.index("retention.ms")
-    assert " defaults " in words
+    assert " configs with their default values " in words
     assert len(browser.twin("/topics/orders.json?limit=2")["data"]["partitions"]) == 2
 
 

@@ -36,6 +36,8 @@ __all__ = [
 
 NARROW_COLUMNS: Final = 3
 """A table with no more is only as wide as it has to be."""
+COMMA: Final = joined([",", element("wbr")])
+"""A line may break after it."""
 SPARK_WIDTH: Final = 120
 SPARK_HEIGHT: Final = 24
 SPARK_POINTS: Final = 60
@@ -126,9 +128,9 @@ def code(text: str) -> Markup:
 
 
 def command(text: str) -> Markup:
-    """A command to copy. Its lines break between words, never within an option."""
-    words = joined((element("span", each) for each in text.split(" ")), " ")
-    return element("code", words, class_="command", data_copy=text)
+    """A command to copy. Its lines break between words and after commas, never within an option."""
+    words = (joined(word.split(","), COMMA) for word in text.split(" "))
+    return element("code", joined((element("span", word) for word in words), " "), class_="command", data_copy=text)
 
 
 def offset(value: int | None) -> Markup:

@@ -176,7 +176,7 @@ def _row(
 COLUMNS: Final = (
     Column("topic"),
     *numbers("partitions", "replicas"),
-    Column("health"),
+    Column("health", is_short=True),
     Column("records", is_number=True, about="end minus start offset; compaction and transactions leave gaps"),
     Column("size", is_number=True, about="on the disks of the leaders"),
     Column("rate", is_number=True, about="records a second, between two looks at the end of its partitions"),
