@@ -16,6 +16,7 @@ from ottla.observe.series_history import Point
 
 __all__ = [
     "Column",
+    "absent",
     "badge",
     "byte_size",
     "code",
@@ -54,6 +55,8 @@ class Column(NamedTuple):
     """Whether it is left out if no row has a value in it."""
     is_short: bool = False
     """Whether its values stay on one line."""
+    is_named: bool = False
+    """Whether cards begin with its title: a number alone would not tell what the card is about."""
 
     @property
     def style(self) -> str | None:
@@ -86,7 +89,8 @@ def _row(columns: Sequence[Column], row: Sequence[Cell]) -> Markup:
         element("td", _cell(value), data_label=column.title, class_=column.style)
         for column, value in zip(columns[1:], others, strict=True)
     ]
-    return element("tr", element("th", _cell(first), scope="row", class_=columns[0].style), *cells)
+    label = columns[0].title if columns[0].is_named else None
+    return element("tr", element("th", _cell(first), scope="row", data_label=label, class_=columns[0].style), *cells)
 
 
 def _is_known(value: Cell) -> bool:
@@ -96,6 +100,8 @@ def _is_known(value: Cell) -> bool:
 def _cell(value: Cell) -> Markup:
     if value is None or value == "":
         return UNKNOWN
+    if value == " ":
+        return NOTHING
     return escaped(value) if isinstance(value, str) else number(value)
 
 
@@ -121,6 +127,11 @@ def badge(text: str, kind: str = "") -> Markup:
 def nothing(text: str, example: str = "") -> Markup:
     """An empty state: what is so, and the command that changes it."""
     return element("p", text, joined([" ", code(example)]) if example else None, class_="nothing")
+
+
+def absent(what: str) -> Markup:
+    """Where there is nothing, which is known; cards leave it out."""
+    return element("span", "–", class_="unknown absent", title=what)
 
 
 def code(text: str) -> Markup:

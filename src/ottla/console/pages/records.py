@@ -248,7 +248,7 @@ def _unread(topic: TopicDescription, wanted: Wanted, silent: list[TopicPartition
 # --- the page ---------------------------------------------------------------------------------------------------------
 
 COLUMNS: Final = (
-    Column("offset"),
+    Column("offset", is_named=True),
     Column("partition", is_number=True),
     Column("time (UTC)"),
     Column("key"),
