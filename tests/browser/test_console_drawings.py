@@ -196,3 +196,10 @@ def test_bytes_are_pasted_into_a_wide_field(visitor: Visitor):
     assert field is not None
     assert whole is not None
     assert field["width"] > 0.9 * whole["width"]
+
+
+def test_a_phone_shows_which_section_is_open(visitor: Visitor):
+    page = visitor.open("/pipeline", viewport={"width": 390, "height": 800})
+    box = page.locator(".sections [aria-current]").bounding_box()
+    assert box is not None
+    assert 0 <= box["x"] <= 390 - box["width"]

@@ -103,7 +103,7 @@ def _wanted(context: PageContext) -> TrafficFilter:
 FIELDS: Final = (
     Text("client", "Client id", "worker-*", 18),
     Text("api", "API", "ShareFetch", 18, "text"),
-    Choice("errors", "Show", {"": "all", "1": "errors only"}),
+    Choice("errors", "Frames", {"": "all", "1": "errors only"}),
 )
 COLUMNS: Final = (
     Column("time (UTC)"),
