@@ -55,7 +55,7 @@ def test_rates_are_known_after_two_looks(sort: str, broker: Broker, browser: Bro
     data = browser.until(path, is_new)
     if sort == "rate":
         assert data["rows"][0]["name"] == "gone"
-    assert "/s in " in browser.page("/topics").words
+    assert "/s over " in browser.page("/topics").words
 
 
 def test_topics_are_found_sorted_and_paged(browser: Browser):

@@ -83,7 +83,9 @@ def _others(others: Sequence[Finding], now_ms: int) -> Markup:
 
 def finding_line(findings: Iterable[Finding]) -> Markup:
     """The open findings of one subject in a cell of a table."""
-    found = [joined([_shape(each), " ", link(each.rule, "findings", each.rule)]) for each in findings]
+    found = [
+        element("span", _shape(each), " ", link(each.rule, "findings", each.rule), class_="short") for each in findings
+    ]
     return joined(found, ", ") if found else absent("no open finding")
 
 
