@@ -180,3 +180,26 @@ def test_nothing_stands_in_anybodys_way(path: str, theme: str, visitor: Visitor)
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     found = axe.run(visitor.open(path, color_scheme=theme)).response["violations"]
     assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
+
+
+@pytest.mark.parametrize("width", [1280, 1024])
+@pytest.mark.parametrize("path", ["/", "/transactions"])
+def test_the_buttons_stay_beside_the_sections(path: str, width: int, visitor: Visitor):
+    page = visitor.open(path, viewport={"width": width, "height": 800})
+    boxes = page.locator(".top > *").evaluate_all("all => all.map(each => each.getBoundingClientRect().toJSON())")
+    assert max(each["top"] for each in boxes) < min(each["bottom"] for each in boxes), boxes
+
+
+def test_bytes_are_pasted_into_a_wide_field(visitor: Visitor):
+    page = visitor.open("/wire/decode")
+    field, whole = page.locator("textarea").bounding_box(), page.locator("form.filter").bounding_box()
+    assert field is not None
+    assert whole is not None
+    assert field["width"] > 0.9 * whole["width"]
+
+
+def test_a_phone_shows_which_section_is_open(visitor: Visitor):
+    page = visitor.open("/pipeline", viewport={"width": 390, "height": 800})
+    box = page.locator(".sections [aria-current]").bounding_box()
+    assert box is not None
+    assert 0 <= box["x"] <= 390 - box["width"]

@@ -271,6 +271,7 @@ async def _form(request: Request, fields: Container[str], bytes_max: int) -> dic
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 _KNOWN_ERRORS: Final = (BadQueryError, NotFoundError, NotANameError, NotConnectedError, ClientError)
+OVERVIEW: Final = element("a", "Go to the overview", href="/")
 _TITLES: Final = {
     HTTPStatus.BAD_REQUEST: "Bad request",
     HTTPStatus.FORBIDDEN: "Not allowed",
@@ -304,6 +305,7 @@ def _refused(error: Exception, watcher: ClusterWatcher | None) -> Response:
     parts = [element("p", text, class_="lead")]
     if isinstance(error, NotFoundError):
         parts += _nearest(error)
+    parts.append(element("p", OVERVIEW))
     return _html(plain_frame(_TITLES.get(status, "Request failed"), joined(parts)), status)
 
 
@@ -367,9 +369,7 @@ async def _static(request: Request) -> Response:
 async def _no_page(request: Request, _: Exception) -> Response:
     if _wants_json(request):
         return _problem(HTTPStatus.NOT_FOUND, f"page {request.url.path} does not exist")
-    text = element(
-        "p", "Page not found: ", code(request.url.path), ". ", element("a", "Go to the overview", href="/"), "."
-    )
+    text = element("p", "Page not found: ", code(request.url.path), ". ", OVERVIEW, ".")
     return _html(plain_frame("Not found", text), HTTPStatus.NOT_FOUND)
 
 

@@ -12,7 +12,7 @@ from html import escape
 from typing import TypeAlias
 
 Attribute: TypeAlias = str | int | bool | None
-_VOID = frozenset({"br", "hr", "input", "link", "meta"})
+_VOID = frozenset({"br", "hr", "input", "link", "meta", "wbr"})
 _SHOWN_CONTROLS = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\t"} | {0x7F: 0x2421}
 """HTML does not allow control characters; the pictures of them are shown instead."""
 _SHOWN_DIRECTIONS = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")

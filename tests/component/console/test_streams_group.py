@@ -85,7 +85,7 @@ def test_without_a_description_subtopologies_are_drawn_with_their_topics(browser
     assert (part["reads"], part["tasks"], part["nodes"]) == ([source], 2, None)
     assert part["changelogs"] == [f"{source}-store-changelog"]
     page = browser.page(f"{PATH}/topology")
-    assert "The processors are not drawn: the cluster has no topology description" in page.words
+    assert "Processors are not drawn: the cluster has no topology description" in page.words
     assert 'class="drawing"' in page.text
     assert "0: 2 tasks" in page.words
 

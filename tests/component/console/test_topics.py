@@ -55,7 +55,7 @@ def test_rates_are_known_after_two_looks(sort: str, broker: Broker, browser: Bro
     data = browser.until(path, is_new)
     if sort == "rate":
         assert data["rows"][0]["name"] == "gone"
-    assert "/s in " in browser.page("/topics").words
+    assert "/s over " in browser.page("/topics").words
 
 
 def test_topics_are_found_sorted_and_paged(browser: Browser):
@@ -88,7 +88,7 @@ def test_the_page_of_a_topic(browser: Browser):
     assert any(each["source"] == "DEFAULT" for each in others)
     words = browser.page("/topics/orders").words
     assert words.index("Partitions") < words.index("Groups that read it") < words.index("retention.ms")
-    assert " defaults " in words
+    assert " configs with their default values " in words
     assert len(browser.twin("/topics/orders.json?limit=2")["data"]["partitions"]) == 2
 
 

@@ -127,7 +127,12 @@ def test_configs_show_what_is_set_first_and_no_secret():
         entry("ssl.key", "hush", ConfigSource.STATIC_BROKER, is_sensitive=True, synonyms=(secret,)),
     ]
     html = config_tables(configs_of(entries), "node 1")
-    assert html.index("retention.ms") < html.index("ssl.key") < html.index("1 default") < html.index("a.default")
+    assert (
+        html.index("retention.ms")
+        < html.index("ssl.key")
+        < html.index("1 config with its default value")
+        < html.index("a.default")
+    )
     assert "168 (default, log.retention.hours)" in html
     assert "What &lt;i&gt;it&lt;/i&gt; does." in html
     assert "hush" not in html

@@ -39,7 +39,7 @@ def test_what_was_set_comes_first_and_secrets_are_left_out():
     assert configs[1].default == "7"
     shown = config_tables(configs, "this topic")
     assert "leaked" not in shown
-    assert shown.index("z.ms") < shown.index("1 default") < shown.index("b.ms")
+    assert shown.index("z.ms") < shown.index("1 config with its default value") < shown.index("b.ms")
     assert "All configs of this topic have default values" in config_tables(configs[3:], "this topic")
 
 

@@ -39,5 +39,5 @@ def test_rates_have_the_time_in_which_they_were_measured():
     for at_ms, end in ((NOW_MS - 60_000, 10), (NOW_MS - 30_000, 3_010)):
         watcher.ends.take(at_ms, {TopicPartition("b", 0): end}, {"b": 1})
     text = shown(topics.PAGE, context_of(watcher))
-    assert "100/s <small>in 30 s, 30 s ago</small>" in text
+    assert "100/s <small>over 30 s, 30 s ago</small>" in text
     assert "its ends were not seen twice yet" in text

@@ -36,8 +36,20 @@
     const next = page.getElementById("main");
     if (next) replace(next);
     const bar = page.querySelector(".sections");
-    if (bar) document.querySelector(".sections")?.replaceWith(bar);
+    const before = document.querySelector(".sections");
+    if (bar && before) {
+      const left = before.firstElementChild.scrollLeft;
+      before.replaceWith(bar);
+      bar.firstElementChild.scrollLeft = left;
+    }
     return true;
+  }
+
+  // On a narrow screen the bar is scrolled to the section of this page.
+  function showSection() {
+    const bar = document.querySelector(".sections ul");
+    const current = bar?.querySelector("[aria-current]")?.getBoundingClientRect();
+    if (current) bar.scrollLeft += current.left + current.width / 2 - innerWidth / 2;
   }
 
   // Folded parts and scrolled ones stay as the reader has left them, and the focus stays where it was.
@@ -194,6 +206,7 @@
     if (text) navigator.clipboard?.writeText(text);
   });
   const pause = main.dataset.live || main.dataset.reload ? setUpPause() : null;
+  showSection();
   setUpWalks();
   setUpClocks();
   listen();

@@ -21,6 +21,9 @@ COLUMNS = (
     Column("note", is_optional=True, is_short=True),
 )
 HIDDEN = "(hidden)"
+LONG_NAME = 38
+DOT = joined([".", element("wbr")])
+"""Where the line of a long name may break."""
 OWN = frozenset({"TOPIC", "DYNAMIC_BROKER", "GROUP"})
 """The origins of what was set for one topic, broker or group alone."""
 
@@ -102,9 +105,10 @@ def _row(config: Config) -> tuple[Markup | str | None, ...]:
 
 
 def _name(config: Config) -> Markup:
+    name = config.name if len(config.name) < LONG_NAME else joined(config.name.split("."), DOT)
     if not config.doc:
-        return code(config.name)
-    return element("details", element("summary", code(config.name)), element("p", config.doc), class_="doc")
+        return code(name)
+    return element("details", element("summary", code(name)), element("p", config.doc), class_="doc")
 
 
 def _otherwise(config: Config) -> str | None:

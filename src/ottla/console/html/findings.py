@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
 
-from ottla.console.html.parts import badge, command, link
+from ottla.console.html.parts import absent, badge, command, link
 from ottla.draw.findings import TIERS, evidence
 from ottla.draw.forms import moment
 from ottla.draw.markup import NOTHING, Markup, element, joined
@@ -83,8 +83,10 @@ def _others(others: Sequence[Finding], now_ms: int) -> Markup:
 
 def finding_line(findings: Iterable[Finding]) -> Markup:
     """The open findings of one subject in a cell of a table."""
-    found = [joined([_shape(each), " ", link(each.rule, "findings", each.rule)]) for each in findings]
-    return joined(found, ", ") if found else element("span", "–", class_="unknown", title="no open finding")
+    found = [
+        element("span", _shape(each), " ", link(each.rule, "findings", each.rule), class_="short") for each in findings
+    ]
+    return joined(found, ", ") if found else absent("no open finding")
 
 
 def _shape(finding: Finding) -> Markup:

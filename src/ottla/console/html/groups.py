@@ -8,7 +8,7 @@ from typing import Final
 
 from ottla.console.addresses import href
 from ottla.console.html.navigation import tabs
-from ottla.console.html.parts import Column, offset
+from ottla.console.html.parts import Column, absent, offset
 from ottla.draw.markup import Markup, element
 
 __all__ = ["EPOCHS", "SHARE_LAG", "epochs", "group_tabs", "has_epochs", "long_list", "member_names"]
@@ -63,7 +63,7 @@ def member_names(members: Iterable[tuple[str, str]]) -> dict[str, str]:
 def long_list(items: Sequence[str], what: str) -> Markup:
     """A list in a cell; folded if it is long."""
     if not items:
-        return element("span", "–", class_="unknown", title=f"no {what}")
+        return absent(f"no {what}")
     rows = element("ul", *(element("li", each) for each in items), class_="plain")
     if len(items) <= LIST_OPEN:
         return rows

@@ -16,6 +16,7 @@ from ottla.observe.series_history import Point
 
 __all__ = [
     "Column",
+    "absent",
     "badge",
     "byte_size",
     "code",
@@ -36,6 +37,8 @@ __all__ = [
 
 NARROW_COLUMNS: Final = 3
 """A table with no more is only as wide as it has to be."""
+COMMA: Final = joined([",", element("wbr")])
+"""A line may break after it."""
 SPARK_WIDTH: Final = 120
 SPARK_HEIGHT: Final = 24
 SPARK_POINTS: Final = 60
@@ -52,6 +55,8 @@ class Column(NamedTuple):
     """Whether it is left out if no row has a value in it."""
     is_short: bool = False
     """Whether its values stay on one line."""
+    is_named: bool = False
+    """Whether cards begin with its title: a number alone would not tell what the card is about."""
 
     @property
     def style(self) -> str | None:
@@ -84,7 +89,8 @@ def _row(columns: Sequence[Column], row: Sequence[Cell]) -> Markup:
         element("td", _cell(value), data_label=column.title, class_=column.style)
         for column, value in zip(columns[1:], others, strict=True)
     ]
-    return element("tr", element("th", _cell(first), scope="row", class_=columns[0].style), *cells)
+    label = columns[0].title if columns[0].is_named else None
+    return element("tr", element("th", _cell(first), scope="row", data_label=label, class_=columns[0].style), *cells)
 
 
 def _is_known(value: Cell) -> bool:
@@ -94,6 +100,8 @@ def _is_known(value: Cell) -> bool:
 def _cell(value: Cell) -> Markup:
     if value is None or value == "":
         return UNKNOWN
+    if value == " ":
+        return NOTHING
     return escaped(value) if isinstance(value, str) else number(value)
 
 
@@ -121,14 +129,19 @@ def nothing(text: str, example: str = "") -> Markup:
     return element("p", text, joined([" ", code(example)]) if example else None, class_="nothing")
 
 
+def absent(what: str) -> Markup:
+    """Where there is nothing, which is known; cards leave it out."""
+    return element("span", "–", class_="unknown absent", title=what)
+
+
 def code(text: str) -> Markup:
     return element("code", text)
 
 
 def command(text: str) -> Markup:
-    """A command to copy. Its lines break between words, never within an option."""
-    words = joined((element("span", each) for each in text.split(" ")), " ")
-    return element("code", words, class_="command", data_copy=text)
+    """A command to copy. Its lines break between words and after commas, never within an option."""
+    words = (joined(word.split(","), COMMA) for word in text.split(" "))
+    return element("code", joined((element("span", word) for word in words), " "), class_="command", data_copy=text)
 
 
 def offset(value: int | None) -> Markup:

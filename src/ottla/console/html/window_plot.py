@@ -12,7 +12,7 @@ from ottla.health.phrases import plural
 __all__ = ["LOOKS", "Piece", "merged", "window_plot"]
 
 WIDTH: Final = 1_200
-HEIGHT: Final = 44
+HEIGHT: Final = 30
 RECTS_MAX: Final = 1_200
 NARROWEST: Final = 2.0
 LETTER_ROOM: Final = 12
@@ -91,14 +91,14 @@ def window_plot(pieces: Sequence[Piece], title: str, address_of: Callable[[Piece
         element("title", title),
         element("defs", *map(_pattern, states)),
         *inner,
-        element("text", f"{first:,}", x=0, y=HEIGHT - 2, class_="axis"),
-        element("text", f"{last:,}", x=WIDTH, y=HEIGHT - 2, text_anchor="end", class_="axis"),
         viewBox=f"0 0 {WIDTH} {HEIGHT}",
         role="group",
         aria_label=title,
         class_="window",
     )
-    scrolled = element("div", picture, class_="scroll", role="region", aria_label=title, tabindex="0")
+    # The drawing shrinks with the page; these words do not.
+    ends = element("p", element("span", f"{first:,}"), element("span", f"{last:,}"), class_="ends")
+    scrolled = element("div", picture, ends, class_="scroll", role="region", aria_label=title, tabindex="0")
     walk = walked(scrolled, "Arrow keys go from range to range, Enter opens the records of one.")
     return element("figure", walk, element("ul", *map(_legend, states), class_="legend"))
 

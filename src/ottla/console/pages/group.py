@@ -333,7 +333,7 @@ def _history(data: GroupPage, context: PageContext) -> Markup:
 
 def history_table(history: list[Seen], kind: str, caption: str) -> Markup:
     """The newest first."""
-    columns = (Column("since"), EPOCHS, *numbers("members"))
+    columns = (Column("since", is_named=True), EPOCHS, *numbers("members"))
     is_known = has_epochs(kind)
     rows = (
         (

@@ -129,7 +129,7 @@ def _cut(data: Timeline) -> str:
 
 def _table(data: Timeline) -> Markup:
     """The newest first."""
-    columns = [Column("since"), EPOCHS, *numbers("members")]
+    columns = [Column("since", is_named=True), EPOCHS, *numbers("members")]
     if data.source == RECORDS:
         columns += [Column("joined"), Column("left", is_optional=True)]
     return table("Changes", columns, (_cells(each, data) for each in reversed(data.history)))

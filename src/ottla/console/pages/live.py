@@ -103,7 +103,7 @@ def _wanted(context: PageContext) -> TrafficFilter:
 FIELDS: Final = (
     Text("client", "Client id", "worker-*", 18),
     Text("api", "API", "ShareFetch", 18, "text"),
-    Choice("errors", "Show", {"": "all", "1": "errors only"}),
+    Choice("errors", "Frames", {"": "all", "1": "errors only"}),
 )
 COLUMNS: Final = (
     Column("time (UTC)"),
@@ -158,7 +158,7 @@ def _cells(frame: LiveFrame) -> Iterator[Cell]:
     name = element("a", f"{frame.api} v{frame.version}", href=page)
     yield element("span", arrow, " ", name, f" #{frame.corr}", class_="message")
     client = element("span", frame.client_id or "(no client id)", title=f"{frame.conn} on {frame.listener}")
-    yield joined([client, " ", element("small", frame.principal)])
+    yield joined([client, " ", element("small", frame.principal, class_="principal")])
     yield node_link(frame.node)
     yield byte_size(frame.bytes)
     yield " " if frame.ms is None else f"{frame.ms:,.1f} ms"

@@ -74,8 +74,7 @@ def render(content: Content[MetadataLog], _: PageContext) -> Markup:
             element("p", why, class_="lead"),
             told,
             section("To see its records", element("p", where), commands),
-            section("What is known of it", element("p", "Who keeps up with it is on the page of the ",
-                                                   link("quorum", "quorum"), ".")),
+            section("Replicas", element("p", "The ", link("quorum", "quorum"), " shows which nodes keep up with it.")),
         ]
     )  # fmt: skip
 

@@ -196,7 +196,8 @@ def _place(row: NodeRow) -> str:
 def render(content: Content[Nodes], context: PageContext) -> Markup:
     rows, query = content.data.rows, dict(context.query)
     columns = (
-        Column("node"), Column("roles"), Column("address"), Column("rack", is_optional=True), Column("state"),
+        Column("node", is_named=True), Column("roles"), Column("address", is_short=True),
+        Column("rack", is_optional=True), Column("state"),
         *numbers("leads", "replicas", "logs", "disk free"), Column("findings"),
     )  # fmt: skip
     open_findings = [each for each in context.watcher.state.findings if each.is_open]

@@ -32,7 +32,7 @@ from ottla.health.quorum import healthy_voters, holding_back, leader_now_ms, lea
 
 NEEDS = "DESCRIBE on the cluster"
 COLUMNS = (
-    Column("node"),
+    Column("node", is_named=True),
     Column("role"),
     *numbers("log end", "behind", "caught up", "last fetch"),
     Column("directory"),
@@ -273,7 +273,12 @@ def _elections(data: QuorumData, context: PageContext) -> Markup:
         (moment(each.at_ms), offset(each.epoch), _elected(each.leader, known), duration(each.gap_ms))
         for each in data.elections
     ]
-    columns = (Column("seen at"), *numbers("epoch"), Column("leader"), *numbers("without a leader, at most"))
+    columns = (
+        Column("seen at", is_named=True),
+        *numbers("epoch"),
+        Column("leader"),
+        *numbers("without a leader, at most"),
+    )
     return joined([table("Elections", columns, rows), element("p", watched, class_="note")])
 
 

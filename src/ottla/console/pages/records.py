@@ -248,18 +248,18 @@ def _unread(topic: TopicDescription, wanted: Wanted, silent: list[TopicPartition
 # --- the page ---------------------------------------------------------------------------------------------------------
 
 COLUMNS: Final = (
-    Column("offset"),
+    Column("offset", is_named=True),
     Column("partition", is_number=True),
     Column("time (UTC)"),
     Column("key"),
     Column("value"),
-    Column("headers"),
+    Column("headers", is_optional=True),
     Column("size", is_number=True, about="key, value and headers"),
 )
 FORM_WORDS: Final = {"auto": "automatic", "utf8": "text", "json": "JSON", "int": "integer", "hex": "hex"}
 STOPPED: Final = {
     "end": "read to the end",
-    "limit": "stopped after enough matches",
+    "limit": "there are more",
     "records": f"stopped after {number(BOUNDS.records)} records",
     "bytes": f"stopped after {size(BOUNDS.bytes)}",
     "time": f"stopped after {BOUNDS.seconds:g} s",
@@ -288,7 +288,7 @@ FIELDS = (
     Choice("key", "Key", FORM_WORDS),
     Choice("value", "Value", FORM_WORDS),
     Choice("committed", "Transactions", {"": "all records", "1": "only committed"}),
-    Text("filter", "Filter", 'value.amount > 100 and key ~ "^eu-"', 33),
+    Text("filter", "Filter", 'value.amount > 100 and key ~ "^eu-"', 35),
 )
 
 

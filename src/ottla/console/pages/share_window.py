@@ -245,7 +245,7 @@ def _ranges(data: WindowPage, members: Mapping[str, str], now_ms: int) -> Markup
     pieces = [Piece(each.first, each.last, each.state, each.count) for each in data.ranges]
     title = f"{data.topic}-{data.partition}: {plural(len(pieces), 'range')} from {pieces[0].first:,}"
     columns = (
-        Column("offsets"),
+        Column("offsets", is_named=True),
         Column("state"),
         *numbers("deliveries"),
         Column("member"),

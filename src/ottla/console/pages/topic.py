@@ -137,7 +137,7 @@ def _is_about(finding: Finding, topic: str) -> bool:
 # --- the page ---------------------------------------------------------------------------------------------------------
 
 COLUMNS: Final = (
-    Column("partition"),
+    Column("partition", is_named=True),
     *numbers("leader", "epoch"),
     Column("replicas", about="the preferred leader first"),
     Column("in sync"),

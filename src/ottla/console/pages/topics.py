@@ -11,11 +11,22 @@ from ottla.client import TopicPartition
 from ottla.console.end_offsets import EndOffsets, Rate
 from ottla.console.html.findings import finding_line, of_subject
 from ottla.console.html.navigation import Choice, Text, filter_form
-from ottla.console.html.parts import Column, badge, byte_size, group_link, more, nothing, numbers, table, topic_link
+from ottla.console.html.parts import (
+    Column,
+    absent,
+    badge,
+    byte_size,
+    group_link,
+    more,
+    nothing,
+    numbers,
+    table,
+    topic_link,
+)
 from ottla.console.measures import ENDS, REQUESTS_MAX, SIZES, STARTS, Measures, leaders_in, measure
 from ottla.console.page import Content, Degraded, Page, PageContext, one_page
 from ottla.console.readers import Reader, readers_by_topic
-from ottla.draw.forms import UNKNOWN, short_number
+from ottla.draw.forms import short_number
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health import Finding
 from ottla.health.facts import Partition, Topic
@@ -176,7 +187,7 @@ def _row(
 COLUMNS: Final = (
     Column("topic"),
     *numbers("partitions", "replicas"),
-    Column("health"),
+    Column("health", is_short=True),
     Column("records", is_number=True, about="end minus start offset; compaction and transactions leave gaps"),
     Column("size", is_number=True, about="on the disks of the leaders"),
     Column("rate", is_number=True, about="records a second, between two looks at the end of its partitions"),
@@ -269,7 +280,7 @@ def _readers(readers: list[Reader]) -> Markup:
     named = [group_link(each.group) for each in readers[:READERS_NAMED_MAX]]
     if len(readers) > READERS_NAMED_MAX:
         named.append(element("span", f"{len(readers) - READERS_NAMED_MAX} more"))
-    return joined(named, ", ") if named else UNKNOWN
+    return joined(named, ", ") if named else absent("no group with committed offsets")
 
 
 PAGE = Page(
