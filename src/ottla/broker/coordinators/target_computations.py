@@ -1,7 +1,8 @@
 """Performs `ComputeTarget`: runs assignors outside the event loop, in child processes.
 
 Kafka's own assignors run in one child, those of users in another, so that one that hangs holds up only its like. Each
-child computes one target at a time; a thread waits for it. A child that has nothing to do for `IDLE_SECONDS` is ended.
+child computes one target at a time; a thread waits for it. A group has one target under way at most, so fewer targets
+wait than there are groups. A child that has nothing to do for `IDLE_SECONDS` is ended.
 """
 
 from __future__ import annotations
