@@ -36,13 +36,9 @@ TOPICS_PER_REQUEST = 250
 SETTLE_S = 300.0
 PAUSE_S = 0.005
 TIMEOUT_S = 120.0
-INTERVAL_MS = 15_000
-"""The longest assignment interval that Kafka allows by default: most members join within one."""
 SETTINGS = {
-    "group.consumer.assignment.interval.ms": str(INTERVAL_MS),
     "group.consumer.max.session.timeout.ms": "1800000",
     "group.consumer.session.timeout.ms": "1800000",
-    "group.share.assignment.interval.ms": str(INTERVAL_MS),
     "group.share.max.session.timeout.ms": "1800000",
     "group.share.max.share.sessions": "2000",
     "group.share.max.size": "1000",
@@ -65,18 +61,33 @@ class Case(NamedTuple):
         return f"{self.kind} group, {self.members:,} members, {self.topics:,} topics{each}"
 
 
-CASES = {
-    Size.FULL: (
-        Case("consumer", 1_000, 10_000, 10_000),
-        Case("consumer", 1_000, 1_000, 100),
-        Case("share", 999, 1_000, 100),
+class Scale(NamedTuple):
+    cases: tuple[Case, ...]
+    interval_ms: int = 15_000
+    """The assignment interval. This is the longest that Kafka allows by default: most members join within one."""
+
+    @property
+    def settings(self) -> dict[str, str]:
+        intervals = (f"group.{kind}.assignment.interval.ms" for kind in ("consumer", "share"))
+        return SETTINGS | dict.fromkeys(intervals, str(self.interval_ms))
+
+
+SCALES = {
+    Size.FULL: Scale(
+        (
+            Case("consumer", 1_000, 10_000, 10_000),
+            Case("consumer", 1_000, 1_000, 100),
+            Case("share", 999, 1_000, 100),
+        )
     ),
-    Size.QUICK: (
-        Case("consumer", 200, 3_000, 3_000),
-        Case("consumer", 200, 300, 30),
-        Case("share", 200, 300, 30),
+    Size.QUICK: Scale(
+        (
+            Case("consumer", 200, 3_000, 3_000),
+            Case("consumer", 200, 300, 30),
+            Case("share", 200, 300, 30),
+        )
     ),
-    Size.SMOKE: (Case("consumer", 3, 4, 4), Case("share", 3, 4, 2)),
+    Size.SMOKE: Scale((Case("consumer", 3, 4, 4), Case("share", 3, 4, 2)), 200),
 }
 
 
@@ -152,7 +163,7 @@ def warm_up(connection: Connection, case: Case, names: Sequence[str]) -> None:
             beat(connection, member)
 
 
-def measure(broker: Broker, _: Path, case: Case) -> Figures:
+def measure(broker: Broker, _: Path, case: Case, interval_ms: int) -> Figures:
     assert isinstance(broker, OttlaNode)
     broker.prepare()
     broker.exec()
@@ -169,11 +180,11 @@ def measure(broker: Broker, _: Path, case: Case) -> Figures:
     yield from longest(broker, f"{case.name}: all join", began)
     began = time.monotonic()
     for _ in range(2):  # the targets of the last members, and then nothing more
-        time.sleep(INTERVAL_MS / 1000)
+        time.sleep(interval_ms / 1000)
         beat(connection, first[0])
         settle(connection, first, lambda: len({member.epoch for member in first}) == 1)
     yield from longest(broker, f"{case.name}: the first targets", began)
-    time.sleep(INTERVAL_MS / 1000)
+    time.sleep(interval_ms / 1000)
     epoch = first[0].epoch
     began = time.monotonic()
     beat(connection, last)
@@ -194,10 +205,12 @@ def new_node(_: str, directory: Path, settings: Mapping[str, str] | None, __: Pa
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = rounds.read_options(__doc__, "part of the name of a case, as share", arguments, CASES)
+    options = rounds.read_options(__doc__, "part of the name of a case, as share", arguments, SCALES)
+    scale: Scale = options.scale
     options.brokers = OttlaNode.name  # Apache Kafka has no event loop to look at
-    measures = [partial(measure, case=case) for case in options.scale if options.only in case.name]
-    return rounds.run("scale-targets", options, measures, PACKAGES, settings=SETTINGS, new_broker=new_node)
+    chosen = [case for case in scale.cases if options.only in case.name]
+    measures = [partial(measure, case=case, interval_ms=scale.interval_ms) for case in chosen]
+    return rounds.run("scale-targets", options, measures, PACKAGES, settings=scale.settings, new_broker=new_node)
 
 
 if __name__ == "__main__":
