@@ -7,7 +7,8 @@ joins: that is timed until its heartbeat tells it the epoch of the new target, w
 heartbeats. Of the turns of the loop that took a millisecond and more the longest is shown, by the processor time of its
 thread; the longest by the clock stands beside it, since other programs prolong that.
 
-The joins themselves are shown apart: the first member makes the coordinator look at all topics.
+Members that subscribe to all topics do so by a pattern. Joins are shown apart: the first member of a group makes the
+coordinator look at all topics.
 """
 
 from __future__ import annotations
@@ -31,18 +32,13 @@ from ottla.wire.types import ConsumerGroupHeartbeatRequest, CreateTopicsRequest,
 from tests.component.broker.raw_client import Connection, RawClient
 
 PACKAGES = ("msgspec",)
-GROUP = "large"
 TOPICS_PER_REQUEST = 250
 SETTLE_S = 300.0
 PAUSE_S = 0.005
 TIMEOUT_S = 120.0
-INTERVAL_MS = 15_000
-"""The longest assignment interval that Kafka allows by default: most members join within one."""
 SETTINGS = {
-    "group.consumer.assignment.interval.ms": str(INTERVAL_MS),
     "group.consumer.max.session.timeout.ms": "1800000",
     "group.consumer.session.timeout.ms": "1800000",
-    "group.share.assignment.interval.ms": str(INTERVAL_MS),
     "group.share.max.session.timeout.ms": "1800000",
     "group.share.max.share.sessions": "2000",
     "group.share.max.size": "1000",
@@ -57,6 +53,7 @@ class Case(NamedTuple):
     topics: int
     subscribed: int
     """Topics that each member subscribes to: all of them, or some at random."""
+    group: str = "large"
 
     @property
     def name(self) -> str:
@@ -64,42 +61,59 @@ class Case(NamedTuple):
         return f"{self.kind} group, {self.members:,} members, {self.topics:,} topics{each}"
 
 
-CASES = {
-    Size.FULL: (
-        Case("consumer", 1_000, 10_000, 10_000),
-        Case("consumer", 1_000, 1_000, 100),
-        Case("share", 999, 1_000, 100),
+class Scale(NamedTuple):
+    cases: tuple[Case, ...]
+    interval_ms: int = 15_000
+    """The assignment interval. This is the longest that Kafka allows by default: most members join within one."""
+
+    @property
+    def settings(self) -> dict[str, str]:
+        intervals = (f"group.{kind}.assignment.interval.ms" for kind in ("consumer", "share"))
+        return SETTINGS | dict.fromkeys(intervals, str(self.interval_ms))
+
+
+SCALES = {
+    Size.FULL: Scale(
+        (
+            Case("consumer", 1_000, 10_000, 10_000),
+            Case("consumer", 1_000, 1_000, 100),
+            Case("share", 999, 1_000, 100),
+        )
     ),
-    Size.QUICK: (
-        Case("consumer", 200, 3_000, 3_000),
-        Case("consumer", 200, 300, 30),
-        Case("share", 200, 300, 30),
+    Size.QUICK: Scale(
+        (
+            Case("consumer", 200, 3_000, 3_000),
+            Case("consumer", 200, 300, 30),
+            Case("share", 200, 300, 30),
+        )
     ),
-    Size.SMOKE: (Case("consumer", 3, 4, 4), Case("share", 3, 4, 2)),
+    Size.SMOKE: Scale((Case("consumer", 3, 4, 4), Case("share", 3, 4, 2)), 200),
 }
 
 
 class Member:
-    """Heartbeats as a member of either kind of group sends them. It never gives anything up: only targets are timed."""
+    """Heartbeats as a member of either kind of group sends them. It takes and gives up partitions at once."""
 
     def __init__(self, case: Case, number: int, names: Sequence[str]) -> None:
-        self._kind = case.kind
+        self._kind, self._group = case.kind, case.group
         self._member_id = f"member-{number:05}"
         self._names = tuple(names)
+        self._has_pattern = case.kind == "consumer" and case.subscribed == case.topics
         self.epoch = 0
         self.owned: Any = ()
 
     def request(self) -> Any:  # noqa: ANN401
         names = self._names if self.epoch == 0 else None
         if self._kind == "share":
-            return ShareGroupHeartbeatRequest(GROUP, self._member_id, self.epoch, None, names)
+            return ShareGroupHeartbeatRequest(self._group, self._member_id, self.epoch, None, names)
         timeout_ms = 1_800_000 if self.epoch == 0 else -1
         return ConsumerGroupHeartbeatRequest(
-            group_id=GROUP,
+            group_id=self._group,
             member_id=self._member_id,
             member_epoch=self.epoch,
             rebalance_timeout_ms=timeout_ms,
-            subscribed_topic_names=names,
+            subscribed_topic_names=None if self._has_pattern else names,
+            subscribed_topic_regex="topic-.*" if self._has_pattern and self.epoch == 0 else None,
             topic_partitions=self.owned,
         )
 
@@ -137,29 +151,26 @@ def settle(connection: Connection, members: Sequence[Member], is_settled: Callab
                 return
 
 
-def await_first(connection: Connection) -> None:
-    """The coordinator is there when somebody has become a member of another group."""
-    request = ConsumerGroupHeartbeatRequest(
-        group_id="first",
-        member_id="first",
-        rebalance_timeout_ms=1_000,
-        subscribed_topic_names=("x",),
-        topic_partitions=(),
-    )
+def warm_up(connection: Connection, case: Case, names: Sequence[str]) -> None:
+    """A small group of the same kind comes and goes: code is loaded when it is first used."""
+    members = [Member(case._replace(group="small", subscribed=2), number, names[:2]) for number in range(2)]
     deadline = time.monotonic() + SETTLE_S
-    while connection.ask(request, 1).error_code != ErrorCode.NONE:
+    while connection.ask(members[0].request(), 1).error_code != ErrorCode.NONE:
         assert time.monotonic() < deadline, "there is no coordinator"
         time.sleep(PAUSE_S)
+    for _ in range(3):
+        for member in members:
+            beat(connection, member)
 
 
-def measure(broker: Broker, _: Path, case: Case) -> Figures:
+def measure(broker: Broker, _: Path, case: Case, interval_ms: int) -> Figures:
     assert isinstance(broker, OttlaNode)
     broker.prepare()
     broker.exec()
     client = RawClient.at(f"127.0.0.1:{broker.port}")
     connection = client.connect(timeout_s=TIMEOUT_S)
     names = create(client, case.topics)
-    await_first(connection)
+    warm_up(connection, case, names)
     choice = random.Random(case.name)
     members = [Member(case, number, choice.sample(names, case.subscribed)) for number in range(case.members + 1)]
     *first, last = members
@@ -168,9 +179,12 @@ def measure(broker: Broker, _: Path, case: Case) -> Figures:
         beat(connection, member)
     yield from longest(broker, f"{case.name}: all join", began)
     began = time.monotonic()
-    settle(connection, first, lambda: len({member.epoch for member in first}) == 1 and first[0].epoch > case.members)
+    for _ in range(2):  # the targets of the last members, and then nothing more
+        time.sleep(interval_ms / 1000)
+        beat(connection, first[0])
+        settle(connection, first, lambda: len({member.epoch for member in first}) == 1)
     yield from longest(broker, f"{case.name}: the first targets", began)
-    time.sleep(INTERVAL_MS / 1000)
+    time.sleep(interval_ms / 1000)
     epoch = first[0].epoch
     began = time.monotonic()
     beat(connection, last)
@@ -191,10 +205,12 @@ def new_node(_: str, directory: Path, settings: Mapping[str, str] | None, __: Pa
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = rounds.read_options(__doc__, "part of the name of a case, as share", arguments, CASES)
+    options = rounds.read_options(__doc__, "part of the name of a case, as share", arguments, SCALES)
+    scale: Scale = options.scale
     options.brokers = OttlaNode.name  # Apache Kafka has no event loop to look at
-    measures = [partial(measure, case=case) for case in options.scale if options.only in case.name]
-    return rounds.run("scale-targets", options, measures, PACKAGES, settings=SETTINGS, new_broker=new_node)
+    chosen = [case for case in scale.cases if options.only in case.name]
+    measures = [partial(measure, case=case, interval_ms=scale.interval_ms) for case in chosen]
+    return rounds.run("scale-targets", options, measures, PACKAGES, settings=scale.settings, new_broker=new_node)
 
 
 if __name__ == "__main__":

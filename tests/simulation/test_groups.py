@@ -33,6 +33,15 @@ def test_invariants_hold(family: str, first_seed: int) -> None:
         run_seed(seed, [family])
 
 
+@pytest.mark.parametrize("family", ["consumer", "mixed"])
+@pytest.mark.parametrize("seed", [1, 8])
+def test_targets_that_are_computed_outside_the_event_loop(family: str, seed: int) -> None:
+    """These seeds compute all of them there: they come late, fail, and are superseded."""
+    world = run_seed(seed, [family])
+    assert isinstance(world, World)
+    assert world.environment.world.inline_target_max == 0
+
+
 def test_families_live_together() -> None:
     for seed in range(4):
         run_seed(seed, SMALL)

@@ -634,13 +634,18 @@ class Node:
         return len(self.replicas.by_key) + len(self.image.topics_by_id)  # a controller has topics and no replicas
 
     def _freeze(self) -> None:
-        """Exclude long-lived objects from garbage collection: a scan of 10,000 partitions takes 70 ms.
+        """Exclude long-lived objects from garbage collection: a scan of 10,000 partitions takes 70 ms."""
+        count = self._long_lived_count
+        if count >= self._frozen_count + _FREEZE_EVERY:
+            self._frozen_count = count
+            self.spare_objects()
+
+    def spare_objects(self) -> None:
+        """Exclude all objects that there are from garbage collection: many long-lived ones have come.
 
         Only in a process that is the node's own, which froze what it had loaded: others have garbage to collect.
         """
-        count = self._long_lived_count
-        if count >= self._frozen_count + _FREEZE_EVERY and gc.get_freeze_count():
-            self._frozen_count = count
+        if gc.get_freeze_count():
             gc.freeze()
 
     # --- what connections and handlers use ----------------------------------------------------------------------------

@@ -1,7 +1,11 @@
 """Performs `ComputeTarget`: runs assignors outside the event loop, in child processes.
 
 Kafka's own assignors run in one child, those of users in another, so that one that hangs holds up only its like. Each
-child computes one target at a time; a thread waits for it. A child that has nothing to do for `IDLE_SECONDS` is ended.
+child computes one target at a time; a thread waits for it. A group has one target under way at most, so fewer targets
+wait than there are groups. A child that has nothing to do for `IDLE_SECONDS` is ended.
+
+A large group has so many objects that a garbage collection which looks at them takes 30 ms. They stay for long, so the
+collector is told to spare them, once more each time that a group has become twice as large.
 """
 
 from __future__ import annotations
@@ -25,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["MakeWorker", "TargetComputations"]
 
 IDLE_SECONDS: Final = 60.0
+SPARED_BYTES_MIN: Final = 100_000
+"""What a group tells its assignor of some thousand topics, or of some hundred members with different subscriptions."""
 
 MakeWorker = Callable[[str], Worker]
 """Of the function that it runs, as `module:name`: `ChildProcess`, or what stands in for it in a simulation."""
@@ -36,15 +42,25 @@ class ComputationPorts(Protocol):
     offload: Offload
     settings: Settings
 
+    def spare_objects(self) -> None:
+        """Exclude all objects that there are from garbage collection."""
+
 
 class TargetComputations:
     def __init__(self, node: ComputationPorts, make_worker: MakeWorker) -> None:
+        self._node = node
         self._queues = {is_own: _Queue(node, make_worker(PROCESS_ENTRY)) for is_own in (False, True)}
+        self._spared_bytes: dict[str, int] = {}
+        """By group: how much it had to tell when its objects were last spared."""
 
     def performers(self) -> dict[type, Perform]:
         return {ComputeTarget: self.compute}
 
     def compute(self, effect: ComputeTarget, done: Done) -> None:
+        told_bytes = sum(map(len, effect.parts))
+        if told_bytes >= max(2 * self._spared_bytes.get(effect.group_id, 0), SPARED_BYTES_MIN):
+            self._spared_bytes[effect.group_id] = told_bytes
+            self._node.spare_objects()
         self._queues[effect.choice.is_own].add(effect, done)
 
     def close(self) -> None:

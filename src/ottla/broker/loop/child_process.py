@@ -156,23 +156,25 @@ def serve(entry: str) -> None:
     """Answer requests until there are none."""
     import os
     import signal
-    import traceback
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the parent, too, which ends this in its time
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     function = load_entry(entry)
-    while True:
-        try:
-            request = _read(requests)
-        except EOFError:
-            return
-        try:
-            answer = [_DONE, *function(request)]
-        except Exception as error:  # noqa: BLE001 - whatever it is, the caller is told
-            traceback.print_exc()
-            answer = [_FAILED, f"{type(error).__name__}: {error}".encode()]
-        _write(answers, answer)
+    with suppress(EOFError, BrokenPipeError):  # the parent has ended, or needs no more
+        while True:
+            _write(answers, _answered(function, _read(requests)))
+    os._exit(0)
+
+
+def _answered(function: Answer, request: Sequence[bytes]) -> list[bytes]:
+    import traceback
+
+    try:
+        return [_DONE, *function(request)]
+    except Exception as error:  # noqa: BLE001 - whatever it is, the caller is told
+        traceback.print_exc()
+        return [_FAILED, f"{type(error).__name__}: {error}".encode()]
 
 
 def load_entry(entry: str) -> Answer:

@@ -33,17 +33,24 @@ class Subscriptions(Generic[SubscriptionType]):
         if come is not None:
             counts[come] += 1
         remaining = +counts
-        return self.topics() if remaining == self.counts else self._topics_of(remaining)
+        if remaining.keys() == self.counts.keys():
+            return self.topics()
+        if come is not None and remaining.keys() > self.counts.keys():
+            return self.topics() | self._topics_of((come,))
+        return self._topics_of(remaining)
 
     def move(self, old: SubscriptionType | None, new: SubscriptionType | None) -> None:
-        """A member has the new one in place of the old one; None is that of nobody."""
+        """A member has the new one in place of the old one; None is that of nobody. As long as subscriptions only come,
+        the topics are those of before and a few more: a thousand members may come with a thousand subscriptions."""
         if new is not None:
+            if new not in self.counts and self._topics is not None:
+                self._topics |= self._topics_of((new,))
             self.counts[new] += 1
         if old is not None:
             self.counts[old] -= 1
             if not self.counts[old]:
                 del self.counts[old]
-        self.forget_topics()
+                self.forget_topics()
 
     def forget_topics(self) -> None:
         """A subscription has come to stand for other topics."""

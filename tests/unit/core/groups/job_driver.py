@@ -33,6 +33,8 @@ class JobDriver:
         """All that were written."""
         self.steps: deque[Callable[[], Result]] = deque()
         """What a job waits for."""
+        self.effects: list[ComputeTarget] = []
+        """All that there were."""
 
     def context(self) -> Context:
         return Context(now_ms=self.now_ms, wall_ms=10**12 + self.now_ms, world=self.environment.world, api_version=1)
@@ -62,6 +64,7 @@ class JobDriver:
         for key, at_ms in result.timers:
             if key[1] == "target" and at_ms is not None and self._expire not in self.steps:  # type: ignore[index]
                 self.steps.append(self._expire)
+        self.effects += result.effects
         for effect in result.effects:
             self.steps.append(lambda effect=effect: self.settled(effect, computed(effect)))  # type: ignore[misc]
         if result.after is not None:

@@ -55,3 +55,13 @@ def test_topics_once_some_are_gone_and_one_has_come(subscriptions: Subscriptions
     assert subscriptions.topics_with([B], None) == {"a"}
     assert subscriptions.topics_with([A, A], frozenset({"d"})) == {"b", "c", "d"}
     assert subscriptions.counts == {A: 2, B: 1}
+
+
+def test_topics_grow_with_subscriptions_that_come(subscriptions: Subscriptions[frozenset[str]]) -> None:
+    subscriptions.topics()
+    coming = frozenset({"c", "d"})
+    assert subscriptions.topics_with([], coming) == {"a", "b", "c", "d"}
+    subscriptions.move(None, coming)
+    assert subscriptions.topics() == {"a", "b", "c", "d"}
+    subscriptions.move(coming, B)
+    assert subscriptions.topics() == {"a", "b", "c"}

@@ -174,7 +174,7 @@ class ConsumerStep(HeartbeatStep[ConsumerGroup]):
         """Its epoch, and what it gives to the member."""
         group, topic_sets = self.group, self._memory.topic_sets
         is_due = self.group_epoch > group.assignment_epoch and not self.assignment_left_ms()
-        if is_due and is_computed_outside(group, self.updated, topic_sets, self.context):
+        if is_due and is_computed_outside(group, self.updated, self.replaced_id, topic_sets, self.context):
             self.timers += self._memory.target_jobs.timers(group, self.context)
         elif is_due:
             new = compute_target(group, self.group_epoch, self.updated, self.replaced_id, topic_sets, self.context)

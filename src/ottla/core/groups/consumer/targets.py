@@ -47,9 +47,7 @@ def compute_target(
 ) -> NewTarget:
     """The target of all members. `updated` is as it will be, and stands in for `replaced_id`, the static member whose
     place it takes, if there is one."""
-    members = {**group.members, updated.member_id: updated}
-    if replaced_id is not None:
-        members.pop(replaced_id, None)
+    members = _members(group, updated, replaced_id)
     specs, counts = _specs(group, members, updated.member_id, replaced_id, topic_sets, context.world.topics)
     available = group.settings(context.world).assignors
     targets = ASSIGNORS[_assignor(members.values(), available)](specs, counts)
@@ -59,6 +57,16 @@ def compute_target(
         if target != group.targets.get(member_id)
     ]
     return NewTarget([*records, target_epoch_record(group.group_id, group_epoch, context.wall_ms)], targets)
+
+
+def _members(
+    group: ConsumerGroup, updated: ConsumerGroupMember, replaced_id: str | None
+) -> Mapping[str, ConsumerGroupMember]:
+    """As they will be."""
+    members = {**group.members, updated.member_id: updated}
+    if replaced_id is not None:
+        members.pop(replaced_id, None)
+    return members
 
 
 def _assignor(members: Iterable[ConsumerGroupMember], available: Sequence[str]) -> str:
@@ -92,21 +100,22 @@ def _specs(
 
 
 def is_computed_outside(
-    group: ConsumerGroup, updated: ConsumerGroupMember, topic_sets: TopicSets, context: Context
+    group: ConsumerGroup,
+    updated: ConsumerGroupMember,
+    replaced_id: str | None,
+    topic_sets: TopicSets,
+    context: Context,
 ) -> bool:
-    """Whether the target, with the member as it will be, is large, or an assignor of one's own may be asked for it."""
+    """Whether the target is large, or an assignor of one's own is to be asked for it. `updated` and `replaced_id` are
+    those of `compute_target`."""
     if group.target_job is not None:
         return True
-    own = group.settings(context.world).own_assignors
-    if own and _may_ask_own(group, updated, context):
-        return True
-    return _is_large(group, updated, topic_sets, context)
-
-
-def _may_ask_own(group: ConsumerGroup, updated: ConsumerGroupMember, context: Context) -> bool:
     settings = group.settings(context.world)
-    members = {**group.members, updated.member_id: updated}
-    return _assignor(members.values(), settings.assignors) in settings.own_assignors
+    if settings.own_assignors:
+        name = _assignor(_members(group, updated, replaced_id).values(), settings.assignors)
+        if name in settings.own_assignors:
+            return True
+    return _is_large(group, updated, topic_sets, context)
 
 
 def _is_large(group: ConsumerGroup, updated: ConsumerGroupMember, topic_sets: TopicSets, context: Context) -> bool:

@@ -78,24 +78,35 @@ class TargetSource(NamedTuple, Generic[GroupType]):
     """Group id, assignment epoch, wall clock."""
 
 
-_Step = ComputeTarget | Sequence[KeyedRecord] | None
-"""An effect, records, or nothing but a pause."""
+class _Records(NamedTuple):
+    """To be written next."""
+
+    records: Sequence[KeyedRecord]
+    are_last: bool = False
+
+
+_Steps = Generator[ComputeTarget | _Records | None, Outcome | None, None]
+"""An effect, records, or nothing but a pause. An effect is answered with its outcome."""
 
 
 class TargetJob:
     """A target on its way."""
 
-    def __init__(self, number: int, epoch: int, members_version: int, *, is_last_chance: bool) -> None:
+    def __init__(self, number: int, group: Any, steps: _Steps) -> None:  # noqa: ANN401 - a ModernGroup
         self.number = number
-        self.epoch = epoch
-        """Of the group, when the job was begun."""
-        self.members_version = members_version
-        self.is_last_chance = is_last_chance
+        self.steps = steps
+        self.epoch: int = group.group_epoch
+        """When the job was begun."""
+        self.members_version: int = group.members_version
+        self.is_last_chance: bool = group.target_drop_count >= DROPS_MAX
         """Whether it is finished though the group has changed."""
         self.is_waiting = False
         """For its effect, or for its records to be committed."""
-        self.has_all_written = False
-        self.steps: Generator[_Step, Outcome | None, None]
+        self.has_last_records = False
+
+    def is_superseded(self, group: Any) -> bool:  # noqa: ANN401
+        is_as_it_was = (group.group_epoch, group.members_version) == (self.epoch, self.members_version)
+        return not is_as_it_was and not self.is_last_chance
 
 
 class TargetJobs(Generic[GroupType]):
@@ -129,11 +140,12 @@ class TargetJobs(Generic[GroupType]):
         if group.target_job is None:
             if group.group_epoch <= group.assignment_epoch or not group.members:
                 return NOTHING
-            group.target_job = self._begin(group, context)
+            number = next(self._numbers)
+            group.target_job = TargetJob(number, group, self._steps(group, number, context))
         job: TargetJob = group.target_job
         return NOTHING if job.is_waiting else self._go_on(group, job, None, context)
 
-    def is_own(self, subject: object) -> bool:
+    def concerns(self, subject: object) -> bool:
         """Whether `settled` is to be told of this subject."""
         return isinstance(subject, ComputeTarget | _Written)
 
@@ -147,37 +159,28 @@ class TargetJobs(Generic[GroupType]):
             return self._fail(group, job, outcome, context)
         if isinstance(subject, ComputeTarget):
             return self._go_on(group, job, outcome, context)
-        if job.has_all_written:
+        if job.has_last_records:
             group.target_job, group.target_drop_count = None, 0
             return NOTHING
         return self._pause(group, context)
 
     # --- a job --------------------------------------------------------------------------------------------------------
 
-    def _begin(self, group: GroupType, context: Context) -> TargetJob:
-        job = TargetJob(
-            next(self._numbers),
-            group.group_epoch,
-            group.members_version,
-            is_last_chance=group.target_drop_count >= DROPS_MAX,
-        )
-        job.steps = self._steps(group, job, context)
-        return job
-
-    def _steps(self, group: GroupType, job: TargetJob, context: Context) -> Generator[_Step, Outcome | None, None]:
+    def _steps(self, group: GroupType, number: int, context: Context) -> _Steps:
+        epoch = group.group_epoch
         choice = self._source.choose(group, context)
         parts = []
         for part in self._source.parts(group, choice, context):
             parts.append(part)
             yield None
-        outcome = yield ComputeTarget(self._family, group.group_id, job.number, choice, parts)
+        outcome = yield ComputeTarget(self._family, group.group_id, number, choice, parts)
         assert outcome is not None
         answers: list[bytes] = outcome.value
         for part in answers[:-1]:
-            yield self._records(group, part)
+            yield _Records(self._records(group, part))
         last = self._records(group, answers[-1]) if answers else []
-        job.has_all_written = True
-        yield [*last, self._source.target_epoch_record(group.group_id, job.epoch, context.wall_ms)]
+        epoch_record = self._source.target_epoch_record(group.group_id, epoch, context.wall_ms)
+        yield _Records([*last, epoch_record], are_last=True)
 
     def _records(self, group: GroupType, part: bytes) -> list[KeyedRecord]:
         """What is written of a part of the answer. Members may have left since."""
@@ -190,8 +193,7 @@ class TargetJobs(Generic[GroupType]):
         return [self._source.target_record(group.group_id, member_id, target) for member_id, target in changed]
 
     def _go_on(self, group: GroupType, job: TargetJob, outcome: Outcome | None, context: Context) -> Result:
-        is_current = group.group_epoch == job.epoch and group.members_version == job.members_version
-        if not is_current and not job.is_last_chance:
+        if job.is_superseded(group):
             return self._drop(group, job, context)
         try:
             step = job.steps.send(outcome)
@@ -203,7 +205,8 @@ class TargetJobs(Generic[GroupType]):
         job.is_waiting = True
         if isinstance(step, ComputeTarget):
             return Result(effects=(step,))
-        return Result(step, after=_Written(self._family, group.group_id, job.number), is_atomic=False)
+        job.has_last_records = step.are_last
+        return Result(step.records, after=_Written(self._family, group.group_id, job.number), is_atomic=False)
 
     def _pause(self, group: GroupType, context: Context) -> Result:
         return Result(timers=(Timer(self.key(group.group_id), context.now_ms + PAUSE_MS),))

@@ -190,7 +190,7 @@ class ShareFamily(ModernFamily[ShareGroup]):
             return self._deleted(subject, refusals_of(subject, outcome))
         if isinstance(subject, _Initialized):
             return self._go_on(subject.group_id, context) if outcome.is_ok else self._answer_all(subject.group_id)
-        if self.target_jobs.is_own(subject):
+        if self.target_jobs.concerns(subject):
             return self.target_jobs.settled(subject, outcome, context)
         return self._written(subject.number, context) if outcome.is_ok else self._refuse(subject.number, outcome)
 

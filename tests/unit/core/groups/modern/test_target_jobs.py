@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 
 from ottla.core.coordinator.contract import Outcome
+from ottla.core.groups.assignors.computation import Choice
 from ottla.core.groups.modern.target_jobs import DROPS_MAX, RETRY_MS, ComputeTarget
 from ottla.wire.errors import ErrorCode
 from tests.unit.core.groups.job_driver import JobDriver
@@ -229,3 +230,17 @@ def test_an_answer_that_comes_late_is_nobodys(driver: JobDriver):
     assert driver.group.targets == before
     driver.beat("a", -1)
     driver.apply(driver.settled(late._replace(group_id="gone"), Outcome(value=[])))
+
+
+def test_an_assignor_of_ones_own_is_never_asked_at_once():
+    driver = JobDriver()
+    driver.topics.put("t", 4, ())
+    driver.environment.settings.set("group.consumer.assignors", "range,nearest:NearestRack")
+    driver.environment.world.own_assignors = {"nearest:NearestRack": "nearest-rack"}
+    driver.join("a", "t", instance_id="i", server_assignor="range")
+    assert not driver.steps
+    driver.beat("a", -2, instance_id="i")
+    driver.topics.put("u", 4, ())
+    driver.join("b", "t", "u", instance_id="i", server_assignor="nearest-rack")
+    driver.step_until(lambda: bool(driver.effects))
+    assert driver.effects[0].choice == Choice("nearest:NearestRack", is_own=True)
