@@ -20,7 +20,6 @@ from tests.interop.quorum.cluster_load import (
     ClusterLoad,
 )
 from tests.interop.quorum.links import LinkedQuorum
-from tests.interop.quorum.members import WAIT_S
 from tests.interop.quorum.word_count import GROUP
 from tools.chaos.leadership import GROUPS, PARTITIONS, QUORUM, LeadershipWatch
 from tools.fault_run.plan import QUORUM_FAULTS, RESTARTS, Fault, plan
@@ -126,8 +125,7 @@ def _strike(quorum: LinkedQuorum, load: ClusterLoad, fault: Fault, report: Repor
     finally:
         hit.undo()
     ended_s = time.monotonic()
-    for node in quorum.nodes.values():
-        node.wait(timeout_s=WAIT_S)
+    quorum.wait_ready(*quorum.nodes)
     _settle(quorum)
     in_sync_s = time.monotonic() - ended_s
     load.wait_for_progress()

@@ -190,6 +190,10 @@ class Quorum:
         self.paused.difference_update(numbers)
         for number in numbers:
             self.nodes[number].launch()
+        self.wait_ready(*numbers)
+
+    def wait_ready(self, *numbers: int) -> None:
+        """Wait until nodes that were launched serve."""
         for number in numbers:
             self.nodes[number].wait(timeout_s=WAIT_S)
 
