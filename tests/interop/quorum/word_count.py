@@ -16,6 +16,8 @@ from tests.interop.streams.groups import lines
 PREFIX = "count"
 GROUP, WORDS, COUNTS = f"{PREFIX}-app", f"{PREFIX}-words", f"{PREFIX}-out"
 PAUSE_S = 2
+TRANSACTION_TIMEOUT_MS = 120_000
+"""Longer than a node is away. An application does not go on after it was told that its transaction is over."""
 _ENDED = {"ERROR", "PENDING_ERROR", "PENDING_SHUTDOWN", "NOT_RUNNING"}
 
 
@@ -24,7 +26,11 @@ class WordCount(Background):
 
     def __init__(self, servers: str, directory: Path, *, partitions: int, replicas: int) -> None:
         self._partitions = partitions
-        settings = {"processing.guarantee": "exactly_once_v2", "replication.factor": replicas}
+        settings = {
+            "processing.guarantee": "exactly_once_v2",
+            "replication.factor": replicas,
+            "producer.transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
+        }
         self._app = App("count", PREFIX, servers, directory, **settings)
         super().__init__(servers)
 
@@ -39,7 +45,8 @@ class WordCount(Background):
     def check(self) -> None:
         super().check()
         states = [line.removeprefix("STATE ") for line in self._app.lines if line.startswith("STATE ")]
-        assert not _ENDED & set(states), "\n".join(self._app.lines[-30:])
+        said = [line for line in self._app.lines if line.startswith(("ERROR", "Caused by"))]
+        assert not _ENDED & set(states), f"the application has ended: {said or self._app.lines[-3:]}"
 
     def finish(self) -> None:
         """Every word was counted, and none twice.
