@@ -11,6 +11,8 @@ from tests.interop.jars import cache_dir, libraries, locked, program
 
 KEPT_S = 7 * 24 * 3600
 """How long class files of other sources stay in the cache."""
+TIMEOUT_S = 300
+"""It takes seconds, where a machine has nothing else to do."""
 
 
 def class_files(name: str, sources: Sequence[Path], jars: str) -> Path:
@@ -23,7 +25,7 @@ def class_files(name: str, sources: Sequence[Path], jars: str) -> Path:
             shutil.rmtree(unfinished, ignore_errors=True)
             javac = program("javac", "a Java development kit")
             options = ["-Xlint:all", "-Werror", "--release", "17", "-cp", f"{libraries(jars)}/*", "-d", str(unfinished)]
-            process.run([javac, *options, *map(str, sources)])
+            process.run([javac, *options, *map(str, sources)], timeout_s=TIMEOUT_S)
             unfinished.rename(folder)
             _forget_old(folder)
     return folder

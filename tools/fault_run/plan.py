@@ -4,16 +4,42 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
-from ottla.testing import Cluster
-
-__all__ = ["Fault", "Hit", "plan"]
+__all__ = ["QUORUM_FAULTS", "RESTARTS", "Cluster", "Fault", "Hit", "Node", "plan"]
 
 SHORT_S: Final = (0.5, 4.5)
 LONG_S: Final = 12.0
 """Longer than a broker's session: its broker is fenced, and comes back."""
 _LONG_EVERY: Final = 7
+
+Kind = tuple[str, bool]
+"""What is done, and whether it is done to the leader of the quorum."""
+QUORUM_FAULTS: Final[tuple[Kind, ...]] = (
+    *((kind, is_leader) for kind in ("kill", "pause", "isolate", "mute") for is_leader in (True, False)),
+    ("cut", False),
+    ("cut followers", False),
+)
+RESTARTS: Final[tuple[Kind, ...]] = (("stop", True), ("stop", False))
+
+
+class Node(Protocol):
+    """A node as a fault hits it."""
+
+    def kill(self) -> None: ...
+    def stop(self) -> None: ...
+    def start(self, *, wait: bool = True) -> None: ...
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+
+
+class Cluster(Protocol):
+    """A cluster whose nodes and links can be hit."""
+
+    def __getitem__(self, node_id: int, /) -> Node: ...
+    def cut(self, one: int, other: int, *, one_way: bool = False) -> None: ...
+    def isolate(self, node_id: int, /) -> None: ...
+    def heal(self) -> None: ...
 
 
 class Hit(NamedTuple):
@@ -37,7 +63,7 @@ class Fault(NamedTuple):
     def do(self, cluster: Cluster, leader: int, followers: Sequence[int]) -> Hit:
         """Hit the leader, or the first of its followers."""
         target, other = (leader, followers[0]) if self.does_hit_leader else (followers[0], leader)
-        if self.kind in ("kill", "pause", "isolate"):
+        if self.kind in ("kill", "stop", "pause", "isolate"):
             return _hit_node(self.kind, cluster, target)
         if self.kind == "cut":
             cluster.cut(target, other)
@@ -51,8 +77,9 @@ class Fault(NamedTuple):
 
 def _hit_node(kind: str, cluster: Cluster, target: int) -> Hit:
     node, undo = cluster[target], cluster.heal
-    if kind == "kill":
-        node.kill()
+    if kind in ("kill", "stop"):
+        end = node.kill if kind == "kill" else node.stop
+        end()
         undo = lambda: node.start(wait=False)  # noqa: E731
     elif kind == "pause":
         node.pause()
@@ -62,12 +89,10 @@ def _hit_node(kind: str, cluster: Cluster, target: int) -> Hit:
     return Hit(frozenset((target,)), frozenset((target,)), undo)
 
 
-def plan(count: int, seed: int) -> list[Fault]:
+def plan(count: int, seed: int, kinds: Sequence[Kind] = QUORUM_FAULTS) -> list[Fault]:
     """Each kind of fault as often as any other, in a random order, of random length."""
-    kinds = [(kind, is_leader) for kind in ("kill", "pause", "isolate", "mute") for is_leader in (True, False)]
-    kinds += [("cut", False), ("cut followers", False)]
     chance = random.Random(seed)
-    chosen: list[tuple[str, bool]] = []
+    chosen: list[Kind] = []
     while len(chosen) < count:
         chosen += chance.sample(kinds, len(kinds))
     return [

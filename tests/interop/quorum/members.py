@@ -10,6 +10,8 @@ Every node has a server.properties that both kinds of node, and the tools of bot
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -36,6 +38,12 @@ MIXED = {"one ottla": {1: APACHE, 2: APACHE, 3: OTTLA}, "one apache": {1: OTTLA,
 CLUSTER_ID = "b3R0bGEtcXVvcnVtLTAwMQ"
 WAIT_S = 240
 """The bound of everything that is waited for. It takes seconds, where a machine has nothing else to do."""
+CONTROLLER, INTERNAL = "CONTROLLER", "INTERNAL"
+"""The listeners that nodes reach each other by."""
+_INTERNAL_LISTENER = {
+    "inter.broker.listener.name": INTERNAL,
+    "listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,{INTERNAL}:PLAINTEXT,{CONTROLLER}:PLAINTEXT",
+}
 METADATA_QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
 METADATA_DIR = "__cluster_metadata-0"
 _POLL_S = 0.1
@@ -93,6 +101,8 @@ class Quorum:
 
     hosts: ClassVar[Sequence[str]] = LOCAL_HOSTS
     """All names by which nodes are known."""
+    has_internal_listener: ClassVar[bool] = False
+    """Whether brokers reach each other by a listener that clients do not use; with TLS or logins they always do."""
 
     def __init__(
         self,
@@ -112,24 +122,28 @@ class Quorum:
         if clusters.DEFAULT_SECURITY != "plaintext":
             self._login = ControllerLogin(clusters.DEFAULT_SECURITY, directory, self.hosts)
             settings = self._login.settings | settings
+        elif self.has_internal_listener:
+            settings = _INTERNAL_LISTENER | settings
         roles = dict.fromkeys(voters, "broker,controller")
         roles |= dict.fromkeys(brokers or {}, "broker") | dict.fromkeys(spares or {}, "controller")
         self.voters = tuple(voters)
         self.kinds = {**voters, **(brokers or {}), **(spares or {})}
         self.nodes: dict[int, Node] = {}
+        self.paused: set[int] = set()
         for number, kind in self.kinds.items():
             self.nodes[number] = self._node(kind, directory / f"node-{number}", ONE_NODE | _PATIENCE | settings)
         controllers = {number: self.advertised_controller(number) for number in (*voters, *(spares or {}))}
         initial = ",".join(f"{number}@{controllers[number]}:{_directory_id(number)}" for number in voters)
         for number, node in self.nodes.items():
-            listeners = self._listeners(node, roles[number])
+            addresses = self._listeners(node, roles[number])
+            advertised = {name: self._advertised(number, name, address) for name, address in addresses.items()}
             node.settings |= {
                 "node.id": str(number),
                 "process.roles": roles[number],
-                "controller.listener.names": "CONTROLLER",
+                "controller.listener.names": CONTROLLER,
                 "controller.quorum.bootstrap.servers": ",".join(controllers.values()),
-                "listeners": listeners,
-                "advertised.listeners": listeners.replace(node.controller_servers, self.advertised_controller(number)),
+                "listeners": _joined(addresses),
+                "advertised.listeners": _joined(advertised),
             }
             node.format_arguments = (
                 ("--initial-controllers", initial) if number in voters else ("--no-initial-controllers",)
@@ -157,22 +171,45 @@ class Quorum:
 
     def advertised_controller(self, number: int) -> str:
         """Where the other nodes look for a controller."""
-        return self.nodes[number].controller_servers
+        return self._advertised(number, CONTROLLER, self.nodes[number].controller_servers)
 
-    def _listeners(self, node: Node, roles: str) -> str:
-        between_brokers = f",INTERNAL://127.0.0.1:{free_ports(1)[0]}" if self._login else ""
-        by_role = {
-            "broker": f"PLAINTEXT://{node.bootstrap_servers}{between_brokers}",
-            "controller": f"CONTROLLER://{node.controller_servers}",
-        }
-        return ",".join(by_role[role] for role in roles.split(","))
+    def _advertised(self, number: int, listener: str, address: str) -> str:
+        """Where others look for a listener of a node."""
+        return address
+
+    def _listeners(self, node: Node, roles: str) -> dict[str, str]:
+        """Where a node listens, by the names of its listeners."""
+        of_broker = {"PLAINTEXT": node.bootstrap_servers}
+        if self._login or self.has_internal_listener:
+            of_broker[INTERNAL] = f"127.0.0.1:{free_ports(1)[0]}"
+        by_role = {"broker": of_broker, "controller": {CONTROLLER: node.controller_servers}}
+        return {name: address for role in roles.split(",") for name, address in by_role[role].items()}
 
     def start(self, *numbers: int) -> None:
         """Start nodes side by side, and wait until all of them serve."""
+        self.paused.difference_update(numbers)
         for number in numbers:
             self.nodes[number].launch()
+        self.wait_ready(*numbers)
+
+    def wait_ready(self, *numbers: int) -> None:
+        """Wait until nodes that were launched serve."""
         for number in numbers:
             self.nodes[number].wait(timeout_s=WAIT_S)
+
+    def pause(self, number: int) -> None:
+        """Let a node stand still."""
+        self.paused.add(number)
+        self._signal(number, signal.SIGSTOP)
+
+    def resume(self, number: int) -> None:
+        self._signal(number, signal.SIGCONT)
+        self.paused.discard(number)
+
+    def _signal(self, number: int, what: signal.Signals) -> None:
+        pid = self.nodes[number].pid
+        assert pid is not None, f"node {number} does not run"
+        os.kill(pid, what)
 
     def end(self, how: str) -> None:
         """End all nodes, "stopped" or "killed".
@@ -214,8 +251,9 @@ class Quorum:
     # --- what the leader says -----------------------------------------------------------------------------------------
 
     def view(self) -> View | None:
-        """What the leader says; None while there is none."""
-        views = [self._view_of(number) for number, node in self.nodes.items() if node.running]
+        """What the leader says; None while there is none. Paused nodes are not asked."""
+        asked = [number for number, node in self.nodes.items() if node.running and number not in self.paused]
+        views = [self._view_of(number) for number in asked]
         return max((view for view in views if view is not None), key=lambda view: view.epoch, default=None)
 
     def _view_of(self, number: int) -> View | None:
@@ -328,9 +366,11 @@ class Quorum:
 
     @property
     def running(self) -> list[int]:
-        """The brokers that run."""
+        """The brokers that run, and are not paused."""
         return [
-            number for number, node in self.nodes.items() if node.running and "broker" in node.settings["process.roles"]
+            number
+            for number, node in self.nodes.items()
+            if node.running and number not in self.paused and "broker" in node.settings["process.roles"]
         ]
 
     def wait_in_sync(self, topic: str) -> None:
@@ -364,14 +404,19 @@ class Quorum:
 
         until(find, f"the preferred leaders of {topic}")
 
-    def check_equal_logs(self, topic: str) -> None:
-        """All replicas of a topic have the same bytes, and Apache Kafka can read them."""
-        for each in self.partitions(topic, at=self.running[0]):
-            folders = [self.nodes[number].data_dir / f"{topic}-{each.partition_index}" for number in each.replica_nodes]
-            logs = [b"".join(path.read_bytes() for path in sorted(folder.glob("*.log"))) for folder in folders]
-            assert len(set(logs)) == 1, f"{folders} differ: {[len(log) for log in logs]} bytes"
-            if logs[0]:
-                assert "baseOffset: 0 " in dump_log(min(folders[0].glob("*.log")))
+    def check_equal_logs(self, *topics: str) -> None:
+        """All replicas of these topics come to have the same bytes, and Apache Kafka can read them."""
+        written: list[Path] = []
+        for topic in topics:
+            self.wait_in_sync(topic)
+            for each in self.partitions(topic, at=self.running[0]):
+                name = f"{topic}-{each.partition_index}"
+                folders = [self.nodes[number].data_dir / name for number in each.replica_nodes]
+                until(lambda folders=folders: len({_log(folder) for folder in folders}) == 1, f"equal logs of {name}")
+                if _log(folders[0]):
+                    written.append(min(folders[0].glob("*.log")))
+        if written:
+            assert dump_log(written, timeout_s=WAIT_S).count("baseOffset: 0 ") == len(written)
 
     # --- files --------------------------------------------------------------------------------------------------------
 
@@ -436,6 +481,14 @@ def ask(server: str, request: object, version: int) -> Any:
 
 def _is_in_sync(partition: Any) -> bool:
     return set(partition.isr_nodes) == set(partition.replica_nodes)
+
+
+def _joined(listeners: Mapping[str, str]) -> str:
+    return ",".join(f"{name}://{address}" for name, address in listeners.items())
+
+
+def _log(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted(folder.glob("*.log")))
 
 
 def _replicas(rows: Any) -> tuple[Replica, ...]:

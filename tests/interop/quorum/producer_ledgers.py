@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.component.broker.kill_load import PARTITIONS, TIME_LIMIT_S, TOPIC, Placed
+from tests.component.broker.kill_load import PARTITIONS, TIME_LIMIT_S, TOPIC, Placed, numbers_of
 from tests.interop import process
 from tests.interop.jars import APACHE_KAFKA, classpath
 from tests.interop.programs import compiled
@@ -46,14 +47,15 @@ class AiokafkaLedger:
 
 
 class JavaLedger:
-    """The program ProducerLedger."""
+    """The program ProducerLedger. Each of its producers pauses between two records of a partition."""
 
-    def __init__(self, servers: str, output: Path) -> None:
+    def __init__(self, servers: str, output: Path, *, pause_ms: int = 5) -> None:
         self.acknowledged: list[Placed] = []
         self.sent: dict[str, int] = {}
         self._output = output
         path = classpath(APACHE_KAFKA, compiled("4.3.1"))
-        command = process.java(path, "interop.ProducerLedger", servers, TOPIC, str(PARTITIONS))
+        arguments = (servers, TOPIC, str(PARTITIONS), str(pause_ms))
+        command = process.java(path, "interop.ProducerLedger", *arguments, options=process.QUICK_START)
         with output.open("wb") as file:
             self._process = subprocess.Popen(
                 process.tied(command), stdin=subprocess.PIPE, stdout=file, stderr=subprocess.STDOUT
@@ -84,3 +86,15 @@ class JavaLedger:
     def kill(self) -> None:
         if self._process.poll() is None:
             self._process.kill()
+
+
+def check_ledgers(records: list[Placed], acknowledged: Iterable[Placed], sent: Mapping[str, int]) -> None:
+    """What was acknowledged lies where the leader said; what idempotent producers have sent is there, once and in
+    order. `sent` are their names, and how many records each has sent to a partition."""
+    found = set(records)
+    missing = [each for each in acknowledged if each not in found]
+    assert not missing, f"{len(missing)} acknowledged records are missing, such as {missing[0]}"
+    numbers = numbers_of(records)
+    for name, count in sent.items():
+        for partition in range(PARTITIONS):
+            assert numbers[name, partition] == list(range(count)), f"{name}, partition {partition}"

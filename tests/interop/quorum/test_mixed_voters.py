@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -115,16 +113,16 @@ def test_a_leader_that_is_killed_is_replaced_and_follows(quorum: LinkedQuorum, l
 
 
 def test_a_leader_whose_followers_stand_still_resigns(quorum: LinkedQuorum, led: View) -> None:
-    still = [quorum.nodes[number] for number in followers(quorum, led)]
+    still = followers(quorum, led)
     began = time.monotonic()
-    for node in still:
-        os.kill(node.pid or 0, signal.SIGSTOP)
+    for number in still:
+        quorum.pause(number)
     try:
         until(lambda: quorum.describe(led.leader_id).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER, "it to resign")
         assert time.monotonic() - began > FETCH_TIMEOUT_S, "a late fetch is no reason"
     finally:
-        for node in still:
-            os.kill(node.pid or 0, signal.SIGCONT)
+        for number in still:
+            quorum.resume(number)
     view = quorum.wait_for_voters()
     assert led.epoch + 1 <= view.epoch <= led.epoch + 3
     quorum.create_topic(f"after-epoch-{led.epoch}", at=view.leader_id)

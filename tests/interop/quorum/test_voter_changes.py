@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from contextlib import closing
 from pathlib import Path
 
@@ -64,8 +62,7 @@ def test_controllers_that_cannot_be_added(kind: str, tmp_path: Path) -> None:
         said = quorum.tool("add-controller", at=FIRST, config_of=FIRST, check=False)
         assert "DuplicateVoterException" in said
 
-        spare = quorum.nodes[SECOND].pid or 0
-        os.kill(spare, signal.SIGSTOP)
+        quorum.pause(SECOND)
         with closing(quorum.connect_to_controller(FIRST)) as pending:
             request = add_request(quorum, SECOND)
             sent = pending.send(request, 1)
@@ -73,7 +70,7 @@ def test_controllers_that_cannot_be_added(kind: str, tmp_path: Path) -> None:
             assert refused.error_code == ErrorCode.REQUEST_TIMED_OUT
             assert pending.is_silent(0.1), "the first one still waits for the controller to answer"
             assert pending.receive(key_of(request), 1, sent).error_code == ErrorCode.REQUEST_TIMED_OUT
-        os.kill(spare, signal.SIGCONT)
+        quorum.resume(SECOND)
 
         quorum.nodes[SECOND].kill()
         answer = quorum.ask_controller(FIRST, add_request(quorum, SECOND), 1)

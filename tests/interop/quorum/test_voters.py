@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from pathlib import Path
 
 import pytest
@@ -40,12 +38,12 @@ def depose(quorum: Quorum, view: View, chosen: int) -> set[str]:
     """Kill the leader when only the chosen voter has all that it has acknowledged; give the names of new topics."""
     leader = view.leader_id
     (third,) = set(NODES) - {leader, chosen}
-    os.kill(quorum.nodes[third].pid or 0, signal.SIGSTOP)
+    quorum.pause(third)
     names = {f"epoch-{view.epoch}-{number}" for number in range(3)}
     for name in names:
         quorum.create_topic(name, at=chosen)
     quorum.nodes[leader].kill()
-    os.kill(quorum.nodes[third].pid or 0, signal.SIGCONT)
+    quorum.resume(third)
     quorum.wait_for(lambda view: view.leader_id == chosen, f"node {chosen} to lead")
     quorum.create_topic(f"epoch-{view.epoch}-after", at=third)
     quorum.start(leader)

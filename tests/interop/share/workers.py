@@ -18,7 +18,7 @@ from tests.interop import process
 from tests.interop.compiling import class_files
 from tests.interop.jars import APACHE_KAFKA, CLIENTS_4_2, CLIENTS_4_4, classpath
 
-TIME_LIMIT_S = 60.0
+TIME_LIMIT_S = 240.0
 POLL_S = 0.2
 JAVA = {"java-4.2.1": CLIENTS_4_2, "java-4.3.1": APACHE_KAFKA, "java-4.4.0": CLIENTS_4_4}
 LIBRDKAFKA, OTTLA = "librdkafka", "ottla"

@@ -9,19 +9,20 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
- * BOOTSTRAP TOPIC PARTITIONS: idempotent producers, one for each codec, write numbered values until standard input ends.
- * When the first values of one are stored, it prints "started" and its name: from then on the partitions know its
- * sequence numbers. In the end it prints what was acknowledged, a line each: name, partition, offset, number; and how
- * many each has sent.
+ * BOOTSTRAP TOPIC PARTITIONS PAUSE_MS: idempotent producers, one for each codec, write numbered values until standard
+ * input ends, and pause between two values of a partition. When the first values of one are stored, it prints "started"
+ * and its name: from then on the partitions know its sequence numbers. In the end it prints what was acknowledged, a
+ * line each: name, partition, offset, number; and how many each has sent.
  */
 final class ProducerLedger {
     private static final List<String> CODECS = List.of("none", "gzip", "snappy", "lz4", "zstd");
-    private static final int PAUSE_MS = 5;
     private static final int TIME_LIMIT_MS = 300_000;
 
     private static volatile boolean goesOn = true;
+    private static int pauseMs;
 
     public static void main(String[] arguments) throws Exception {
+        pauseMs = Integer.parseInt(arguments[3]);
         var ledgers = new ArrayList<ProducerLedger>();
         for (String codec : CODECS) {
             ledgers.add(new ProducerLedger(arguments[0], arguments[1], Integer.parseInt(arguments[2]), codec));
@@ -67,7 +68,7 @@ final class ProducerLedger {
                     producer.flush();
                     System.out.println("started " + name);
                 }
-                Thread.sleep(PAUSE_MS);
+                Thread.sleep(pauseMs);
             }
         } catch (Exception problem) {
             fail(problem);

@@ -1,0 +1,32 @@
+"""A client that works in a thread while a test does something to the cluster."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+TIME_LIMIT_S = 240
+
+
+class Background:
+    """Runs from its making until it is stopped."""
+
+    def __init__(self, servers: str) -> None:
+        self._servers = servers
+        self._is_over = threading.Event()
+        self._work = ThreadPoolExecutor(1).submit(self._run)
+
+    def _run(self) -> None:
+        raise NotImplementedError
+
+    def check(self) -> None:
+        """Raises what it has ended with, if it has."""
+        if self._work.done():
+            self._work.result()
+
+    def stop(self) -> None:
+        self._is_over.set()
+
+    def finish(self) -> None:
+        self.stop()
+        self._work.result(TIME_LIMIT_S)
