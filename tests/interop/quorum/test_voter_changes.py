@@ -93,18 +93,17 @@ def test_the_tool_cannot_add_a_controller_while_another_is_being_added(kind: str
     with Quorum(tmp_path, voters={FIRST: kind}, spares=dict.fromkeys((SECOND, THIRD), kind), **patient) as quorum:
         quorum.start(SECOND, THIRD)
         quorum.wait_for_lag_0(SECOND, THIRD)
-        still = quorum.nodes[SECOND].pid or 0
-        os.kill(still, signal.SIGSTOP)
+        quorum.pause(SECOND)
         try:
             with closing(quorum.connect_to_controller(FIRST)) as pending:
                 sent = pending.send(add_request(quorum, SECOND), 1)
                 said = quorum.tool("add-controller", at=FIRST, config_of=THIRD, check=False)
                 assert "TimeoutException" in said
                 assert pending.is_silent(0.1), "the first one is still being added"
-                os.kill(still, signal.SIGCONT)
+                quorum.resume(SECOND)
                 assert pending.receive(key_of(add_request(quorum, SECOND)), 1, sent).error_code == ErrorCode.NONE
         finally:
-            os.kill(still, signal.SIGCONT)
+            quorum.resume(SECOND)
         said = quorum.tool("add-controller", at=FIRST, config_of=THIRD)
         assert f"Added controller {THIRD} with directory id {quorum.directory_id(THIRD)}" in said
         quorum.wait_for(lambda view: view.voter_ids == {FIRST, SECOND, THIRD} and not view.has_lag(), "all to vote")
