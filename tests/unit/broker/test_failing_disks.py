@@ -101,6 +101,7 @@ def read_from(topic_id: bytes, number: int) -> FetchRequest:
     return kind(min_bytes=1, session_epoch=-1, topics=(kind.FetchTopic(topic_id=topic_id, partitions=(wanted,)),))
 
 
+@pytest.mark.prompt
 @pytest.mark.parametrize("what", ["roll", "read"])
 def test_a_directory_that_fails_under_a_roll_or_a_read_is_told_to_the_controller(what: str) -> None:
     """The request is answered with an error, and that must not be all."""

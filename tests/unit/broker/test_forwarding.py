@@ -167,6 +167,7 @@ def test_a_topic_that_this_node_never_sees_keeps_the_client_no_longer_than_its_t
     run(scenario)
 
 
+@pytest.mark.prompt
 def test_what_is_only_validated_is_not_waited_for() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         async with two_nodes(loop):

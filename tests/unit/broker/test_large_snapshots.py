@@ -117,6 +117,7 @@ def test_an_empty_follower_copies_a_snapshot_of_20_mib(monkeypatch: pytest.Monke
     run(scenario)
 
 
+@pytest.mark.prompt
 def test_a_follower_starts_over_when_the_snapshot_is_deleted_midway(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(loop: VirtualLoop) -> None:
         async with leader_and_spare(loop) as (it, leader):

@@ -82,6 +82,7 @@ def test_a_write_is_acknowledged_when_the_follower_has_it() -> None:
     run(scenario)
 
 
+@pytest.mark.prompt
 def test_a_silent_follower_leaves_the_in_sync_replicas_and_comes_back() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         settings = {"replica.lag.time.max.ms": "4000", "broker.session.timeout.ms": "60000"}
@@ -100,6 +101,7 @@ def test_a_silent_follower_leaves_the_in_sync_replicas_and_comes_back() -> None:
     run(scenario)
 
 
+@pytest.mark.prompt
 @pytest.mark.parametrize("is_fenced", [True, False])
 def test_who_is_fenced_or_of_an_earlier_life_does_not_join(is_fenced: bool) -> None:
     async def scenario(loop: VirtualLoop) -> None:
@@ -152,6 +154,7 @@ def test_a_fetch_of_a_node_without_a_replica_is_refused(leader_epoch: int, code:
     run(scenario)
 
 
+@pytest.mark.prompt
 def test_nothing_is_committed_under_the_minimum() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         settings = {"replica.lag.time.max.ms": "4000"}
@@ -222,6 +225,7 @@ def test_a_transaction_that_is_open_since_another_leader_does_not_hide_the_end()
     run(scenario)
 
 
+@pytest.mark.prompt
 def test_followers_of_a_partition_that_was_never_written_to_are_in_sync() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         settings = {"replica.lag.time.max.ms": "4000"}

@@ -254,6 +254,7 @@ async def produce_some(it: Cluster, leader: int, topic_id: bytes, count: int) ->
     assert answer.responses[0].partition_responses[0].error_code == 0
 
 
+@pytest.mark.prompt
 def test_writes_of_share_state_outlive_their_coordinator() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         async with cluster(loop, settings=INTERNAL) as it:

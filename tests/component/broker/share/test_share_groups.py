@@ -211,6 +211,7 @@ def test_a_group_is_deleted(client: RawClient):
     assert starts_and_lags(offsets(client, group, {topic.name: (0,)})) == {(topic.name, 0): (-1, -1)}
 
 
+@pytest.mark.prompt
 def test_a_subscription_that_no_batch_can_hold(client: RawClient):
     """Ten thousand names as long as names can be: the answer is clear, and nothing has happened."""
     names = [f"{number:05}".ljust(249, "x") for number in range(10_000)]
