@@ -32,6 +32,7 @@ from ottla.console.html.parts import code
 from ottla.console.page import BadQueryError, ClusterName, Content, Envelope, NotFoundError, Page, PageContext, why_not
 from ottla.console.pages import PAGES
 from ottla.console.pages.pipeline import REPORT_POLICY, report_of
+from ottla.console.trail import pages_above
 from ottla.console.watcher import ClusterWatcher, NotConnectedError, now_ms
 from ottla.draw.document import asset
 from ottla.draw.markup import NOTHING, Attribute, Markup, element, joined
@@ -180,7 +181,8 @@ class _Console:
             content, context = await _load(page, request, watcher)
         except _KNOWN_ERRORS as error:
             return _refused(error, watcher)
-        return _html(frame(page, content, context, page.render(content, context), _twin_address(request)))
+        inner, above = page.render(content, context), pages_above(page.path, context.names)
+        return _html(frame(page, content, context, inner, _twin_address(request), above))
 
     async def twin(self, page: Page, request: Request, watcher: ClusterWatcher) -> Response:
         try:

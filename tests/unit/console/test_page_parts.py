@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ottla.console.html.frame import pages_above
 from ottla.console.html.parts import Column, command, table
+from ottla.console.trail import pages_above
 from ottla.draw.markup import NOTHING
 
 COLUMNS = (Column("member"), Column("rack", is_optional=True), Column("state", is_short=True), Column("epoch", True))

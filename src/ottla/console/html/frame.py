@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from ottla.console.addresses import href
 from ottla.console.html.navigation import crumbs
 from ottla.console.html.parts import badge
 from ottla.console.page import Content, Degraded, Page, PageContext, Source
-from ottla.console.pages import PAGES
 from ottla.console.watcher import ClusterWatcher
 from ottla.draw.document import document, footer, main
 from ottla.draw.forms import moment
@@ -18,7 +16,7 @@ from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health import Severity
 from ottla.health.phrases import duration
 
-__all__ = ["SECTIONS", "frame", "pages_above", "plain_frame"]
+__all__ = ["SECTIONS", "frame", "plain_frame"]
 
 SECTIONS: Final = (
     ("overview", "/", "Overview"),
@@ -33,19 +31,25 @@ SECTIONS: Final = (
     ("pipeline", "/pipeline", "Pipeline"),
 )
 """The entries of the navigation."""
-PATHS: Final = frozenset(each.path for each in PAGES)
 STALE_INTERVALS: Final = 3
 STYLES: Final = ("ground.css", "parts.css", "drawing.css", "console.css")
 SCRIPTS: Final = ("switch.js", "console.js")
 
 
-def frame(page: Page, content: Content[Any], context: PageContext, inner: Markup, twin: str) -> str:
-    """A whole document."""
+def frame(
+    page: Page,
+    content: Content[Any],
+    context: PageContext,
+    inner: Markup,
+    twin: str,
+    above: Iterable[tuple[str, str]] = (),
+) -> str:
+    """A whole document. `above` are the titles and addresses of the pages above it."""
     watcher = context.watcher
     name = cluster_name(watcher)
     about = element(
         "div",
-        crumbs(pages_above(page.path, context.names)) if page.has_heading else NOTHING,
+        crumbs(above) if page.has_heading else NOTHING,
         _status(watcher, content.sources),
         element("a", "JSON", href=twin, class_="twin-link"),
         class_="status",
@@ -63,16 +67,6 @@ def frame(page: Page, content: Content[Any], context: PageContext, inner: Markup
     bar = _bar(watcher, page.section, name)
     again = _reload(content.reload_s) if "follow" in context.query else NOTHING
     return _document(f"{content.title} · {name}", joined([bar, body, footer()]), page.assets, again)
-
-
-def pages_above(path: str, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Titles and addresses of the pages with whose paths this one begins: `/groups/{group}/offsets` is below two."""
-    steps = path.strip("/").split("/")
-    parts = [names.get(step.strip("{}"), step) for step in steps]
-    for count in range(1, len(steps)):
-        if f"/{'/'.join(steps[:count])}" in PATHS:
-            is_name = steps[count - 1].startswith("{")
-            yield parts[count - 1] if is_name else parts[count - 1].capitalize(), href(*parts[:count])
 
 
 def plain_frame(title: str, inner: Markup) -> str:
