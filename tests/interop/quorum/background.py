@@ -20,13 +20,18 @@ class Background:
         raise NotImplementedError
 
     def check(self) -> None:
-        """Raises what it has ended with, if it has."""
+        """AssertionError if it has failed."""
         if self._work.done():
-            self._work.result()
+            self._raise()
 
     def stop(self) -> None:
         self._is_over.set()
 
     def finish(self) -> None:
         self.stop()
-        self._work.result(TIME_LIMIT_S)
+        self._raise()
+
+    def _raise(self) -> None:
+        error = self._work.exception(TIME_LIMIT_S)
+        if error is not None:
+            raise AssertionError(f"{type(self).__name__} has failed: {error}") from error

@@ -26,7 +26,13 @@ from ottla.wire import uuid_text
 from ottla.wire.batch import BatchView, split_batches
 from ottla.wire.errors import ErrorCode
 from ottla.wire.properties import read_properties
-from ottla.wire.types import CreateTopicsRequest, DescribeQuorumRequest, ElectLeadersRequest, MetadataRequest
+from ottla.wire.types import (
+    AlterPartitionReassignmentsRequest,
+    CreateTopicsRequest,
+    DescribeQuorumRequest,
+    ElectLeadersRequest,
+    MetadataRequest,
+)
 from tests.component.broker.raw_client import Closed, Connection, RawClient
 from tests.interop.apache import ONE_NODE, dump_log, free_ports, tool
 from tests.interop.node.brokers import APACHE, OTTLA, Node, node_of
@@ -403,6 +409,19 @@ class Quorum:
             return False
 
         until(find, f"the preferred leaders of {topic}")
+
+    def move_leaders(self, topic: str) -> None:
+        """Let the second replica of each partition become the first, and lead it."""
+        at = self.running[0]
+        kind = AlterPartitionReassignmentsRequest
+        moved = tuple(
+            kind.ReassignablePartition(each.partition_index, (*each.replica_nodes[1:], each.replica_nodes[0]))
+            for each in self.partitions(topic, at=at)
+        )
+        request = kind(_ELECT_MS, topics=(kind.ReassignableTopic(topic, moved),))
+        (answer,) = ask(self.nodes[at].bootstrap_servers, request, 0).responses
+        assert not any(each.error_code for each in answer.partitions), answer
+        self.elect_preferred(topic)
 
     def check_equal_logs(self, *topics: str) -> None:
         """All replicas of these topics come to have the same bytes, and Apache Kafka can read them."""
