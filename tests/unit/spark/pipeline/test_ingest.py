@@ -15,7 +15,7 @@ from ottla.spark.errors import OttlaSparkError
 from ottla.spark.jobs.share_state import STATE_TYPES
 from ottla.spark.pipeline.end_offsets import ends_table
 from ottla.spark.pipeline.event_decoder import EventDecoder
-from ottla.spark.pipeline.in_process import samples_once, write_events
+from ottla.spark.pipeline.in_process import GrowingSource, samples_once, write_events
 from ottla.spark.pipeline.ingest import EventFiles, Ingestion, Starts, describe_events, require_events
 from ottla.spark.pipeline.observations import FilePart, ObservationFiles, require_observations
 from ottla.spark.pipeline.origins import directory_origin
@@ -190,18 +190,16 @@ def test_nothing_to_look_at_is_said(tmp_path: Path):
 
 
 def test_a_topic_that_may_not_be_read_is_left_out_and_noted(cluster: Path, tmp_path: Path, monkeypatch: Any):
-    from ottla.spark.pipeline import ingest
-
     asked: list[str] = []
-    plan = ingest.plan_after
+    plan = GrowingSource.plan_after
 
-    def refuse(name: str, options: Any, start: Any) -> Any:
+    def refuse(source: GrowingSource, name: str, options: Any, start: Any) -> Any:
         asked.append(options["topic"])
         if "__share_group_state" in options["topic"]:
             raise OttlaSparkError("Fetch for topic __share_group_state: TOPIC_AUTHORIZATION_FAILED (29): no")
-        return plan(name, options, start)
+        return plan(source, name, options, start)
 
-    monkeypatch.setattr(ingest, "plan_after", refuse)
+    monkeypatch.setattr(GrowingSource, "plan_after", refuse)
     notes: list[str] = []
     event_files = Ingestion(directory_origin([str(cluster)], TOPIC), ObservationFiles(()), Starts(), notes).in_process(
         tmp_path / "events"
