@@ -3,8 +3,8 @@
 Theory of operation. `send` queues a request and connects if need be. A new connection first asks for the versions that
 the other end serves and logs in, if a login is given; then requests leave as they come, up to `IN_FLIGHT_MAX` before
 the first is answered, and each goes in the highest version that both ends know. When the connection ends, everything
-sent or queued on it fails, and the next attempt waits: 50 ms, twice as long after each failure, with jitter. Whoever
-wants a request repeated repeats it.
+sent or queued on it fails, and the next attempt waits: 50 ms, twice as long after each failure up to half a second,
+with jitter. Whoever wants a request repeated repeats it.
 
 What the node learns about the other end is told as an event: it has closed the connection, refused one, or been silent
 for longer than a request may take. Only a refusal says that its process is gone.
@@ -39,7 +39,8 @@ IN_FLIGHT_MAX: Final = 5
 QUEUED_MAX: Final = 1000
 """Requests that wait for a connection or for their turn; more are refused."""
 BACKOFF_SECONDS: Final = 0.05
-BACKOFF_MAX_SECONDS: Final = 1.0
+BACKOFF_MAX_SECONDS: Final = 0.5
+"""Short enough that a node whose link works again is back within a second."""
 _JITTER: Final = 0.2
 _SESSION_SHARE: Final = 0.85
 """Which part of a session is used; Kafka's clients log in anew after 85 to 95 %."""
