@@ -35,12 +35,13 @@ class TopicSets:
         """0 if none of the topics exists."""
         known = self._hash_of_set.get(names)
         if known is None:
-            known = combined_hash({name: each for name in names if (each := self._hash(name, topics)) is not None})
+            known = combined_hash({name: each for name in names if (each := self.topic_hash(name, topics)) is not None})
             _bound(self._hash_of_set, SETS_MAX)
             self._hash_of_set[names] = known
         return known
 
-    def _hash(self, name: str, topics: Topics) -> int | None:
+    def topic_hash(self, name: str, topics: Topics) -> int | None:
+        """None if there is no such topic. Those of a large set can be asked for bit by bit, before that of the set."""
         known = self._hash_of_topic.get(name)
         if known is None:
             topic = topics.by_name(name)

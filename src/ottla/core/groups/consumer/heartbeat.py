@@ -8,6 +8,7 @@ part looks at what those before it decided, for nothing of it is replayed yet.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -130,7 +131,12 @@ class ConsumerStep(HeartbeatStep[ConsumerGroup]):
             self.group, wanted, self._memory.created_version, interval_ms, context.wall_ms
         ):
             self._memory.resolutions[group_id] = Resolution(
-                wanted, self.topics.names(), self.topics.version, context.wall_ms, context.authorize
+                wanted,
+                self.topics.names(),
+                self.topics.version,
+                context.wall_ms,
+                context.authorize,
+                look_at=partial(self._memory.topic_sets.topic_hash, topics=self.topics),
             )
             self.timers.append(Timer(timer_key("regex", group_id), context.now_ms))
 
