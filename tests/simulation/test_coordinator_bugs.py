@@ -136,7 +136,7 @@ def plant_share_write_overtakes(monkeypatch: pytest.MonkeyPatch) -> None:
         (plant_marker_of_any_coordinator, 172),
         (plant_any_share_leader, 5),
         (plant_locks_kept, 64),
-        (plant_share_write_overtakes, 357),
+        (plant_share_write_overtakes, 51),
     ],
 )
 def test_a_planted_bug_is_found(

@@ -91,6 +91,7 @@ def test_the_first_records(node: Node, dump: str) -> None:
         (CHANGE, 0, {"brokerId": NODE_ID, "fenced": -1}),
     ]
     found = [each for each in records(dump) if each.kind != "NO_OP_RECORD"]
+    found[-2:] = sorted(found[-2:], key=lambda change: -change.version)  # Apache Kafka's have either order
     assert [(each.kind, each.version) for each in found] == [(kind, version) for kind, version, _ in expected]
     for record, (_, _, data) in zip(found, expected, strict=True):
         assert record.data | data == record.data, record
