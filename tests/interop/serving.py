@@ -26,16 +26,18 @@ class OttlaServe:
         *,
         data_dir: Path | None = None,
         prefix: tuple[str, ...] = (),
+        program: str = "ottla",
         cluster_id: str = CLUSTER_ID,
         format_arguments: Iterable[str] = (),
         **settings: object,
     ) -> None:
-        """`prefix` comes before the command: a program that starts it under other conditions.
+        """`prefix` comes before the command: a program that starts it under other conditions. `program` is a module.
 
         With `format_arguments` the directory is formatted by `ottla storage format`; without them, at the first start.
         """
         self.directory = directory
         self._prefix = prefix
+        self._program = program
         self.cluster_id = cluster_id
         self.format_arguments = tuple(format_arguments)
         self.data_dir = data_dir or directory / "data"
@@ -94,15 +96,18 @@ class OttlaServe:
         path = self.write_properties()
         if self.format_arguments and not (self.data_dir / "meta.properties").exists():
             arguments = ("--config", str(path), "--cluster-id", self.cluster_id, *self.format_arguments)
-            process.run([sys.executable, "-m", "ottla", "storage", "format", *arguments])
-        serve = ["ottla", "serve", "--config", str(path)]
+            process.run(self._python(self._program, "storage", "format", *arguments))
+        serve = [self._program, "serve", "--config", str(path)]
         if self.links:
             pairs = [f"{known}={other}" for known, other in self.links.items()]
             serve = ["ottla.testing.clusters.node_main", str(path), *pairs]
         with self.log_path.open("wb") as output:
             # A node of `node_main` ends when its input is closed, as it is when we end.
             stdin = subprocess.PIPE if self.links else subprocess.DEVNULL
-            self._process = process.start([*self._prefix, sys.executable, "-m", *serve], output, stdin=stdin)
+            self._process = process.start(self._python(*serve), output, stdin=stdin)
+
+    def _python(self, *words: str) -> list[str]:
+        return [*self._prefix, sys.executable, "-m", *words]
 
     def wait(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
         """Until a launched node serves. ProgramFailed with what it printed if it ends instead."""

@@ -6,11 +6,11 @@ import shutil
 import sys
 import tempfile
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.interop.node.brokers import APACHE, OTTLA
 from tools.chaos.run import run
+from tools.progress import say
 
 
 def main() -> int:
@@ -24,24 +24,19 @@ def main() -> int:
     if len(kinds) < 3 or not set(kinds) <= {OTTLA, APACHE}:
         parser.error(f"--nodes has three or more of {OTTLA} and {APACHE}, with commas between them")
     seed = random.randrange(1 << 20) if options.seed is None else options.seed
-    _say(f"{options.minutes:g} minutes of faults of seed {seed} on {', '.join(kinds)}")
+    say(f"{options.minutes:g} minutes of faults of seed {seed} on {', '.join(kinds)}")
     directory = options.data or Path(tempfile.mkdtemp(prefix="ottla-chaos-"))
     began_s = time.monotonic()
-    report = run(kinds, seconds=options.minutes * 60, seed=seed, directory=directory, say=_say)
+    report = run(kinds, seconds=options.minutes * 60, seed=seed, directory=directory, say=say)
     problems = report.violations + [f"never led: {each}" for each in report.never_led]
     for problem in problems:
-        _say(f"VIOLATION {problem}")
-    _say(f"{report}, in {time.monotonic() - began_s:.0f} s")
+        say(f"VIOLATION {problem}")
+    say(f"{report}, in {time.monotonic() - began_s:.0f} s")
     if problems:
-        _say(f"see {directory}")
+        say(f"see {directory}")
     elif options.data is None:
         shutil.rmtree(directory)
     return 1 if problems else 0
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(f"{datetime.now(UTC):%H:%M:%S} {text}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from tests.component.when_ready import watermarks, when_ready
 from tests.interop import process
 from tests.interop.quorum.background import TIME_LIMIT_S, Background
 from tests.interop.quorum.producer_ledgers import JavaLedger, check_ledgers
+from tests.interop.quorum.topic_history import TopicHistory
 from tests.interop.quorum.word_count import COUNTS, WORDS, WordCount
 from tests.interop.share.brokers import Cluster
 from tests.interop.share.workers import Driver, History, JavaWorker, librdkafka_member
@@ -167,13 +168,24 @@ class Reader(Background):
 class ClusterLoad:
     """Runs from the start of the `with` statement until `finish`."""
 
-    def __init__(self, servers: str, directory: Path, *, replicas: int, may_begin_anew: bool = False) -> None:
-        """`may_begin_anew`: whether the flow may give a transaction up, and go on with a new producer."""
+    def __init__(
+        self,
+        servers: str,
+        directory: Path,
+        *,
+        replicas: int,
+        may_begin_anew: bool = False,
+        does_expire: bool = False,
+    ) -> None:
+        """`may_begin_anew`: whether the flow may give a transaction up, and go on with a new producer. `does_expire`:
+        whether the cluster deletes records before the end, so that they are read while they are written."""
         self._servers = servers
         directory.mkdir(parents=True, exist_ok=True)
         self._directory = directory
         self._replicas = replicas
         self._may_begin_anew = may_begin_anew
+        self._does_expire = does_expire
+        self._histories: dict[str, TopicHistory] = {}
         self._opened = ExitStack()
 
     def __enter__(self) -> Self:
@@ -185,11 +197,20 @@ class ClusterLoad:
     def _open(self, opened: ExitStack) -> None:
         servers = self._servers
         admin = AdminClient({"bootstrap.servers": servers})
-        targets = [NewTopic(name, PARTITIONS, self._replicas) for name in TOPICS if name != TOPIC]
+        newest_counts = {COUNTS: {"cleanup.policy": "compact"}} if self._does_expire else {}
+        targets = [
+            NewTopic(name, PARTITIONS, self._replicas, config=newest_counts.get(name, {}))
+            for name in TOPICS
+            if name != TOPIC
+        ]
         for created in admin.create_topics(targets).values():
             created.result(TIME_LIMIT_S)
         self.producers = Load(servers, PRODUCERS, replicas=self._replicas, pause_s=PAUSE_S)
         opened.callback(self.producers.stop)
+        if self._does_expire:
+            for topic in (TOPIC, PASSED, ATOMIC, WORDS):
+                self._histories[topic] = TopicHistory(servers, topic)
+                opened.callback(self._histories[topic].stop)
         Cluster(servers).configure(SHARE_GROUP, {"share.auto.offset.reset": "earliest"})
         self.transactions = Transactions(servers)
         opened.callback(self.transactions.stop)
@@ -225,7 +246,7 @@ class ClusterLoad:
     def progress(self) -> dict[str, int]:
         """How many records each client has got through."""
         assert self.flow.process.poll() is None, f"the flow has ended: {process.tail(self.flow.log_path)}"
-        for each in (self.reader, self.transactions, self._words):
+        for each in (self.reader, self.transactions, self._words, *self._histories.values()):
             each.check()
         return {
             "producers": self.producers.count(),
@@ -264,7 +285,7 @@ class ClusterLoad:
         """End the load; gives what was promised to a client and is not so."""
         self.producers.finish()
         self._java.finish()
-        records = read_log(self._servers)
+        records = self._histories[TOPIC].read() if self._does_expire else read_log(self._servers)
         found = []
         for check_client in (
             self._check_producers,
@@ -304,12 +325,11 @@ class ClusterLoad:
 
     def _check_flow(self, records: list[Placed]) -> None:
         """Every record was passed on once, in order."""
-        values = [[each.value for each in records if each.partition == partition] for partition in range(PARTITIONS)]
         self._until(
-            lambda: sum(map(len, committed_values(self._servers, PASSED))) >= len(records),
+            lambda: sum(map(len, self._values(PASSED))) >= len(records),
             lambda: f"of {len(records)} records, not all were passed on: {self.progress()}",
         )
-        assert committed_values(self._servers, PASSED) == values, "not exactly once, or not in order"
+        assert self._values(PASSED) == _by_partition(records), "not exactly once, or not in order"
         log = self.flow.log_path.read_text()
         assert self._may_begin_anew or "begins anew" not in log, log
 
@@ -317,11 +337,25 @@ class ClusterLoad:
         """All of a transaction that was committed is there, and nothing of others."""
         self.transactions.finish()
         numbers = [str(number).encode() for number in self.transactions.committed]
-        assert committed_values(self._servers, ATOMIC) == [numbers] * PARTITIONS, "not all of a transaction or nothing"
+        assert self._values(ATOMIC) == [numbers] * PARTITIONS, "not all of a transaction or nothing"
 
     def _check_streams(self, records: list[Placed]) -> None:
         """Every word was counted once."""
         self._words.finish()
+        self._words.check_counts(line.decode() for lines in self._values(WORDS) for line in lines)
+
+    def _values(self, topic: str) -> list[list[bytes]]:
+        """The committed values of each partition, in order, from the beginning."""
+        if self._does_expire:
+            return _by_partition(self._histories[topic].read())
+        return committed_values(self._servers, topic)
+
+
+def _by_partition(records: Iterable[Placed]) -> list[list[bytes]]:
+    values: list[list[bytes]] = [[] for _ in range(PARTITIONS)]
+    for each in records:
+        values[each.partition].append(each.value)
+    return values
 
 
 def _places(records: Iterable[Placed]) -> set[tuple[int, int]]:

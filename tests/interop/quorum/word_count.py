@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 from ottla.client.errors import ClientError
 from tests.interop.quorum.background import Background
 from tests.interop.streams.apps import App
-from tests.interop.streams.feeding import feed, read, wait_for
+from tests.interop.streams.feeding import feed, wait_for
 from tests.interop.streams.groups import lines
 
 PREFIX = "count"
@@ -48,13 +49,12 @@ class WordCount(Background):
         said = [line for line in self._app.lines if line.startswith(("ERROR", "Caused by"))]
         assert not _ENDED & set(states), f"the application has ended: {said or self._app.lines[-3:]}"
 
-    def finish(self) -> None:
-        """Every word was counted, and none twice.
+    def check_counts(self, lines: Iterable[str]) -> None:
+        """Every word was counted, and none twice, after `finish`.
 
-        The client that feeds may have written a line twice if it was not answered: what is in the topic counts.
+        The client that feeds may have written a line twice if it was not answered: `lines` are those in the topic.
         """
-        super().finish()
-        words = Counter(word for _, line in read(self._servers, WORDS, self._partitions) for word in line.split())
+        words = Counter(word for line in lines for word in line.split())
         expected = {word: str(number) for word, number in words.items()}
         wait_for(self._servers, COUNTS, expected, self._partitions)
         self.check()

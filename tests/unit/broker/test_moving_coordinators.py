@@ -20,6 +20,7 @@ from ottla.wire.types import (
     OffsetFetchRequest,
     ProduceRequest,
     TxnOffsetCommitRequest,
+    WriteTxnMarkersRequest,
 )
 from tests.unit.broker.coordinator_requests import (
     INTERNAL,
@@ -34,6 +35,8 @@ from tests.unit.broker.virtual_cluster import NODES, Cluster, cluster, until
 from tests.unit.broker.virtual_node import run
 
 TOPIC, GROUP, TRANSACTIONAL_ID = "orders", "billing", "payments"
+MANY = INTERNAL | {"offsets.topic.num.partitions": "9", "transaction.state.log.num.partitions": "9"}
+"""So many partitions that each node coordinates something."""
 
 
 class Transaction:
@@ -61,6 +64,16 @@ class Transaction:
         data = kind.TopicProduceData("", topic_id, (kind.PartitionProduceData(partition, records),))
         answer = await self._it.client(leader).ask(kind(TRANSACTIONAL_ID, -1, 10_000, (data,)), 13)
         return int(answer.responses[0].partition_responses[0].error_code)
+
+    async def commit_offset(self, group: str, topic_id: bytes, offset: int) -> int:
+        kind = TxnOffsetCommitRequest
+        partition = kind.TxnOffsetCommitRequestPartition(0, offset, -1, None)
+        topic = kind.TxnOffsetCommitRequestTopic("", topic_id, (partition,))
+        request = kind(TRANSACTIONAL_ID, group, self.producer_id, self.producer_epoch, topics=(topic,))
+        answer = await again(
+            self._it, group, KIND_GROUP, request, 6, lambda answer: answer.topics[0].partitions[0].error_code
+        )
+        return int(answer.topics[0].partitions[0].error_code)
 
     async def end(self, *, commit: bool = True) -> int:
         request = EndTxnRequest(TRANSACTIONAL_ID, self.producer_id, self.producer_epoch, commit)
@@ -122,34 +135,54 @@ def test_a_transaction_ends_when_its_coordinator_is_killed_after_the_decision() 
 
 
 def test_offsets_of_a_transaction_whose_group_has_another_coordinator() -> None:
-    settings = INTERNAL | {"offsets.topic.num.partitions": "9", "transaction.state.log.num.partitions": "9"}
-
     async def scenario(loop: VirtualLoop) -> None:
-        async with cluster(loop, settings=settings) as it:
+        async with cluster(loop, settings=MANY) as it:
             topic_id = await it.create_topic(TOPIC, (1,))
             transaction = Transaction(it)
             await transaction.begin()
-            own = await coordinator(it, TRANSACTIONAL_ID, KIND_TRANSACTION)
-            group = GROUP
-            while await coordinator(it, group, KIND_GROUP) == own:
-                group += "'"
-            kind = TxnOffsetCommitRequest
-            topic = kind.TxnOffsetCommitRequestTopic(
-                "", topic_id, (kind.TxnOffsetCommitRequestPartition(0, 42, -1, None),)
-            )
-            request = kind(
-                TRANSACTIONAL_ID, group, transaction.producer_id, transaction.producer_epoch, topics=(topic,)
-            )
-            answer = await again(
-                it, group, KIND_GROUP, request, 6, lambda answer: answer.topics[0].partitions[0].error_code
-            )
-            assert answer.topics[0].partitions[0].error_code == 0
+            group = await group_elsewhere(it)
+            assert await transaction.commit_offset(group, topic_id, 42) == 0
             assert await committed(it, group, topic_id) == -1
             assert await transaction.end() == 0
             await asyncio.sleep(0.5)
             assert await committed(it, group, topic_id) == 42
 
     run(scenario)
+
+
+def test_a_transaction_commits_offsets_while_the_one_before_it_ends() -> None:
+    """The end is answered before the other node has the marker, which comes when the next commit is being verified."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, settings=MANY) as it:
+            topic_id = await it.create_topic(TOPIC, (1,))
+            transaction = Transaction(it)
+            await transaction.begin()
+            group = await group_elsewhere(it)
+            brokers = it.nodes[await coordinator(it, TRANSACTIONAL_ID, KIND_TRANSACTION)].brokers
+            send = brokers.send
+
+            def send_markers_late(broker: int, request: Any, *others: Any) -> None:
+                delay_s = 0.05 if isinstance(request, WriteTxnMarkersRequest) else 0
+                loop.call_later(delay_s, send, broker, request, *others)
+
+            brokers.send = send_markers_late  # type: ignore[method-assign]
+            for offset in (1, 2):
+                assert await transaction.commit_offset(group, topic_id, offset) == 0
+                assert await transaction.end() == 0
+            await asyncio.sleep(0.5)
+            assert await committed(it, group, topic_id) == 2
+
+    run(scenario)
+
+
+async def group_elsewhere(it: Cluster) -> str:
+    """A group that another node coordinates than the transaction."""
+    own = await coordinator(it, TRANSACTIONAL_ID, KIND_TRANSACTION)
+    group = GROUP
+    while await coordinator(it, group, KIND_GROUP) == own:
+        group += "'"
+    return group
 
 
 async def committed(it: Cluster, group: str, topic_id: bytes) -> int:

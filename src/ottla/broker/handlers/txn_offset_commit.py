@@ -83,10 +83,15 @@ def _judge(node: Transactions, request: Request) -> ErrorCode:
 def _verify(node: Transactions, request: Request, targets: _Targets, later: DelayedResponse) -> None:
     """Ask the transaction's coordinator first, then the group's: a marker in between makes the append fail.
 
+    The coordinator may have to be asked again until the transaction before has ended, whose marker is no such one.
     Where the group has no coordinator here, the transaction's is not asked.
     """
     body: TxnOffsetCommitRequest = request.body
-    guard = node.groups.verification_guard(body.group_id, body.producer_id)
+    guard: int | None = None
+
+    def take_guard() -> None:
+        nonlocal guard
+        guard = node.groups.verification_guard(body.group_id, body.producer_id)
 
     def verified(code: ErrorCode) -> None:
         if code:
@@ -97,7 +102,7 @@ def _verify(node: Transactions, request: Request, targets: _Targets, later: Dela
 
     partition = partition_for(body.group_id, node.groups.partition_count)
     if partition in node.groups.shards:
-        verify_offsets(node, body, request.version, partition, verified)
+        verify_offsets(node, body, request.version, partition, verified, take_guard)
     else:
         verified(ErrorCode.NONE)
 

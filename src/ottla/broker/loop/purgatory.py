@@ -25,7 +25,9 @@ class Purgatory:
         self._clock = clock
         self._delayed = DelayedOperations()
         self._woken: dict[Hashable, None] = {}
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
+        self._timer_at = 0.0
+        """When the timer fires. uvloop's handles for what is due already do not tell."""
 
     def __len__(self) -> int:
         return len(self._delayed)
@@ -70,7 +72,7 @@ class Purgatory:
             return
         at = self._loop.time() + max(next_at_ms - self._clock.monotonic_ms(), 0) / 1000
         if self._timer is not None:
-            if self._timer.when() <= at + _TIMER_SECONDS and not self._timer.cancelled():
+            if self._timer_at <= at + _TIMER_SECONDS and not self._timer.cancelled():
                 return
             self._timer.cancel()
-        self._timer = self._loop.call_at(at, self.expire)
+        self._timer, self._timer_at = self._loop.call_at(at, self.expire), at
