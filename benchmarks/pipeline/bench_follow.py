@@ -13,7 +13,6 @@ consumer_lag are computed from the hour before them, too.
 
 from __future__ import annotations
 
-import os
 import statistics
 import sys
 import tempfile
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks import runner
-from benchmarks.pipeline.bench_month import children
+from benchmarks.pipeline.usage import Usage
 from benchmarks.runner import Size
 from ottla.health.samples import OBSERVATIONS
 from ottla.spark.jobs.params import HOUR_MS
@@ -71,23 +70,6 @@ def grow(cluster: ClusterFiles, step: int) -> None:
             cluster.lag(ts + number, group, committed=6 * step, end=6 * step + second)
 
 
-def used() -> tuple[float, int, int]:
-    """The processor time that this process and those below it have used so far, and the bytes that they have read and
-    written."""
-    cpu = read = written = 0
-    for pid in children(os.getpid()):
-        try:
-            lines = Path(f"/proc/{pid}/io").read_text(encoding="ascii").splitlines()
-            # After the name of the program, which may have spaces: user and system time, and those of ended children.
-            ticks = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[11:15]
-        except OSError:  # it has ended meanwhile
-            continue
-        figures = dict(line.split(": ") for line in lines)
-        cpu += sum(map(int, ticks))
-        read, written = read + int(figures["rchar"]), written + int(figures["wchar"])
-    return cpu / os.sysconf("SC_CLK_TCK"), read, written
-
-
 def measure(steps: int, base: Path) -> list[StepFigures]:
     log, out = base / "cluster", base / "out"
     (out / "work").mkdir(parents=True)
@@ -96,16 +78,18 @@ def measure(steps: int, base: Path) -> list[StepFigures]:
         lambda: directory_origin([str(log)], OBSERVATIONS), RunOptions(out=out), out / "work", lambda _: None
     )
     found: list[StepFigures] = []
+    usage = Usage()
     try:
         for step in range(steps):
             with ClusterFiles(log) as cluster:
                 cluster._seq = step * 10_000
                 grow(cluster, step)
-            before, began = used(), time.perf_counter()
+            before, began = usage.now(), time.perf_counter()
             follower.step(spark)
-            seconds, after = time.perf_counter() - began, used()
-            cpu, read, written = (one - other for one, other in zip(after, before, strict=True))
-            found.append(StepFigures(round(seconds, 3), round(cpu, 2), int(read), int(written)))
+            seconds, used = time.perf_counter() - began, usage.now().minus(before)
+            found.append(
+                StepFigures(round(seconds, 3), round(used.cpu_seconds, 2), used.read_bytes, used.written_bytes)
+            )
             if (step + 1) % SHOWN == 0:
                 print(line(f"steps to {step + 1:>5}", found[-SHOWN:]), flush=True)
     finally:

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 from benchmarks import runner
 from benchmarks.broker.brokers import resident_bytes
 from benchmarks.pipeline.month import Month, write_month
+from benchmarks.pipeline.usage import children
 from benchmarks.runner import Size
 from tests.interop.spark.sessions import standalone_cluster
 
@@ -41,14 +42,6 @@ class Figures(NamedTuple):
     memory_bytes: int
     tables: dict[str, int]
     findings_as_planted: bool
-
-
-def children(pid: int) -> Iterator[int]:
-    """A process and all below it."""
-    yield pid
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in path.read_text(encoding="ascii").split():
-            yield from children(int(child))
 
 
 class Watch:

@@ -39,6 +39,18 @@ LATER_SNAPSHOTS = (
 UNCHANGED = dict.fromkeys([*LONG_SESSIONS, *LATER_SNAPSHOTS], "3600000")
 """Nobody leaves, and share state is neither written again nor removed, while tests compare what two of them saw."""
 
+ON_STANDALONE = [
+    word
+    for setting in (
+        "spark.executor.memory=600m",
+        "spark.cores.max=2",
+        "spark.driver.host=127.0.0.1",
+        "spark.driver.bindAddress=127.0.0.1",
+    )
+    for word in ("--conf", setting)
+]
+"""The words of the command line for a standalone cluster of Spark."""
+
 
 class Cluster(NamedTuple):
     broker: Broker
@@ -89,15 +101,21 @@ def cluster(kind: str, apache_jars: Path, tmp_path_factory: pytest.TempPathFacto
         group = ShareGroup(broker.bootstrap_servers)
         topics.create(WORK, partitions=1)
         topics.fill(WORK, 0, RECORDS)
-        asyncio.run(_work(broker.bootstrap_servers, group.name))
-        observed = ottla("observe", "--bootstrap", broker.bootstrap_servers, "--for", f"{OBSERVE_S}s", "--every", "1s")
-        assert observed.returncode == 0, observed.stderr
+        asyncio.run(work(broker.bootstrap_servers, group.name))
+        observe(broker.bootstrap_servers)
         yield Cluster(broker, topics, group.name)
         let_go()
         topics.close()
 
 
-async def _work(servers: str, group: str) -> None:
+def observe(servers: str) -> None:
+    """Let an observer write samples for some seconds."""
+    done = ottla("observe", "--bootstrap", servers, "--for", f"{OBSERVE_S}s", "--every", "1s")
+    assert done.returncode == 0, done.stderr
+
+
+async def work(servers: str, group: str) -> None:
+    """Deliver all records of WORK to a share group, as `Cluster.share_group` says."""
     settled: set[int] = set()
     async with (
         Client(servers) as client,

@@ -1,5 +1,5 @@
-"""Follows a growing cluster with Delta tables and with Parquet tables, step by step, and prints how both compare, with
-each other and with the tables of a run."""
+"""Follows a growing cluster with Delta tables, step by step, and prints how they compare with the Parquet tables that
+they are copies of, and with the tables of a run."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 
 from ottla.spark.jobs.tables import TABLES
 from ottla.spark.pipeline.batch import run
-from ottla.spark.pipeline.delta_copy import DeltaCopy
+from ottla.spark.pipeline.delta_copy import HOURS, DeltaCopy
 from ottla.spark.pipeline.follow import Follower
 from ottla.spark.pipeline.options import RunOptions
 from ottla.spark.pipeline.origins import DirectoryOrigin, directory_origin
 from ottla.spark.pipeline.session import pipeline_session
-from ottla.spark.pipeline.tables import Format, dataset_of, table_path
+from ottla.spark.pipeline.tables import dataset_of, table_path
 from tests.unit.spark.pipeline.cluster_files import NOON, ClusterFiles, busy_day
 
 TOPIC = "ottla.observations"
@@ -46,12 +46,12 @@ def origin_of(cluster: Path) -> DirectoryOrigin:
     return directory_origin([str(cluster)], TOPIC)
 
 
-def follow_once(spark: Any, cluster: Path, out: Path, form: Format) -> None:
+def follow_once(spark: Any, cluster: Path, out: Path) -> None:
     """One step of a new process."""
     work = out / ".work-test"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    options = RunOptions(out=out, format=form)
+    options = RunOptions(out=out, format="delta")
     follower = Follower(lambda: origin_of(cluster), options, work, lambda _: None)
     try:
         follower.step(spark)
@@ -72,7 +72,7 @@ def killed_while_copying(spark: Any, cluster: Path, out: Path) -> None:
 
     DeltaCopy._note = killed  # type: ignore[method-assign]
     try:
-        follow_once(spark, cluster, out, "delta")
+        follow_once(spark, cluster, out)
     except KilledError:
         return
     finally:
@@ -101,17 +101,16 @@ def main() -> None:
     jars, base = sys.argv[1], Path(sys.argv[2])
     conf = {"spark.jars": jars, "spark.sql.shuffle.partitions": "1"}
     spark = pipeline_session("local[2]", log=base / "spark.log", delta=True, is_small=True, conf=conf)
-    cluster, delta, parquet = base / "cluster", base / "delta", base / "parquet"
+    cluster, delta = base / "cluster", base / "delta"
     steps = []
     for step in range(STEPS):
         grow(cluster, step)
         if step == 1:
             killed_while_copying(spark, cluster, delta)
-        for out, form in ((delta, "delta"), (parquet, "parquet")):
-            follow_once(spark, cluster, out, form)  # type: ignore[arg-type]
-        steps.append(dict(compared(spark, delta, parquet)))
-    follow_once(spark, cluster, delta, "delta")
-    steps.append(dict(compared(spark, delta, parquet)))
+        follow_once(spark, cluster, delta)
+        steps.append(dict(compared(spark, delta, delta / HOURS)))
+    follow_once(spark, cluster, delta)
+    steps.append(dict(compared(spark, delta, delta / HOURS)))
     run(lambda: spark, origin_of(cluster), RunOptions(out=base / "run"), lambda _: None)
     steps.append(dict(compared(spark, delta, base / "run")))
     sys.stdout.write(json.dumps({"steps": steps, "report": (delta / "report.html").exists()}))

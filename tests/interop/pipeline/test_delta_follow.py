@@ -1,4 +1,4 @@
-"""A stream with Delta tables has the rows of one with Parquet tables, and of a run."""
+"""A stream with Delta tables has the rows of the Parquet tables that it copies, and of a run."""
 
 from __future__ import annotations
 

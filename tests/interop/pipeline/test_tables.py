@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,14 +13,20 @@ from ottla.client import group_offsets
 from ottla.client.cluster import describe_quorum
 from ottla.client.share.offsets import describe_offsets
 from ottla.spark.jobs.tables import TABLES
-from tests.interop import process
 from tests.interop.jars import DELTA, libraries
-from tests.interop.pipeline.conftest import FILES, NETWORK, POISON, RECORDS, WORK, Cluster, Output, ottla, run_pipeline
+from tests.interop.pipeline.conftest import (
+    FILES,
+    ON_STANDALONE,
+    POISON,
+    RECORDS,
+    WORK,
+    Cluster,
+    Output,
+    ottla,
+    run_pipeline,
+)
 from tests.interop.spark.group_history import CLASSIC, SIMPLE
-from tests.interop.spark.sessions import plain_environment, standalone_cluster
-
-WAIT_S = 600
-POLL_S = 0.5
+from tests.interop.spark.sessions import standalone_cluster
 
 
 def test_lag_is_what_the_cluster_says(output: Output, cluster: Cluster):
@@ -94,47 +96,10 @@ def test_a_second_run_over_what_did_not_change_changes_nothing(cluster: Cluster,
     assert {name: again.rows(name) for name in TABLES} == before
 
 
-@pytest.mark.parametrize("place", [FILES, NETWORK])
-def test_a_stream_that_was_killed_goes_on_and_gives_the_same_tables(cluster: Cluster, tmp_path: Path, place: str):
-    expected = run_pipeline(tmp_path / "run", *cluster.source(place))
-    words = ["pipeline", "follow", "--out", str(tmp_path / "stream"), *cluster.source(place)]
-    _killed_when(tmp_path / "stream" / "events", [*words, "--every", "1s"])
-    done = ottla(*words, "--once")
-    assert done.returncode == 0, done.stderr
-    found = Output(tmp_path / "stream", done.stderr)
-    for name in TABLES:
-        assert found.rows(name) == expected.rows(name), name
-
-
-def _has_tables(path: Path) -> bool:
-    try:
-        return any(path.rglob("*.parquet"))
-    except FileNotFoundError:  # Spark removes the folders of its tasks meanwhile
-        return False
-
-
-def _killed_when(path: Path, words: list[str]) -> None:
-    """Starts the command and kills it, with all that it has started, as soon as something is at a path."""
-    command = [sys.executable, "-m", "ottla", *words]
-    started = subprocess.Popen(
-        process.tied(command), start_new_session=True, stderr=subprocess.DEVNULL, env=plain_environment()
-    )
-    try:
-        deadline = time.monotonic() + WAIT_S
-        while not _has_tables(path):
-            assert time.monotonic() < deadline, "the stream wrote nothing"
-            assert started.poll() is None, "the stream ended"
-            time.sleep(POLL_S)
-    finally:
-        started.send_signal(signal.SIGKILL)
-        started.wait()
-
-
 @pytest.mark.parametrize("output", [FILES], indirect=True)
 def test_a_run_on_a_standalone_cluster_gives_the_same_tables(cluster: Cluster, output: Output, tmp_path: Path):
     with standalone_cluster(tmp_path) as master:
-        conf = ("--conf", "spark.executor.memory=600m", "--conf", "spark.cores.max=2")
-        found = run_pipeline(tmp_path / "out", "--master", master, *conf, *cluster.source(FILES))
+        found = run_pipeline(tmp_path / "out", "--master", master, *ON_STANDALONE, *cluster.source(FILES))
     assert found.rows("share_delivery") == output.rows("share_delivery")
     assert found.rows("rebalances") == output.rows("rebalances")
 

@@ -30,6 +30,7 @@ BODY: Final = (
     "high_watermark bigint, last_stable bigint"
 )
 STUCK_WINDOWS: Final = 5
+LOG: Final = ["cluster", "topic", "partition"]
 PLACE: Final = ["cluster", "topic", "topic_id", "partition"]
 KEY: Final = ["cluster", "group", "topic", "topic_id", "partition"]
 SHARE: Final = "share"
@@ -50,10 +51,12 @@ def consumer_lag(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
         told = _sampled(samples, params)
         found.append(_measured(told, told, params).withColumn("source", F.lit("samples")))
     if commits is not None:
-        rows = _committed(commits, inputs.get("metadata"), params)
+        rows, ends = _committed(commits, inputs.get("metadata"), params), inputs.get("ends")
+        if ends is not None:
+            rows = _with_last_state(rows, ends)
         if samples is not None:
             rows = _unless_sampled(rows, told)
-        found.append(_from_records(rows, inputs.get("ends"), params).withColumn("source", F.lit("records")))
+        found.append(_from_records(rows, ends, params).withColumn("source", F.lit("records")))
     if not found:
         raise OttlaSparkError("consumer_lag needs samples or offset commits")
     both = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), found)
@@ -75,7 +78,7 @@ def _sampled(samples: DataFrame, params: Params) -> DataFrame:
 
 
 def _unless_sampled(rows: DataFrame, told: DataFrame) -> DataFrame:
-    """The commits in hours without samples of the group."""
+    """The rows in hours without samples of the group."""
     hour = F.floor(F.col("ts") / HOUR_MS).alias("hour")
     hours = told.select("cluster", "group", hour).distinct()
     return rows.select("*", hour).join(hours, ["cluster", "group", "hour"], "left_anti").drop("hour")
@@ -102,19 +105,21 @@ def _committed(commits: DataFrame, metadata: DataFrame | None, params: Params) -
     return rows.join(F.broadcast(newest), ["cluster", "topic"], "left")
 
 
+def _with_last_state(rows: DataFrame, ends: DataFrame) -> DataFrame:
+    """Commits, and the state when the last record of the partition was written, though no commit came then."""
+    last = ends.groupBy(*LOG).agg(F.max("ts").alias("last_ts"))
+    newest = rows.groupBy(*KEY).agg(F.max_by("committed", "seq").alias("committed"), F.max("ts").alias("ts"))
+    final = newest.join(last, LOG).where(F.col("last_ts") > F.col("ts")).withColumn("ts", F.col("last_ts"))
+    return rows.unionByName(final.drop("last_ts"), allowMissingColumns=True)
+
+
 def _from_records(rows: DataFrame, ends: DataFrame | None, params: Params) -> DataFrame:
     if ends is None:
         bare = _last_of_windows(rows.withColumn("end", F.lit(None).cast("bigint")), params)
         return _with_rates(bare.withColumn("lag_seconds", F.lit(None).cast("double")), params)
-    at = ["cluster", "topic", "partition"]
-    last = ends.groupBy(*at).agg(F.max("ts").alias("last_ts"))
-    # The state at the end gets a row, too, though no commit came then.
-    newest = rows.groupBy(*KEY).agg(F.max_by("committed", "seq").alias("committed"), F.max("ts").alias("ts"))
-    final = newest.join(last, at).where(F.col("last_ts") > F.col("ts")).withColumn("ts", F.col("last_ts"))
-    both = rows.unionByName(final.drop("last_ts"), allowMissingColumns=True)
     ids = rows.select(*PLACE).distinct()
-    points = ends.join(F.broadcast(ids), at).select(*PLACE, "ts", "end")
-    return _measured(_with_ends(both, points), points, params)
+    points = ends.join(F.broadcast(ids), LOG).select(*PLACE, "ts", "end")
+    return _measured(_with_ends(rows, points), points, params)
 
 
 def _with_ends(rows: DataFrame, points: DataFrame) -> DataFrame:

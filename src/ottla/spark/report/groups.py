@@ -50,10 +50,11 @@ def _rows(material: Material) -> list[Row]:
     for row in _of_timeline(material) + _of_rebalances(material) + _of_stability(material) + _of_lag(material):
         mine = found.setdefault((row["cluster"], row["group"]), _nothing(row))
         mine.update({name: value for name, value in row.items() if value is not None})
+    about = [each for each in material.findings if each["subject"]["kind"] == "group"]
+    findings = Counter(each["subject"]["name"] for each in about)
+    open_findings = Counter(each["subject"]["name"] for each in about if each["state"] == "open")
     for row in found.values():
-        mine_found = material.findings_of(row["group"])
-        row["findings"] = len(mine_found)
-        row["open_findings"] = sum(each["state"] == "open" for each in mine_found)
+        row["findings"], row["open_findings"] = findings[row["group"]], open_findings[row["group"]]
     return sorted(found.values(), key=_by_interest)
 
 

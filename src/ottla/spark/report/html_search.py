@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -12,12 +12,17 @@ from ottla.spark.report.html_table import DETAIL, permalink
 
 __all__ = ["search_box"]
 
+SEARCHED_MAX: Final = 20_000
+NOT_DRAWN: Final = {"rebalances_strip": "", "lag_strip": ""}
+"""Instead of null, which means that there is nothing to draw."""
+
 
 def search_box(table: Mapping[str, Any]) -> Markup:
     """Without scripts there is the table of groups."""
-    rows = table["rows"][: DETAIL.get().groups]
+    rows, drawn = table["rows"][:SEARCHED_MAX], DETAIL.get().drawn_groups
     if not rows:
         return NOTHING
+    rows = [*rows[:drawn], *({**row, **NOT_DRAWN} for row in rows[drawn:])]
     # Without names of columns, and with no character that could end the script.
     data = Markup(msgspec.json.encode([list(row.values()) for row in rows]).decode().replace("<", "\\u003c"))
     field = element("input", type="search", autocomplete="off", spellcheck="false")

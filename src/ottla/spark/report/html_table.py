@@ -36,19 +36,19 @@ CSV_BYTES: Final = 120_000
 
 class Detail(NamedTuple):
     """How many rows of a table are shown, and how much its CSV file holds; the same for tables of plots; and how many
-    groups can be searched."""
+    of the groups that can be searched are drawn."""
 
     rows: int
     csv_bytes: int
     twin_rows: int
     twin_csv_bytes: int
-    groups: int
+    drawn_groups: int
 
 
 DETAILS: Final = (
     Detail(SHOWN_ROWS, CSV_BYTES, SHOWN_ROWS, 30_000, 20_000),
     Detail(SHOWN_ROWS, 60_000, 60, 8_000, 10_000),
-    Detail(100, 15_000, 20, 0, 5_000),
+    Detail(100, 15_000, 20, 0, 10_000),
     Detail(50, 0, 10, 0, 1_000),
 )
 """From much to little: if a page gets too large, it is made again with less."""

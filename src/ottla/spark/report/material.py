@@ -65,11 +65,6 @@ class Material:
             if after - before > limit_ms
         ]
 
-    def findings_of(self, group: str) -> list[Row]:
-        return [
-            each for each in self.findings if each["subject"] == {**each["subject"], "kind": "group", "name": group}
-        ]
-
 
 def material_of(tables: Mapping[str, Any], run: Mapping[str, Any], findings: Sequence[Row]) -> Material:
     rows = {name: Rows(source) for name, source in tables.items() if source is not None}

@@ -131,6 +131,18 @@ def test_commits_are_compared_with_where_the_log_ended_then(spark: Any):
     assert (now["window_start"], now["lag_records"], now["lag_seconds"]) == (60_000, 35, pytest.approx(55.0))
 
 
+def test_the_state_at_the_end_is_told_by_samples_if_there_are_any_in_its_hour(spark: Any):
+    points = [("c", "orders", 0, 10_000, 20), ("c", "orders", 0, HOUR + 5_000, 50)]
+    frames = {
+        "commits": commits(spark, ("c", 15_000, "g", 15), ("c", HOUR + 1_000, "g", 40)),
+        "samples": samples(spark, {"c": (lag(HOUR + 5_000, 40, 50, topic_id=None),)}),
+        "ends": spark.createDataFrame(points, ENDS),
+    }
+    found = rows_by(consumer_lag(frames, Params()), "cluster", "window_start")["c"]
+    told = [(row["window_start"], row["source"], row["committed"]) for row in found]
+    assert told == [(10_000, "records", 15), (HOUR, "samples", 40)]
+
+
 def test_readers_of_what_is_committed_stop_at_the_last_stable_offset(inputs: dict[str, Any]):
     only = {"samples": inputs["samples"].where("cluster = 'unknown'")}
     (row,) = rows_by(consumer_lag(only, Params(isolation="read_committed")), "cluster")["unknown"]

@@ -15,7 +15,7 @@ from ottla.draw.document import shared
 from ottla.draw.forms import iso
 from ottla.health import RULES
 from ottla.spark.report import facts_of, page
-from ottla.spark.report.html_table import CSV_BYTES, SHOWN_ROWS
+from ottla.spark.report.html_table import CSV_BYTES, DETAILS, SHOWN_ROWS
 from ottla.spark.report.listings import LISTINGS
 from ottla.spark.report.page import POLICY
 from tests.unit.draw.colours import THEMES, contrast, tokens
@@ -290,6 +290,15 @@ def test_a_page_that_gets_too_large_tells_less_and_says_so(facts: dict[str, Fact
     document = read(text)
     assert "100 of 2,860 rows, running groups first, longest first" in by_id(document, "table-rebalances").text
     assert len(document.named("figure")) == len(facts["crowd"]["figures"]) + 1, "plots stay"
+
+
+def test_all_groups_are_found_even_if_some_are_not_drawn(facts: dict[str, Facts], monkeypatch: pytest.MonkeyPatch):
+    least = DETAILS[-1]._replace(drawn_groups=2)
+    monkeypatch.setattr(sys.modules["ottla.spark.report.page"], "DETAILS", (least,))
+    [script] = by_id(read(page(facts["crowd"])), "all-groups").named("script")
+    groups = json.loads(script.text)
+    assert [each[0] for each in groups] == [each["label"] for each in facts["crowd"]["tables"]["all_groups"]["rows"]]
+    assert [at for at, (*_, rebalanced, _, _) in enumerate(groups) if rebalanced] == [0, 1]
 
 
 def test_a_rule_on_many_subjects_is_one_card(documents: dict[str, Tag], facts: dict[str, Facts]):

@@ -228,6 +228,7 @@
     if (longest !== null) words.push(`longest ${(longest / 1000).toLocaleString("en")} s`);
     if (lag !== null) words.push(`up to ${lag.toLocaleString("en")} records behind in one partition`);
     if (findings) words.push(counted(findings, "finding"));
+    if (rebalanced === "") words.push("too many groups to draw this one");
     made("span", "", item).textContent = words.filter(Boolean).join(" · ");
     if (rebalanced) item.append(strip(rebalanced, "rebalanced", "Rebalances over time"));
     if (lagged) item.append(strip(lagged, "lagged", "Lag over time"));
