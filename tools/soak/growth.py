@@ -1,4 +1,7 @@
-"""Which figures of nodes grow: the last quarter of a run beside its second quarter. The first is for warming up."""
+"""Which figures of nodes grow: the last quarter of a run beside its second quarter.
+
+The first does not count, for nodes that were just started still fill their caches.
+"""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Load:
         self._servers = bootstrap_servers
         self._enough = threading.Event()
         create_topic(bootstrap_servers, replicas)
-        self._threads = [threading.Thread(target=self._produce, args=item) for item in producers.items()]
+        self._threads = [threading.Thread(target=self._produce, args=item, daemon=True) for item in producers.items()]
         for thread in self._threads:
             thread.start()
 

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 
 TIME_LIMIT_S = 240
 
 
 class Background:
-    """Runs from its making until it is stopped."""
+    """Runs from its making until it is stopped. The program does not wait for it: without a cluster it may not end."""
 
     def __init__(self, servers: str) -> None:
         self._servers = servers
         self._is_over = threading.Event()
-        self._work = ThreadPoolExecutor(1).submit(self._run)
+        self._work: Future[None] = Future()
+        threading.Thread(target=self._work_on, name=type(self).__name__, daemon=True).start()
+
+    def _work_on(self) -> None:
+        try:
+            self._run()
+        except BaseException as error:  # noqa: BLE001 - `check` and `finish` raise it
+            self._work.set_exception(error)
+        else:
+            self._work.set_result(None)
 
     def _run(self) -> None:
         raise NotImplementedError
