@@ -41,8 +41,12 @@ class AiokafkaLedger:
                     self.acknowledged.append(Placed(partition, at.offset, value))
                 self.sent += 1
 
-    def finish(self) -> None:
+    def stop(self) -> None:
+        """Send nothing more; do not wait."""
         self._is_over = True
+
+    def finish(self) -> None:
+        self.stop()
         self._work.result(TIME_LIMIT_S)
 
 

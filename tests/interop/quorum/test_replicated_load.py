@@ -28,6 +28,8 @@ LIBRDKAFKA = {
     "all": {"acks": "all", "max.in.flight": 1},
     "leader": {"acks": 1, "max.in.flight": 1},
 }
+PAUSE_S = 0.02
+"""Between two records of each: three nodes and their clients share the processors of one machine."""
 
 
 def kill(quorum: Quorum, number: int) -> None:
@@ -65,7 +67,7 @@ def quorum(request: pytest.FixtureRequest, apache_jars: Path, tmp_path: Path) ->
 def test_nothing_acknowledged_is_lost(quorum: Quorum, tmp_path: Path) -> None:
     with quorum:
         servers = quorum.bootstrap_servers
-        load = Load(servers, LIBRDKAFKA, replicas=len(NODES))
+        load = Load(servers, LIBRDKAFKA, replicas=len(NODES), pause_s=PAUSE_S)
         java, aiokafka = JavaLedger(servers, tmp_path / "java.txt"), AiokafkaLedger(servers)
         try:
             until(java.has_started, "the Java producers have written")
@@ -78,6 +80,8 @@ def test_nothing_acknowledged_is_lost(quorum: Quorum, tmp_path: Path) -> None:
             java.finish()
         finally:
             java.kill()
+            aiokafka.stop()
+            load.stop()
         aiokafka.finish()
         load.finish()
         records = read_log(servers)
