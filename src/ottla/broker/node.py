@@ -263,7 +263,7 @@ class Node:
         self._failure: asyncio.Future[str] = self.loop.create_future()
         """Why the node cannot go on, if that is so before it serves."""
         self.broker_lifecycle = BrokerLifecycle(
-            self.settings, storage, self.publisher, self.controller_channel, randomness.uuid
+            self.settings, storage, self.publisher, self.controller_channel, randomness.uuid, self.clock
         )
         self.producer_ids = ProducerIds(self.controller_channel, self.broker_lifecycle)
         self.in_sync_changes = InSyncChanges(

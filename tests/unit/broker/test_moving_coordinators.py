@@ -37,6 +37,7 @@ from tests.unit.broker.virtual_node import run
 TOPIC, GROUP, TRANSACTIONAL_ID = "orders", "billing", "payments"
 MANY = INTERNAL | {"offsets.topic.num.partitions": "9", "transaction.state.log.num.partitions": "9"}
 """So many partitions that each node coordinates something."""
+SESSION_S = 9
 
 
 class Transaction:
@@ -172,6 +173,26 @@ def test_a_transaction_commits_offsets_while_the_one_before_it_ends() -> None:
                 assert await transaction.end() == 0
             await asyncio.sleep(0.5)
             assert await committed(it, group, topic_id) == 2
+
+    run(scenario)
+
+
+def test_a_coordinator_that_stood_still_for_a_session_answers_nothing_from_memory() -> None:
+    """Another may have taken its place, and gone on with the transaction."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, settings=MANY) as it:
+            transaction = Transaction(it)
+            await transaction.begin()
+            client = it.client(await coordinator(it, TRANSACTIONAL_ID, KIND_TRANSACTION))
+            end = EndTxnRequest(TRANSACTIONAL_ID, transaction.producer_id, transaction.producer_epoch, committed=True)
+            found = []
+            for seconds in (0, 6, SESSION_S, 0):
+                await asyncio.sleep(5)
+                loop.stand_still(seconds)
+                found.append((await client.ask(end, 5)).error_code)
+            known = ErrorCode.INVALID_TXN_STATE
+            assert found == [known, known, ErrorCode.NOT_COORDINATOR, known]
 
     run(scenario)
 

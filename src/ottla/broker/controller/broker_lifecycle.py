@@ -18,6 +18,7 @@ from ottla.broker.config.settings import Settings
 from ottla.broker.controller.channel import ControllerChannel
 from ottla.broker.controller.metadata_replay import MetadataLogError
 from ottla.broker.controller.publisher import MetadataPublisher
+from ottla.broker.loop.clock import Clock
 from ottla.broker.replicas.replicas import Replica
 from ottla.broker.replicas.storage import NodeStorage, cordoned
 from ottla.core.metadata.features import CONTROLLER_REGISTRATION_FROM, OTTLA_VERSION, OTTLA_VERSIONS, supported
@@ -51,6 +52,7 @@ class BrokerLifecycle:
         publisher: MetadataPublisher,
         channel: ControllerChannel,
         new_uuid: Callable[[], bytes],
+        clock: Clock,
     ) -> None:
         self._settings = settings
         self._config = settings.config
@@ -59,11 +61,16 @@ class BrokerLifecycle:
         self._image = publisher.image
         self._channel = channel
         self._new_uuid = new_uuid
+        self._clock = clock
         self.broker_id = self._config.node_id
         self.broker_epoch = -1
         self._listeners: tuple[ListenerConfig, ...] = ()
         self.is_waiting = False
         """A registration or heartbeat of `stay` waits for its reply."""
+        self._awake_at_ms = clock.monotonic_ms()
+        """When the node last came to look after its heartbeats."""
+        self._is_in_doubt = False
+        """It has stood still since, for as long as a session."""
 
     async def register_controller(self, listeners: Sequence[ListenerConfig]) -> None:
         """Register the node as controller, or leave that until metadata.version has records for it.
@@ -158,6 +165,9 @@ class BrokerLifecycle:
 
     def stay(self) -> None:
         """Send a heartbeat. A broker that was unregistered while it runs registers again."""
+        now_ms = self._clock.monotonic_ms()
+        self._is_in_doubt |= self._has_stood_still(now_ms)
+        self._awake_at_ms = now_ms
         if self.is_waiting:
             return
         self.is_waiting = True
@@ -171,6 +181,18 @@ class BrokerLifecycle:
 
     def _replied(self, reply: BrokerHeartbeatResponse) -> None:
         self.is_waiting = False
+        if not reply.error_code and not reply.is_fenced:
+            self._is_in_doubt = False
+
+    def may_be_replaced(self) -> bool:
+        """Whether others may lead by now what this broker believes to lead: its process stood still for as long as a
+        session, and the controller has not taken it for alive since. What it would answer from memory may be stale."""
+        is_alone = len(self._image.brokers) <= 1
+        return not is_alone and (self._is_in_doubt or self._has_stood_still(self._clock.monotonic_ms()))
+
+    def _has_stood_still(self, now_ms: int) -> bool:
+        session_ms: int = self._config["broker.session.timeout.ms"]
+        return now_ms - self._awake_at_ms >= session_ms
 
     def _registered_again(self, reply: BrokerRegistrationResponse) -> None:
         self.is_waiting = False
@@ -186,6 +208,7 @@ class BrokerLifecycle:
 
     def _heartbeat(self, *, want_fence: bool = False, want_shut_down: bool = False) -> BrokerHeartbeatRequest:
         """A heartbeat, with the log directories that have failed."""
+        self._awake_at_ms = self._clock.monotonic_ms()
         offline = [directory for directory in self._storage.directories if directory.is_offline]
         return BrokerHeartbeatRequest(
             broker_id=self.broker_id,

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from ottla.broker.config.settings import Settings
+    from ottla.broker.controller.broker_lifecycle import BrokerLifecycle
     from ottla.broker.controller.channel import ControllerChannel
     from ottla.broker.controller.raft_log import RaftLog
     from ottla.broker.loop.clock import Clock
@@ -34,6 +35,7 @@ class TopicCreation(Access, Protocol):
 class CoordinatorPorts(TopicCreation, Protocol):
     """What a coordinator needs: the loop, the logs, authorization."""
 
+    broker_lifecycle: BrokerLifecycle
     loop: asyncio.AbstractEventLoop
     clock: Clock
     randomness: Randomness

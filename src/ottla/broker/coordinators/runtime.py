@@ -3,7 +3,8 @@
 Theory of operation. The partitions of the topic that this node leads have a shard each. Before the node listens, all of
 them are loaded; one that it comes to lead later is loaded in a cooperative task, between requests, and a client that
 asks meanwhile is told to retry (COORDINATOR_LOAD_IN_PROGRESS). When leadership goes, or the log fails, the shard is
-discarded, and requests that wait at it get NOT_COORDINATOR.
+discarded, and requests that wait at it get NOT_COORDINATOR. So does everybody who asks after the node has stood still
+for as long as its session, until the controller has heard from it: another may have gone on with what it knows.
 
 =====================================  ===============================
 a request for                          is answered
@@ -94,7 +95,7 @@ class Runtime:
         `refuse` is the handler module's own.
         """
         later = CoordinatorRequest(request, refuse)
-        shard = self.shards.get(partition_for(key, self.partition_count)) if self.partition_count else None
+        shard = self._shard_of(key)
         if shard is None:
             self._ask_absent(request, key, request.body if body is None else body, later)
             return later
@@ -130,7 +131,7 @@ class Runtime:
         no uncommitted record, `done` is called before this returns; otherwise at the end of a turn.
         """
         later = CoordinatorRequest(request, _without_request(refuse))
-        shard = self.shards.get(partition_for(key, self.partition_count)) if self.partition_count else None
+        shard = self._shard_of(key)
         if shard is None:
             self._ask_absent(request, key, body, later)
         else:
@@ -178,6 +179,12 @@ class Runtime:
             "/" + request.connection.peer.host,
             partial(self._node.authorize, request),
         )
+
+    def _shard_of(self, key: str) -> Shard | None:
+        """None if another node coordinates the key, or may do so by now."""
+        if not self.partition_count or self._node.broker_lifecycle.may_be_replaced():
+            return None
+        return self.shards.get(partition_for(key, self.partition_count))
 
     def _ask_absent(self, request: Request | None, key: str, body: object, later: CoordinatorRequest) -> None:
         """There is no shard: create the topic first, or refuse."""
