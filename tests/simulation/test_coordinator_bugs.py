@@ -133,7 +133,7 @@ def plant_share_write_overtakes(monkeypatch: pytest.MonkeyPatch) -> None:
         (plant_former_coordinator, 3),
         (plant_answers_before_commit, 3),
         (plant_decision_forgotten, 27),
-        (plant_marker_of_any_coordinator, 172),
+        (plant_marker_of_any_coordinator, 304),
         (plant_any_share_leader, 5),
         (plant_locks_kept, 64),
         (plant_share_write_overtakes, 51),
