@@ -23,7 +23,7 @@ from ottla.wire.types import (
     OffsetForLeaderEpochRequest,
     PartitionChangeRecord,
 )
-from tests.unit.broker.virtual_cluster import APART, NODES, Cluster, cluster, until
+from tests.unit.broker.virtual_cluster import APART, NODES, Cluster, cluster, config_of, until
 from tests.unit.broker.virtual_node import Client, produce_to, run
 from tests.unit.log.logs import producer_batch
 
@@ -96,6 +96,22 @@ def test_with_fsync_what_is_acknowledged_is_synced_on_all_replicas() -> None:
                 for node in NODES:
                     content = it.disks[node].synced(f"/data{node}/{TOPIC}-0/00000000000000000000.log")
                     assert b"value %d" % number in (content or b""), f"node {node}"
+
+    run(scenario)
+
+
+def test_with_fsync_a_replica_that_was_killed_syncs_what_it_finds() -> None:
+    """It tells its leader that it has all of it, which then counts as committed."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            topic_id = await create(it, 1, 1, 2, 3)
+            assert await produce(it, 1, topic_id, b"value") == 0
+            await it.kill(3)
+            assert b"value" not in (it.disks[3].synced(f"/data3/{TOPIC}-0/00000000000000000000.log") or b"")
+            it.configs[3] = config_of(3, "broker,controller", {"ottla.fsync": "true"})
+            await it.start(3)
+            assert b"value" in (it.disks[3].synced(f"/data3/{TOPIC}-0/00000000000000000000.log") or b"")
 
     run(scenario)
 

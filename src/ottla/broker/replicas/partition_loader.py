@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Final
 
 from ottla.broker.config.settings import Settings
@@ -20,7 +20,7 @@ from ottla.log.directory import METADATA_PARTITION, LogDirectory
 from ottla.log.errors import StorageError
 from ottla.log.names import HIGH_WATERMARK_CHECKPOINT, TopicPartition
 from ottla.log.partition import Partition
-from ottla.log.recovery import RecoveryReport, load_steps
+from ottla.log.recovery import LoadRequest, RecoveryReport, load_steps
 
 __all__ = ["PartitionLoader", "tell"]
 
@@ -123,7 +123,7 @@ class PartitionLoader:
         if directory.is_offline:
             return
         request = directory.request_for(key, self._settings.log_config(key.topic))
-        steps = load_steps(directory.storage, request, self._clock.wall_ms())
+        steps = self._steps(directory, request)
         while True:
             try:
                 next(steps)
@@ -145,6 +145,16 @@ class PartitionLoader:
         else:
             self._replicas.adopt(directory, partition)
         yield
+
+    def _steps(
+        self, directory: LogDirectory, request: LoadRequest
+    ) -> Generator[object, None, tuple[Partition, RecoveryReport]]:
+        """Load a partition. With `ottla.fsync` it is synced, too: a process that was killed may have left records that
+        are in no file for good, and its leader counts on all that a replica has."""
+        partition, report = yield from load_steps(directory.storage, request, self._clock.wall_ms())
+        if self._replicas.waits_for_disk and partition.recovery_point < partition.log_end_offset:
+            partition.flush()
+        return partition, report
 
     def _belongs(self, directory: LogDirectory, key: TopicPartition) -> bool:
         """Whether a directory is that of a partition of ours; if not, it is set aside."""
