@@ -13,16 +13,27 @@ from __future__ import annotations
 
 import socket
 import ssl
+import threading
 from contextlib import suppress
 from typing import Final
 
-__all__ = ["PIECE_BYTES", "TlsSocket"]
+__all__ = ["PIECE_BYTES", "ReceiveBuffer", "TlsSocket"]
 
 PIECE_BYTES: Final = 256 * 1024
 _RECORD_BYTES: Final = 16 * 1024
 _RECEIVE_BYTES: Final = PIECE_BYTES - 2 * _RECORD_BYTES
 """Together with the begun record that OpenSSL holds this is less than callers have room for."""
-_received: Final = memoryview(bytearray(_RECEIVE_BYTES))
+
+
+class ReceiveBuffer(threading.local):
+    """Where all connections of a thread receive, one after the other: memory of this size taken anew for each read
+    would cost more. Each thread has its own `memory`, for a process may run several nodes."""
+
+    def __init__(self, size_bytes: int) -> None:
+        self.memory = memoryview(bytearray(size_bytes))
+
+
+_received: Final = ReceiveBuffer(_RECEIVE_BYTES)
 
 
 class TlsSocket:
@@ -69,12 +80,13 @@ class TlsSocket:
     def recv_into(self, buffer: memoryview) -> int:
         """Bytes that have come; 0 at their end. BlockingIOError if there are none now, SSLError if it is no TLS."""
         size = self._decrypt(buffer)
+        received = _received.memory
         while not size and not self._has_ended:
-            count = self._sock.recv_into(_received)
+            count = self._sock.recv_into(received)
             if not count:
                 self._has_ended = True
                 break
-            self._incoming.write(_received[:count])
+            self._incoming.write(received[:count])
             if not self.is_ready:
                 self._shake_hands()
             size = self._decrypt(buffer)

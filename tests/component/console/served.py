@@ -25,6 +25,7 @@ from ottla.observe.kinds import intervals
 TIMEOUT_S = 60
 EVERY_S = 0.2
 _TAG = re.compile(r"<[^>]*>")
+CARD_FIELDS = 4
 
 
 class Answer(NamedTuple):
@@ -78,6 +79,7 @@ class Browser:
     def page(self, path: str) -> Answer:
         answer = self.ask(path)
         assert answer.status == 200, f"{path}: {answer.status} {answer.words}"
+        assert fields_of_largest_card(answer.text) <= CARD_FIELDS, f"{path}: mark columns of its tables as details"
         return answer
 
     def twin(self, path: str) -> Any:
@@ -95,6 +97,13 @@ class Browser:
                 return data
             assert time.monotonic() < deadline, f"{path} did not become what the test waits for: {answer.text[:2000]}"
             time.sleep(0.05)
+
+
+def fields_of_largest_card(page: str) -> int:
+    """How many fields a narrow screen shows of a row, at most, until all are asked for."""
+    tables = re.sub(r'<div class="matrix">.*?</table>', "", page, flags=re.DOTALL)
+    rows = tables.split("<tr>")
+    return max(len(re.findall(r'<td data-label="[^"]*"(?! class="[^"]*detail)', row)) for row in rows)
 
 
 @contextmanager

@@ -21,6 +21,14 @@ def test_a_table_with_few_columns_is_narrow():
     assert 'class="cards"' in table("Members", COLUMNS, [("a", "r1", "stable", 1)])
 
 
+def test_details_are_shown_on_demand_on_narrow_screens():
+    columns = (*COLUMNS, Column("host", is_detail=True), Column("age", is_number=True, is_detail=True))
+    shown = table("Members", columns, [("a", "r1", "stable", 1, "h", 2)])
+    assert '<details class="fields"><summary>All fields</summary></details><table' in shown
+    assert '<td data-label="host" class="detail">h</td><td data-label="age" class="num detail">2</td>' in shown
+    assert "<details" not in table("Members", COLUMNS, [("a", "r1", "stable", 1)])
+
+
 def test_a_command_is_copied_whole_and_breaks_between_words():
     shown = command("ottla topics describe <x> --bootstrap a:1,b:2")
     assert 'data-copy="ottla topics describe &lt;x&gt; --bootstrap a:1,b:2"' in shown

@@ -35,7 +35,7 @@ from ottla.broker.network.sasl import SaslLogin, SaslState
 from ottla.broker.network.send_queue import Part, SendQueue
 from ottla.security.errors import LoginRefused
 from ottla.security.sasl_server import Login
-from ottla.security.tls_socket import TlsSocket
+from ottla.security.tls_socket import ReceiveBuffer, TlsSocket
 from ottla.wire import WireError, frames
 from ottla.wire.access import ANONYMOUS
 from ottla.wire.errors import ErrorCode
@@ -46,8 +46,7 @@ __all__ = ["Connection", "ConnectionLimits", "Loop", "Peer"]
 log = logging.getLogger(__name__)
 
 RECEIVE_BYTES: Final = 256 * 1024
-_received: Final = memoryview(bytearray(RECEIVE_BYTES))
-"""Where all connections receive, one after the other: memory of this size taken anew for each read would cost more."""
+_received: Final = ReceiveBuffer(RECEIVE_BYTES)
 OUTGOING_MAX_BYTES: Final = 4 * 1024 * 1024
 """Unsent answers beyond which no further request is worked on."""
 _USER_CHARS_MAX: Final = 80
@@ -242,8 +241,9 @@ class Connection:
                 self._owner.logins.succeeded(self.peer, CERTIFICATE, self.principal)
 
     def _read(self) -> None:
+        received = _received.memory
         try:
-            size = self._sock.recv_into(_received)
+            size = self._sock.recv_into(received)
         except (BlockingIOError, InterruptedError):
             if self._tls is not None:
                 self._watch_writing(self._has_unsent)
@@ -261,7 +261,7 @@ class Connection:
             return
         self.last_active_ms = self._owner.monotonic_ms()
         try:
-            self._take(_received[:size])
+            self._take(received[:size])
         except WireError as error:
             self.close(Close(str(error), CloseCause.FRAME_SIZE))
             return

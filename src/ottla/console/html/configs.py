@@ -17,7 +17,7 @@ COLUMNS = (
     Column("config"),
     Column("value"),
     Column("set by", is_short=True),
-    Column("falls back to", about="what would hold if this value were removed"),
+    Column("falls back to", about="what would hold if this value were removed", is_detail=True),
     Column("note", is_optional=True, is_short=True),
 )
 HIDDEN = "(hidden)"

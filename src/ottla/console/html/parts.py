@@ -57,14 +57,17 @@ class Column(NamedTuple):
     """Whether its values stay on one line."""
     is_named: bool = False
     """Whether cards begin with its title: a number alone would not tell what the card is about."""
+    is_detail: bool = False
+    """Whether cards show it only on demand. The others are four at most, beside the first."""
 
     @property
     def style(self) -> str | None:
-        return "num" if self.is_number else "short" if self.is_short else None
+        looks = "num" if self.is_number else "short" if self.is_short else ""
+        return f"{looks} detail".strip() if self.is_detail else looks or None
 
 
-def numbers(*titles: str) -> tuple[Column, ...]:
-    return tuple(Column(each, is_number=True) for each in titles)
+def numbers(*titles: str, are_details: bool = False) -> tuple[Column, ...]:
+    return tuple(Column(each, is_number=True, is_detail=are_details) for each in titles)
 
 
 def table(caption: str, columns: Sequence[Column], rows: Iterable[Sequence[Cell]], note: str = "") -> Markup:
@@ -72,11 +75,13 @@ def table(caption: str, columns: Sequence[Column], rows: Iterable[Sequence[Cell]
     lines = list(rows)
     used = [at for at, each in enumerate(columns) if not each.is_optional or any(_is_known(line[at]) for line in lines)]
     shown = [columns[at] for at in used]
+    has_details = any(each.is_detail for each in shown)
     head = element("thead", element("tr", *map(_heading, shown)))
     body = element("tbody", *(_row(shown, [line[at] for at in used]) for line in lines))
     title = element("caption", caption, " ", element("small", note) if note else None)
     inner = element("table", title, head, body, class_="cards" if len(shown) > NARROW_COLUMNS else "cards narrow")
-    return element("div", inner, class_="scroll", role="region", aria_label=caption, tabindex="0")
+    switch = element("details", element("summary", "All fields"), class_="fields") if has_details else None
+    return element("div", switch, inner, class_="scroll", role="region", aria_label=caption, tabindex="0")
 
 
 def _heading(column: Column) -> Markup:

@@ -164,7 +164,12 @@ def render_tokens(content: Content[Tokens], context: PageContext) -> Markup:
 def _token_table(rows: list[TokenRow], now_ms: int) -> Markup:
     if not rows:
         return nothing("No tokens are visible to you. Create one:", "ottla tokens create --lifetime 12h")
-    columns = tuple(map(Column, ("token", "owner", "renewers", "issued", "expires", "ends")))
+    columns = (
+        *map(Column, ("token", "owner", "renewers")),
+        Column("issued", is_detail=True),
+        Column("expires"),
+        Column("ends"),
+    )
     cells = [
         (code(each.id), each.owner, ", ".join(each.renewers) or "owner only", since(each.issued_ms, now_ms),
          _until(each.expires_ms, now_ms), _until(each.ends_ms, now_ms))

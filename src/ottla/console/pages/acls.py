@@ -92,7 +92,8 @@ def _table(rows: list[AclRow], query: dict[str, str]) -> Markup:
     if not rows:
         example = "ottla acls add --topic orders --principal ann --operation read"
         return nothing("No ACL matches." if query else "No ACLs. Add one:", "" if query else example)
-    columns = tuple(map(Column, ("resource", "pattern", "permission", "operation", "principal", "host")))
+    titles = ("resource", "pattern", "permission", "operation", "principal")
+    columns = (*map(Column, titles), Column("host", is_detail=True))
     note = element("p", "Deny takes precedence over allow. READ, WRITE, DELETE and ALTER imply DESCRIBE.",
                    class_="note")  # fmt: skip
     return joined([table(plural(len(rows), "rule"), columns, map(_cells, rows)), note])

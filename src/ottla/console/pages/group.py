@@ -237,12 +237,12 @@ def _members(data: GroupPage, names: Mapping[str, str]) -> Markup:
     if not data.members:
         return section("Members", nothing("The group has no members."))
     what = "tasks" if data.kind == "streams" else "partitions"
-    columns = [Column("member"), Column("client"), Column("host")]
-    columns += [Column("instance", is_optional=True), Column("rack", is_optional=True)]
-    columns += [Column("epoch", is_number=True), Column("state"), Column(what)]
+    columns = [Column("member"), Column("client"), Column("host", is_detail=True)]
+    columns += [Column(each, is_optional=True, is_detail=True) for each in ("instance", "rack")]
+    columns += [Column("epoch", is_number=True, is_detail=True), Column("state"), Column(what)]
     has_targets = data.kind in ("consumer", "streams")
     columns += [Column("target", about=f"the {what} of its target assignment")] * has_targets
-    columns += [Column("process")] * (data.kind == "streams")
+    columns += [Column("process", is_detail=True)] * (data.kind == "streams")
     rows = (list(_member_cells(each, data, names, what)) for each in data.members)
     return section("Members", table("Members", columns, rows))
 
@@ -303,7 +303,8 @@ def _share_partitions(data: GroupPage) -> Markup:
         return section("Partitions", nothing("The group has not started reading any partition."))
     columns = (
         Column("topic"),
-        *numbers("partition", "start", "end"),
+        *numbers("partition"),
+        *numbers("start", "end", are_details=True),
         Column("lag", is_number=True, about=SHARE_LAG),
         Column("finished", is_number=True, about="offsets after the start that are accepted or archived"),
         Column("in flight"),

@@ -146,11 +146,11 @@ def _member(member: str, names: Mapping[str, str]) -> Markup:
 
 def _columns(kind: str) -> list[Column]:
     kept = "start of the group" if kind == "share" else "committed"
-    columns = [Column("topic"), *numbers("partition", kept, "log start", "end")]
+    columns = [Column("topic"), *numbers("partition"), *numbers(kept, "log start", "end", are_details=True)]
     columns += [Column("lag", is_number=True, about=SHARE_LAG if kind == "share" else "records up to the end")]
-    columns += [Column("behind", is_number=True, about="age of the first unprocessed record")]
+    columns += [Column("behind", is_number=True, about="age of the first unprocessed record", is_detail=True)]
     columns.append(Column("member"))
-    columns += [Column("in flight")] if kind == "share" else [Column("metadata", is_optional=True)]
+    columns += [Column("in flight" if kind == "share" else "metadata", is_optional=kind != "share", is_detail=True)]
     return [*columns, Column("note", is_optional=True)]
 
 

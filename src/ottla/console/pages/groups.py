@@ -26,11 +26,11 @@ COLUMNS: Final = (
     Column("group"),
     Column("kind"),
     Column("state"),
-    Column("coordinator"),
-    Column("members", is_number=True),
-    Column("epoch", is_number=True, about="group epoch (assignment epoch); bold if they differ"),
+    Column("coordinator", is_detail=True),
+    Column("members", is_number=True, is_detail=True),
+    Column("epoch", is_number=True, about="group epoch (assignment epoch); bold if they differ", is_detail=True),
     Column("lag", is_number=True, about=SHARE_LAG),
-    Column("trend", about="lag since this console started"),
+    Column("trend", about="lag since this console started", is_detail=True),
     Column("findings"),
 )
 HOW_TO: Final = {

@@ -109,8 +109,8 @@ COLUMNS: Final = (
     Column("time (UTC)"),
     Column("message"),
     Column("client"),
-    Column("node"),
-    Column("size", is_number=True),
+    Column("node", is_detail=True),
+    Column("size", is_number=True, is_detail=True),
     Column("took", is_number=True, about="from the request to its response"),
     Column("about"),
 )

@@ -196,9 +196,9 @@ def _place(row: NodeRow) -> str:
 def render(content: Content[Nodes], context: PageContext) -> Markup:
     rows, query = content.data.rows, dict(context.query)
     columns = (
-        Column("node", is_named=True), Column("roles"), Column("address", is_short=True),
-        Column("rack", is_optional=True), Column("state"),
-        *numbers("leads", "replicas", "logs", "disk free"), Column("findings"),
+        Column("node", is_named=True), Column("roles"), Column("address", is_short=True, is_detail=True),
+        Column("rack", is_optional=True, is_detail=True), Column("state"),
+        *numbers("leads", "replicas", "logs", are_details=True), *numbers("disk free"), Column("findings"),
     )  # fmt: skip
     open_findings = [each for each in context.watcher.state.findings if each.is_open]
     shown = (
@@ -332,7 +332,10 @@ def _about(row: NodeRow) -> Markup:
 def _directories(row: NodeRow) -> Markup:
     if not row.log_dirs:
         return nothing("No data on log directories.")
-    columns = (Column("directory"), *numbers("logs", "free", "size of the disk", "free share"), Column("state"))
+    columns = (
+        Column("directory"), *numbers("logs", "free"), *numbers("size of the disk", are_details=True),
+        *numbers("free share"), Column("state"),
+    )  # fmt: skip
     return table("Log directories", columns, [_directory(each) for each in row.log_dirs])
 
 

@@ -34,9 +34,11 @@ NEEDS = "DESCRIBE on the cluster"
 COLUMNS = (
     Column("node", is_named=True),
     Column("role"),
-    *numbers("log end", "behind", "caught up", "last fetch"),
-    Column("directory"),
-    Column("endpoints"),
+    *numbers("log end", are_details=True),
+    *numbers("behind", "caught up"),
+    *numbers("last fetch", are_details=True),
+    Column("directory", is_detail=True),
+    Column("endpoints", is_detail=True),
     Column("note", is_optional=True),
 )
 

@@ -253,8 +253,8 @@ COLUMNS: Final = (
     Column("time (UTC)"),
     Column("key"),
     Column("value"),
-    Column("headers", is_optional=True),
-    Column("size", is_number=True, about="key, value and headers"),
+    Column("headers", is_optional=True, is_detail=True),
+    Column("size", is_number=True, about="key, value and headers", is_detail=True),
 )
 FORM_WORDS: Final = {"auto": "automatic", "utf8": "text", "json": "JSON", "int": "integer", "hex": "hex"}
 STOPPED: Final = {

@@ -138,13 +138,15 @@ def _is_about(finding: Finding, topic: str) -> bool:
 
 COLUMNS: Final = (
     Column("partition", is_named=True),
-    *numbers("leader", "epoch"),
+    *numbers("leader"),
+    *numbers("epoch", are_details=True),
     Column("replicas", about="the preferred leader first"),
     Column("in sync"),
-    Column("eligible", about="eligible leader replicas, not in sync (ELR)", is_optional=True),
-    *numbers("start", "end"),
-    Column("stable", is_number=True, about="last stable offset: the start of an open transaction"),
-    Column("size", is_number=True, about="on the disk of the leader"),
+    Column("eligible", about="eligible leader replicas, not in sync (ELR)", is_optional=True, is_detail=True),
+    *numbers("start", are_details=True),
+    *numbers("end"),
+    Column("stable", is_number=True, about="last stable offset: the start of an open transaction", is_detail=True),
+    Column("size", is_number=True, about="on the disk of the leader", is_detail=True),
 )
 READER_COLUMNS: Final = (Column("group"), Column("kind"), Column("lag", is_number=True))
 

@@ -186,12 +186,15 @@ def _row(
 
 COLUMNS: Final = (
     Column("topic"),
-    *numbers("partitions", "replicas"),
+    *numbers("partitions"),
+    *numbers("replicas", are_details=True),
     Column("health", is_short=True),
     Column("records", is_number=True, about="end minus start offset; compaction and transactions leave gaps"),
-    Column("size", is_number=True, about="on the disks of the leaders"),
-    Column("rate", is_number=True, about="records a second, between two looks at the end of its partitions"),
-    Column("readers"),
+    Column("size", is_number=True, about="on the disks of the leaders", is_detail=True),
+    Column(
+        "rate", is_number=True, about="records a second, between two looks at the end of its partitions", is_detail=True
+    ),
+    Column("readers", is_detail=True),
     Column("findings"),
 )
 

@@ -304,7 +304,8 @@ def _list_of(content: Content[Transactions], context: PageContext) -> Markup:
     if not content.data.rows:
         why = "The cluster omits transactional ids that you may not DESCRIBE."
         return nothing(f"No transactions match. {why}" if context.query else f"No transactions. {why}")
-    columns = (Column("transactional id"), Column("state"), *numbers("producer", "epoch", "open for", "timeout"),
+    columns = (Column("transactional id"), Column("state"), *numbers("producer", "epoch", are_details=True),
+               *numbers("open for"), *numbers("timeout", are_details=True),
                Column("partitions"))  # fmt: skip
     return table("Transactions", columns, [_cells(each, context) for each in content.data.rows])
 
