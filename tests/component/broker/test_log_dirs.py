@@ -4,15 +4,20 @@ import errno
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ottla.log.directory import remove_tree
+from ottla.broker.replicas.partition_loader import PartitionLoader
+from ottla.core.metadata.topic_image import PartitionImage
+from ottla.core.metadata.uuids import UNASSIGNED
+from ottla.log.directory import LogDirectory, remove_tree
 from ottla.log.disk import OsDisk, OsFile
 from ottla.log.names import TopicPartition
+from ottla.log.recovery import LoadRequest
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from ottla.wire.types.delete_records import DeleteRecordsRequest
@@ -468,6 +473,33 @@ def test_a_directory_that_cannot_be_read_at_the_start_is_offline(tmp_path: Path)
             expected = [b"a", b"b"] if place == "a" else [b"a"]
             assert values(node.client.fetch(topic, partition=number)) == expected
             assert place_of(node.client, topic.name, number) == place
+
+
+def test_what_lies_in_a_directory_that_fails_while_it_is_loaded_stays_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    with two_dirs(tmp_path) as node:
+        topic = node.client.topic(partitions=4)
+        for number in range(4):
+            node.client.produce(topic, batch(b"a"), partition=number)
+        places = {number: place_of(node.client, topic.name, number) for number in range(4)}
+    assert set(places.values()) == {"a", "b"}
+
+    def failing(loader: PartitionLoader, directory: LogDirectory, request: LoadRequest) -> Generator[object, None, Any]:
+        if directory.path.endswith("b"):
+            raise directory.storage.fail(OSError(errno.EIO, "Input/output error"), "load")
+        return (yield from steps(loader, directory, request))
+
+    steps = PartitionLoader._steps
+    with monkeypatch.context() as broken:
+        broken.setattr(PartitionLoader, "_steps", failing)
+        broken.setattr(PartitionImage, "directory_of", lambda *_: UNASSIGNED)  # the controller was not told in time
+        with two_dirs(tmp_path) as node:
+            for number, place in places.items():
+                code = node.client.produce(topic, batch(b"b"), partition=number).error_code
+                assert (code == 0) is (place == "a"), number
+    with two_dirs(tmp_path) as node:
+        assert {number: place_of(node.client, topic.name, number) for number in range(4)} == places
 
 
 def test_a_second_copy_is_thrown_away_at_the_start(tmp_path: Path):

@@ -119,7 +119,7 @@ class MetadataChores:
     def _is_due(self) -> bool:
         node = self._node
         newest = node.raft.snapshots.newest
-        has_new = newest is None or node.image.last_offset >= newest.end_offset
+        has_new = node.image.last_offset >= (0 if newest is None else newest.end_offset)
         if not has_new or node.image.in_transaction:
             return False
         if node.raft.bytes_since_snapshot >= node.settings["metadata.log.max.record.bytes.between.snapshots"]:

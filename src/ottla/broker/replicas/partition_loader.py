@@ -121,6 +121,7 @@ class PartitionLoader:
 
     def _load(self, directory: LogDirectory, key: TopicPartition) -> Iterator[None]:
         if directory.is_offline:
+            self._leave_unread(directory, key)
             return
         request = directory.request_for(key, self._settings.log_config(key.topic))
         steps = self._steps(directory, request)
@@ -134,6 +135,7 @@ class PartitionLoader:
                 if all(each.is_offline for each in self._directories):
                     raise
                 log.error("log directory %s is offline: %s", directory.path, error)  # noqa: TRY400 - no bug of ours
+                self._leave_unread(directory, key)
                 return
             yield
         tell(report)
@@ -145,6 +147,10 @@ class PartitionLoader:
         else:
             self._replicas.adopt(directory, partition)
         yield
+
+    def _leave_unread(self, directory: LogDirectory, key: TopicPartition) -> None:
+        if key in directory.found:
+            self._replicas.leave_unread(directory, key)
 
     def _steps(
         self, directory: LogDirectory, request: LoadRequest

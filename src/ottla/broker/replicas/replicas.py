@@ -237,7 +237,7 @@ class Replicas:
         self._after_round: list[Callable[[], None]] = []
         self._after_next_round: list[Callable[[], None]] = []
         self._gone: tuple[int, ...] = (0,) * len(_COUNTED)
-        self._loaded: dict[TopicPartition, tuple[LogDirectory, Partition]] = {}
+        self._loaded: dict[TopicPartition, tuple[LogDirectory, Partition | None]] = {}
         self._counts: Counter[LogDirectory] | None = None
         """How many replicas each directory has, while new ones are placed."""
         self.misplaced: dict[Replica, None] = {}
@@ -338,8 +338,10 @@ class Replicas:
     def _make(self, key: TopicPartition, topic_id: bytes, partition: PartitionImage) -> Replica:
         loaded = self._loaded.pop(key, None)
         if loaded is not None:
-            replica = Replica(self, key, topic_id, loaded[0])
-            replica.adopt(loaded[1])
+            directory, partition_log = loaded
+            replica = Replica(self, key, topic_id, directory)
+            if partition_log is not None:
+                replica.adopt(partition_log)
             return replica
         return Replica(self, key, topic_id, self._directory_for(partition.directory_of(self.node_id)))
 
@@ -485,6 +487,14 @@ class Replicas:
             self._advance(replica, replica.log)
 
     # --- logs ---------------------------------------------------------------------------------------------------------
+
+    def leave_unread(self, directory: LogDirectory, key: TopicPartition) -> None:
+        """The log of a partition lies in a directory that has failed while it was loaded: its replica stays there."""
+        replica = self.by_key.get(key)
+        if replica is None:
+            self._loaded[key] = (directory, None)
+        elif not replica.has_log:
+            replica.directory = directory
 
     def adopt(self, directory: LogDirectory, partition: Partition) -> None:
         """Take over a log that was loaded at the start: for its replica, or for the one that the image will make."""
