@@ -16,6 +16,8 @@ import pytest
 from ottla.broker.config.node_config import NodeConfig
 from ottla.broker.node import Node
 from ottla.broker.replicas.storage import StorageProblem
+from ottla.core.metadata.topic_image import PartitionImage
+from ottla.core.metadata.uuids import UNASSIGNED
 from ottla.log.disk import Buffer, OsDisk, OsFile
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import CreateTopicsRequest, DeleteTopicsRequest, MetadataRequest
@@ -342,13 +344,21 @@ def test_a_replica_that_was_moved_by_hand_is_found_and_told_of(tmp_path: Path):
         )
 
 
-def test_a_partition_in_two_directories_is_nobodys_guess(tmp_path: Path):
+def test_a_partition_in_two_directories_is_where_the_cluster_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     one, two = tmp_path / "one", tmp_path / "two"
     with running_node(one, log_dirs=f"{one},{two}") as running:
         topic = running.client.topic()
         running.client.produce(topic, batch(b"x"))
-    source = next(path for path in (one, two) if (path / f"{topic.name}-0").exists())
-    shutil.copytree(source / f"{topic.name}-0", (two if source is one else one) / f"{topic.name}-0")
+    name = f"{topic.name}-0"
+    right, wrong = (one, two) if (one / name).exists() else (two, one)
+    shutil.copytree(right / name, wrong / name)
+    with running_node(one, log_dirs=f"{one},{two}") as running:
+        replica = running.node.replicas.by_key[topic.name, 0]
+        assert replica.directory.path == str(right)
+        assert values(running.client.fetch(topic)) == [b"x"]
+    (stray,) = wrong.glob(f"{name}.*-stray")
+    stray.rename(wrong / name)
+    monkeypatch.setattr(PartitionImage, "directory_of", lambda *_: UNASSIGNED)
     local = {"listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0", "log.dirs": f"{one},{two}"}
     with pytest.raises(StorageProblem, match=f"{topic.name}-0 lies in .* and in .*; remove one"):
         asyncio.run(Node.start(NodeConfig(local)))

@@ -70,8 +70,7 @@ class PartitionLoader:
             for key in list(directory.found)
             if key != METADATA_PARTITION
         ]
-        _check_single(found)
-        await self._load_all([each for each in found if self._belongs(*each)])
+        await self._load_all([each for each in self._without_doubles(found) if self._belongs(*each)])
         partitions = {(topic.topic_id, each.partition_id) for topic, each in self._image.partitions()}
         for _ in self._replicas.apply_steps(self._image, Changes(partitions=partitions)):
             pass
@@ -83,6 +82,25 @@ class PartitionLoader:
         ]
         await self._load_all([each for each in moving if self._is_moving(*each)])
         return self._copies
+
+    def _without_doubles(self, found: list[_Found]) -> list[_Found]:
+        """Each partition once. If two directories have one, the cluster tells where it is: the other could not be written
+        any more when the partition had moved away from there."""
+        places: dict[TopicPartition, LogDirectory] = {}
+        for directory, key in found:
+            other = places.setdefault(key, directory)
+            if other is directory:
+                continue
+            partition = self._image.partition(*key)
+            named = None if partition is None else partition.directory_of(self._replicas.node_id)
+            if named not in (directory.properties.directory_id, other.properties.directory_id):
+                raise StorageProblem(f"{key} lies in {other.path} and in {directory.path}; remove one of them")
+            wrong = other if named == directory.properties.directory_id else directory
+            places[key] = directory if wrong is other else other
+            name = wrong.set_aside(key, self._new_uuid().hex())
+            log.warning("%s lies in two directories; it belongs to %s, what %s has was renamed to %s",
+                        key, places[key].path, wrong.path, name)  # fmt: skip
+        return [(directory, key) for key, directory in places.items()]
 
     def _promote_arrived(self) -> None:
         """Take a `-future` copy for the partition where a crash left nothing else of it."""
@@ -181,12 +199,3 @@ class PartitionLoader:
         if topic is None or partition is None or self._replicas.node_id not in partition.replicas:
             return False
         return directory.topic_id(key) == topic.topic_id
-
-
-def _check_single(found: list[_Found]) -> None:
-    """Nobody can tell which of two directories is the right one."""
-    places: dict[TopicPartition, LogDirectory] = {}
-    for directory, key in found:
-        other = places.setdefault(key, directory)
-        if other is not directory:
-            raise StorageProblem(f"{key} lies in {other.path} and in {directory.path}; remove one of them")
