@@ -165,13 +165,15 @@ class Faults:
         return is_sound and not self._is_fragile and not self._is_needed(machine)
 
     def _is_needed(self, machine: Machine) -> bool:
-        """Whether a partition for which it is in sync may have nobody else who is."""
+        """Whether a partition for which it is in sync may have nobody else who is. That is known while all others serve:
+        what is committed since one has died, the others may not know yet."""
         image = self._world.newest_image()
-        if image is None:
+        others = [each for each in self._world.machines.values() if each is not machine]
+        if image is None or not all(each.is_serving for each in others):
             return True
         partitions = [each for topic in image.topics_by_name.values() for each in topic.partitions.values()]
-        up = {each.number for each in self._world.machines.values() if each.is_up} - {machine.number}
-        return any(machine.number in each.isr and not up.intersection(each.isr) for each in partitions)
+        numbers = {each.number for each in others}
+        return any(machine.number in each.isr and not numbers.intersection(each.isr) for each in partitions)
 
     def _kill_at_write(self) -> None:
         """The process dies in one of the next operations of its disk, which may be half done."""

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
 
 from tests.docs.blocks import ROOT
@@ -17,6 +18,8 @@ from tests.interop.jars import DELTA
 
 __all__ = ["delta_jars", "told_by"]
 
+SPARK = "4.2."
+"""What Delta was built with; no version of it is for a newer Spark yet."""
 FETCH_S = 300
 RUN_S = 900
 
@@ -24,6 +27,8 @@ RUN_S = 900
 def delta_jars() -> str:
     """The paths of the jars, with commas; skips a test without them."""
     pytest.importorskip("delta", reason="needs ottla[delta]")
+    if not pyspark.__version__.startswith(SPARK):
+        pytest.skip(f"{DELTA} is for Spark {SPARK}x, not for {pyspark.__version__}")
     if shutil.which("java") is None or shutil.which("mvn") is None:
         pytest.skip("Delta needs Java, and Maven to fetch its jars")
     try:

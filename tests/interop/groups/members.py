@@ -74,10 +74,18 @@ class Confluent:
                 raise
 
     def committed(self) -> dict[int, int | None]:
-        from confluent_kafka import TopicPartition
+        from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
         wanted = [TopicPartition(self._topic, index) for index in range(PARTITIONS)]
-        found = self._consumer.committed(wanted, TIME_LIMIT_S)
+        deadline_s = time.monotonic() + TIME_LIMIT_S
+        while True:
+            try:
+                found = self._consumer.committed(wanted, TIME_LIMIT_S)
+                break
+            except KafkaException as error:  # librdkafka looks for the new coordinator, and leaves asking it to us
+                if error.args[0].code() != KafkaError.NOT_COORDINATOR or time.monotonic() > deadline_s:
+                    raise
+                time.sleep(0.1)
         return {each.partition: each.offset if each.offset >= 0 else None for each in found}
 
     def close(self) -> None:
