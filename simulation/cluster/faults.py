@@ -165,8 +165,8 @@ class Faults:
         return is_sound and not self._is_fragile and not self._is_needed(machine)
 
     def _is_needed(self, machine: Machine) -> bool:
-        """Whether a partition for which it is in sync may have nobody else who is. That is known while all others serve:
-        what is committed since one has died, the others may not know yet."""
+        """Whether a partition for which it is in sync may have nobody else who is. That is known while all others
+        serve: they may not know yet what was committed before one has died."""
         image = self._world.newest_image()
         others = [each for each in self._world.machines.values() if each is not machine]
         if image is None or not all(each.is_serving for each in others):

@@ -84,8 +84,8 @@ class PartitionLoader:
         return self._copies
 
     def _without_doubles(self, found: list[_Found]) -> list[_Found]:
-        """Each partition once. If two directories have one, the cluster tells where it is: the other could not be written
-        any more when the partition had moved away from there."""
+        """Each partition once. If two directories have one, the cluster tells where it is: the other one could not be
+        written any more when the partition had moved away from there."""
         places: dict[TopicPartition, LogDirectory] = {}
         for directory, key in found:
             other = places.setdefault(key, directory)
