@@ -57,6 +57,12 @@ FIGURES: Final = (
         "/s",
     ),
     Figure(
+        "three nodes: produce with acks=all after the loss of the partition's leader, which led the quorum, too",
+        "failover",
+        "a produce after the loss of the leader of partition and quorum",
+        "s",
+    ),
+    Figure(
         "three nodes: heartbeat of a member after the loss of its coordinator",
         "failover",
         "a member's heartbeat after the loss of its coordinator",
