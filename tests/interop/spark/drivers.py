@@ -32,8 +32,9 @@ class Drivers:
         """Until so many batches are committed, or it is dead as it was told to be."""
         given = {**self._given, "batches": batches, **more}
         words = [sys.executable, "-m", "tests.interop.spark.driver", json.dumps(given)]
-        paths = os.pathsep.join((str(ROOT), str(ROOT / "src")))  # this checkout, wherever ottla is installed from
-        environment = {**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable}
+        # This checkout, wherever ottla is installed from, and the PySpark of this process.
+        paths = (str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", ""))
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYSPARK_PYTHON": sys.executable}
         with self._log.open("ab") as log:
             started = subprocess.Popen(
                 process.tied(words), stdout=subprocess.PIPE, stderr=log, env=environment, cwd=ROOT
