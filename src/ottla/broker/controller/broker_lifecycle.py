@@ -202,13 +202,13 @@ class BrokerLifecycle:
 
     async def heartbeat(self, *, want_fence: bool = False, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
         """Send a heartbeat and wait for the reply."""
+        self._awake_at_ms = self._clock.monotonic_ms()
         request = self._heartbeat(want_fence=want_fence, want_shut_down=want_shut_down)
         reply: BrokerHeartbeatResponse = await self._channel.call(request, _HEARTBEAT_VERSION)
         return reply
 
     def _heartbeat(self, *, want_fence: bool = False, want_shut_down: bool = False) -> BrokerHeartbeatRequest:
         """A heartbeat, with the log directories that have failed."""
-        self._awake_at_ms = self._clock.monotonic_ms()
         offline = [directory for directory in self._storage.directories if directory.is_offline]
         return BrokerHeartbeatRequest(
             broker_id=self.broker_id,
