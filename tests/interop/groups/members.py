@@ -104,6 +104,7 @@ class KafkaPython:
             enable_auto_commit=False,
             session_timeout_ms=SESSION_MS,
             heartbeat_interval_ms=300,
+            reconnect_backoff_max_ms=1_000,  # else it does not come back for half a minute to a node that was down
             **settings,
         )
         # A leader that joins before it knows the topic gives nobody anything, and may not notice when it learns of it.
