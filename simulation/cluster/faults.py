@@ -165,15 +165,14 @@ class Faults:
         return is_sound and not self._is_fragile and not self._is_needed(machine)
 
     def _is_needed(self, machine: Machine) -> bool:
-        """Whether a partition for which it is in sync may have nobody else who is. That is known while all others
-        serve: they may not know yet what was committed before one has died."""
-        image = self._world.newest_image()
-        others = [each for each in self._world.machines.values() if each is not machine]
-        if image is None or not all(each.is_serving for each in others):
+        """Whether a partition for which it is in sync may have nobody else who is. Without a leader of the quorum that
+        is not known: those who are up may not have heard of the last changes."""
+        image, leader = self._world.newest_image(), self._world.leader()
+        if image is None or leader is None or not leader.is_serving:
             return True
         partitions = [each for topic in image.topics_by_name.values() for each in topic.partitions.values()]
-        numbers = {each.number for each in others}
-        return any(machine.number in each.isr and not numbers.intersection(each.isr) for each in partitions)
+        others = {each.number for each in self._world.machines.values() if each.is_serving} - {machine.number}
+        return any(machine.number in each.isr and not others.intersection(each.isr) for each in partitions)
 
     def _kill_at_write(self) -> None:
         """The process dies in one of the next operations of its disk, which may be half done."""
