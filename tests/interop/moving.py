@@ -25,8 +25,8 @@ from ottla.wire.types import ElectLeadersRequest
 
 NODES: Final = 3
 MOVES_MIN: Final = 20
-MOVE_EVERY_S: Final = 4.0
-KILL_EVERY_S: Final = 30.0
+MOVE_EVERY_S: Final = 8.0
+KILL_EVERY_S: Final = 45.0
 DOWN_S: Final = 1.0
 _PREFERRED: Final = 0
 DEFAULT_TRANSACTION_VERSION: Final = 2
