@@ -15,7 +15,8 @@ from tests.interop.node.brokers import MOVING, wanted
 
 PARTITIONS = 4
 RECORDS = 200
-PATIENCE_S = 40
+PATIENCE_S = 75
+"""Longer than a session: a leave may get lost."""
 POLL_S = 0.1
 
 
