@@ -18,7 +18,7 @@ import org.apache.kafka.common.TopicPartition;
 
 /** A consumer in a group that remembers what was given to it and taken from it, and what it has read. */
 final class Member implements AutoCloseable, ConsumerRebalanceListener {
-    private static final boolean MOVES = "moving".equals(System.getenv("OTTLA_INTEROP_BROKERS"));
+    static final boolean MOVES = "moving".equals(System.getenv("OTTLA_INTEROP_BROKERS"));
 
     final String name;
     final KafkaConsumer<String, String> consumer;
