@@ -6,7 +6,7 @@ reported and skipped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 from zlib import crc32
@@ -166,20 +166,16 @@ def _target_tasks(group: GroupTracker, key: bytes, value: bytes | None) -> None:
     member, state = _member(group, key), group.state
     if value == member.target:
         return
-    old, new = _placements(member.target), _placements(value)
+    old = _placements(read_target["streams"](member.target)) if member.target else set()
+    new = _placements(read_target["streams"](value))
     member.target = value
     state.target_tasks_changed.update(task for task, _ in old ^ new)
     state.target_tasks_warming.update(task for task, role in old | new if role == "warmup")
 
 
-@lru_cache(maxsize=4_096)
-def _placements(target: bytes) -> frozenset[tuple[str, str]]:
-    """Tasks of a target, each with its role. Each is asked for twice: when it is new, and when it is replaced."""
-    if not target:
-        return frozenset()
-    found = read_target["streams"](target)
+def _placements(found: Any) -> set[tuple[str, str]]:
     roles = (("active", found.active_tasks), ("standby", found.standby_tasks), ("warmup", found.warmup_tasks))
-    return frozenset([(task, role) for role, ids in roles for task in tasks_of(ids)])
+    return {(task, role) for role, ids in roles for task in tasks_of(ids)}
 
 
 def _current(group: GroupTracker, key: bytes, found: Any) -> None:
@@ -208,35 +204,19 @@ def _current_tasks(group: GroupTracker, key: bytes, found: Any) -> None:
     )
 
 
-def _partitions(found: Sequence[Any]) -> frozenset[str]:
+def _partitions(found: Iterable[Any]) -> frozenset[str]:
     if not found:
         return NOTHING
-    first, *others = found
-    named = _partitions_of_topic(first.topic_id, first.partitions)
-    return named.union(*(_partitions_of_topic(each.topic_id, each.partitions) for each in others)) if others else named
+    return frozenset([_partition(each.topic_id, number) for each in found for number in each.partitions])
 
 
 def tasks_of(found: Sequence[Any]) -> frozenset[str]:
     if not found:
         return NOTHING
-    first, *others = found
-    named = _tasks_of_subtopology(first.subtopology_id, first.partitions)
-    if not others:
-        return named
-    return named.union(*(_tasks_of_subtopology(each.subtopology_id, each.partitions) for each in others))
+    return frozenset([_task(each.subtopology_id, number) for each in found for number in each.partitions])
 
 
-# The same few names and assignments recur, so each is made once.
-
-
-@lru_cache(maxsize=4_096)
-def _partitions_of_topic(topic_id: bytes, numbers: tuple[int, ...]) -> frozenset[str]:
-    return frozenset([_partition(topic_id, number) for number in numbers])
-
-
-@lru_cache(maxsize=4_096)
-def _tasks_of_subtopology(subtopology: str, numbers: tuple[int, ...]) -> frozenset[str]:
-    return frozenset([_task(subtopology, number) for number in numbers])
+# The same few names recur, so each is made once.
 
 
 @lru_cache(maxsize=65_536)

@@ -45,14 +45,9 @@ _to_json: Final = msgspec.json.Encoder().encode
 
 def listed(things: Iterable[str]) -> str:
     """Names as a JSON list, tasks and partitions in the order of their numbers."""
-    return _listed_once(things) if isinstance(things, frozenset) else _listed(things)
-
-
-def _listed(things: Iterable[str]) -> str:
+    if isinstance(things, frozenset) and len(things) == 1:
+        return _to_json([*things]).decode()
     return _to_json(sorted(things, key=lambda each: (len(each), each))).decode()
-
-
-_listed_once: Final = lru_cache(maxsize=4_096)(_listed)
 
 
 class GroupTracker:
@@ -108,10 +103,9 @@ class GroupTracker:
         self.note_state()
 
     def note_state(self) -> None:
-        state = self.state
-        if state.source == "records" and state.type and (name := self._state_name()) != state.state:
+        if self.state.source == "records" and self.state.type:
             self._in_record = _LAST_OF_RECORD
-            self.set_state(name)
+            self.set_state(self._state_name())
 
     def set_state(self, name: str) -> None:
         """The group is in this state now."""
