@@ -92,14 +92,15 @@ class PartitionLoader:
             if other is directory:
                 continue
             partition = self._image.partition(*key)
-            named = None if partition is None else partition.directory_of(self._replicas.node_id)
-            if named not in (directory.properties.directory_id, other.properties.directory_id):
+            by_id = {each.properties.directory_id: each for each in (other, directory)}
+            right = None if partition is None else by_id.get(partition.directory_of(self._replicas.node_id))
+            if right is None:
                 raise StorageProblem(f"{key} lies in {other.path} and in {directory.path}; remove one of them")
-            wrong = other if named == directory.properties.directory_id else directory
-            places[key] = directory if wrong is other else other
+            wrong = other if right is directory else directory
+            places[key] = right
             name = wrong.set_aside(key, self._new_uuid().hex())
             log.warning("%s lies in two directories; it belongs to %s, what %s has was renamed to %s",
-                        key, places[key].path, wrong.path, name)  # fmt: skip
+                        key, right.path, wrong.path, name)  # fmt: skip
         return [(directory, key) for key, directory in places.items()]
 
     def _promote_arrived(self) -> None:
