@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tests.interop.node.brokers import OTTLA
 from tests.interop.programs import compiled
-from tests.interop.quorum.cluster_load import SETTINGS, ClusterLoad
+from tests.interop.quorum.cluster_load import PAUSE_S, SETTINGS, ClusterLoad
 from tests.interop.quorum.members import Quorum
 from tests.interop.serving import OttlaServe
 from tools.soak.growth import MEASURES
@@ -64,7 +64,9 @@ def warm_up_s(settings: Mapping[str, str]) -> float:
     return sum(int(settings[step]) for step in steps) / 1000
 
 
-def run(nodes: int, *, seconds: float, directory: Path, say: Say = lambda text: None) -> Report:
+def run(
+    nodes: int, *, seconds: float, directory: Path, pause_s: float = PAUSE_S, say: Say = lambda text: None
+) -> Report:
     """Sample a new cluster for so long, once it is warm. Violations are in the report, too, if they end it early."""
     compiled("4.3.1")  # which takes a while
     numbers = range(1, nodes + 1)
@@ -72,7 +74,9 @@ def run(nodes: int, *, seconds: float, directory: Path, say: Say = lambda text: 
     report = Report({number: [] for number in numbers})
     settings: dict[str, Any] = SETTINGS | retention_settings(seconds)
     with Quorum(directory / "nodes", voters=voters, **settings) as quorum:
-        load = ClusterLoad(quorum.bootstrap_servers, directory / "clients", replicas=_REPLICAS, does_expire=True)
+        load = ClusterLoad(
+            quorum.bootstrap_servers, directory / "clients", replicas=_REPLICAS, does_expire=True, pause_s=pause_s
+        )
         try:
             with load:
                 load.wait_for_progress()

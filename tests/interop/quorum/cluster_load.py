@@ -87,8 +87,9 @@ class Transactions(Background):
     of the group.
     """
 
-    def __init__(self, servers: str) -> None:
+    def __init__(self, servers: str, pause_s: float) -> None:
         self.committed: list[int] = []
+        self._pause_s = pause_s
         super().__init__(servers)
 
     def _run(self) -> None:
@@ -108,7 +109,7 @@ class Transactions(Background):
                 self._try(lambda: producer.abort_transaction(TIME_LIMIT_S))
             else:
                 self.committed.append(number)
-            self._is_over.wait(PAUSE_S)
+            self._is_over.wait(self._pause_s)
 
     def _try(self, call: Callable[[], object]) -> bool:
         """Whether a call has worked; not if the transaction has to be aborted."""
@@ -176,15 +177,18 @@ class ClusterLoad:
         replicas: int,
         may_begin_anew: bool = False,
         does_expire: bool = False,
+        pause_s: float = PAUSE_S,
     ) -> None:
-        """`may_begin_anew`: whether the flow may give a transaction up, and go on with a new producer. `does_expire`:
-        whether the cluster deletes records before the end, so that they are read while they are written."""
+        """`pause_s`: how long producers wait after each record of a partition. `may_begin_anew`: whether the flow may
+        give a transaction up, and go on with a new producer. `does_expire`: whether the cluster deletes records before
+        the end, so that they are read while they are written."""
         self._servers = servers
         directory.mkdir(parents=True, exist_ok=True)
         self._directory = directory
         self._replicas = replicas
         self._may_begin_anew = may_begin_anew
         self._does_expire = does_expire
+        self._pause_s = pause_s
         self._histories: dict[str, TopicHistory] = {}
         self._opened = ExitStack()
 
@@ -205,14 +209,14 @@ class ClusterLoad:
         ]
         for created in admin.create_topics(targets).values():
             created.result(TIME_LIMIT_S)
-        self.producers = Load(servers, PRODUCERS, replicas=self._replicas, pause_s=PAUSE_S)
+        self.producers = Load(servers, PRODUCERS, replicas=self._replicas, pause_s=self._pause_s)
         opened.callback(self.producers.stop)
         if self._does_expire:
             for topic in (TOPIC, PASSED, ATOMIC, WORDS):
                 self._histories[topic] = TopicHistory(servers, topic)
                 opened.callback(self._histories[topic].stop)
         Cluster(servers).configure(SHARE_GROUP, {"share.auto.offset.reset": "earliest"})
-        self.transactions = Transactions(servers)
+        self.transactions = Transactions(servers, self._pause_s)
         opened.callback(self.transactions.stop)
         self.reader = Reader(servers)
         opened.callback(self.reader.stop)
@@ -221,7 +225,7 @@ class ClusterLoad:
     def _open_java(self, opened: ExitStack) -> None:
         """Programs of Java, one after the other: they take their time to start."""
         servers = self._servers
-        self._java = JavaLedger(servers, self._directory / "producers.txt", pause_ms=round(PAUSE_S * 1000))
+        self._java = JavaLedger(servers, self._directory / "producers.txt", pause_ms=round(self._pause_s * 1000))
         opened.callback(self._java.kill)
         self._until(self._java.has_started, lambda: "the producers of Java have not started")
         self.flow = Flow(servers, self._directory)
