@@ -7,6 +7,7 @@ topic exists. The topic gets as many replicas as the setting says, but no more t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final, NamedTuple
 
 from ottla.broker.coordinators.ports import TopicCreation
@@ -83,14 +84,32 @@ class InternalTopics:
         self._waiting: dict[str, list[Created]] = {}
 
     def ensure(self, topic: InternalTopic, done: Created) -> None:
-        """Create a topic if it does not exist; `done` gets NONE, or the error."""
-        if self._node.image.topic(topic.name) is not None:
+        """Create a topic if it does not exist; `done` gets NONE as soon as this node knows the topic, or the error.
+
+        Another node may create it meanwhile. A request that waited on, for the controller's reply, would be overtaken
+        by later ones: an old commit of an offset would replace a newer one.
+        """
+        name = topic.name
+        if self._exists(name):
             done(ErrorCode.NONE)
             return
-        waiting = self._waiting.setdefault(topic.name, [])
-        waiting.append(done)
-        if len(waiting) == 1:
-            self._node.controller_channel.send(self._request(topic), _CREATE_VERSION, self._created)
+        if name in self._waiting:
+            self._waiting[name].append(done)
+            return
+        waiting = self._waiting[name] = [done]
+
+        def settle(code: ErrorCode = ErrorCode.NONE) -> None:
+            if self._waiting.get(name) is waiting:
+                del self._waiting[name]
+                self._node.publisher.forget(settle)
+                for each in waiting:
+                    each(code)
+
+        self._node.publisher.when(partial(self._exists, name), settle)
+        self._node.controller_channel.send(self._request(topic), _CREATE_VERSION, lambda reply: settle(_code_of(reply)))
+
+    def _exists(self, name: str) -> bool:
+        return self._node.image.topic(name) is not None
 
     def _request(self, topic: InternalTopic) -> CreateTopicsRequest:
         node, kind = self._node, CreateTopicsRequest
@@ -109,8 +128,7 @@ class InternalTopics:
     def _value(self, value: str) -> str:
         return str(self._node.settings[value[1:-1]]) if value.startswith("<") else value
 
-    def _created(self, reply: CreateTopicsResponse) -> None:
-        for topic in reply.topics:
-            code = ErrorCode(topic.error_code)
-            for done in self._waiting.pop(topic.name, []):
-                done(ErrorCode.NONE if code == ErrorCode.TOPIC_ALREADY_EXISTS else code)
+
+def _code_of(reply: CreateTopicsResponse) -> ErrorCode:
+    code = ErrorCode(reply.topics[0].error_code)
+    return ErrorCode.NONE if code == ErrorCode.TOPIC_ALREADY_EXISTS else code

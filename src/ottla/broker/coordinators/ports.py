@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ottla.broker.config.settings import Settings
     from ottla.broker.controller.broker_lifecycle import BrokerLifecycle
     from ottla.broker.controller.channel import ControllerChannel
+    from ottla.broker.controller.publisher import MetadataPublisher
     from ottla.broker.controller.raft_log import RaftLog
     from ottla.broker.loop.clock import Clock
     from ottla.broker.loop.cooperative_tasks import CooperativeTasks
@@ -24,10 +25,12 @@ __all__ = ["CoordinatorPorts", "TopicCreation"]
 
 
 class TopicCreation(Access, Protocol):
-    """The way to the controller, which creates internal topics, and the nodes that may hold them."""
+    """The way to the controller, which creates internal topics, the image that has them then, and the nodes that may
+    hold them."""
 
     image: MetadataImage
     settings: Settings
+    publisher: MetadataPublisher
     controller_channel: ControllerChannel
     raft: RaftLog
 
