@@ -79,8 +79,8 @@ class LoadRequest(NamedTuple):
     is_clean: bool
     log_start_offset: int = 0
     recovery_point: int = 0
-    before_cut: Callable[[str, int, str], None] | None = None
-    """Asked before a file is cut: its path, the position, the reason. What it raises stops the load, the file whole."""
+    before_cut: Callable[[str, int, int, str], None] | None = None
+    """Asked before a file is cut: its path, position and offset, the reason. If it raises, the file stays whole."""
 
 
 class Progress(NamedTuple):
@@ -343,7 +343,7 @@ class _Loader:
             end = yield from self._check(segment, size_bytes)
             if end.position < size_bytes:
                 if self.request.before_cut is not None:
-                    self.request.before_cut(segment.file.path, end.position, end.reason)
+                    self.request.before_cut(segment.file.path, end.position, self.producers.map_end_offset, end.reason)
                 yield from self._keep_rest(handle, end.position, size_bytes)
                 yield from self._discard(behind)
                 handle.truncate(end.position)

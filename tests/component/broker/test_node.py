@@ -340,6 +340,23 @@ def test_damage_with_changes_behind_it(tmp_path: Path):
     assert path.read_bytes() == data, "nothing was cut"
 
 
+def test_damage_where_nothing_was_synced_is_a_torn_end(tmp_path: Path):
+    """As after a power cut that has lost a page, and not the next one."""
+    start_and_stop(tmp_path, lambda running: make_topic(running.client, "orders"))
+    (tmp_path / ".kafka_cleanshutdown").unlink()
+    path = tmp_path / LOG
+    data = path.read_bytes()
+    path.write_bytes(data[:174] + bytes(226) + data[400:])
+    with pytest.raises(MetadataLogError, match="valid changes follow"):
+        try_to_start(tmp_path)
+    mark = path.with_name("synced-offset")
+    mark.write_text("1")
+    with running_node(tmp_path) as running:
+        assert not running.node.image.topics_by_name
+        end_offset = running.node.raft.end_offset
+    assert int(mark.read_text()) >= end_offset, "it follows the log"
+
+
 def test_a_torn_end_was_never_acknowledged(tmp_path: Path):
     start_and_stop(tmp_path, lambda running: make_topic(running.client, "orders"))
     (tmp_path / ".kafka_cleanshutdown").unlink()

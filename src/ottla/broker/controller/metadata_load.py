@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from ottla.broker.controller.metadata_replay import MetadataLogError, MetadataReplay, refuse_loss
 from ottla.broker.controller.metadata_snapshots import SnapshotFiles
+from ottla.broker.controller.synced_mark import read_mark
 from ottla.core.metadata.fault import MetadataFault
 from ottla.core.metadata.image import MetadataImage
 from ottla.core.metadata.uuids import METADATA_TOPIC_ID
@@ -81,7 +83,7 @@ class LoadedMetadata:
     def _load_log(self, config: LogConfig, now_ms: int) -> tuple[Partition, RecoveryReport]:
         disk = self.directory.disk
         request = self.directory.request_for(METADATA_PARTITION, config)
-        request = request._replace(before_cut=lambda *damage: refuse_loss(disk, *damage))
+        request = request._replace(before_cut=partial(refuse_loss, disk, read_mark(disk, self._path)))
         newest = self.snapshots.newest
         partition, report = load(self.directory.storage, request, now_ms)
         if newest is not None and newest.end_offset > partition.log_end_offset:

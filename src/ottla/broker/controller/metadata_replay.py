@@ -1,7 +1,8 @@
 """Replays the snapshot and the log of the metadata partition into an image, and detects damage.
 
 Apache Kafka truncates a damaged metadata log at the first bad batch and silently loses all later changes. A torn tail
-is harmless: it was never acknowledged. Damage with sound batches behind it is not, so ottla refuses to start on it.
+is harmless: it was never acknowledged. Damage with sound batches behind it is not, unless it lies where nothing was
+synced before a power cut (see `synced_mark`); so ottla refuses to start on it.
 """
 
 from __future__ import annotations
@@ -79,8 +80,10 @@ class MetadataReplay:
             self.faults.append(str(fault))
 
 
-def refuse_loss(disk: Disk, path: str, position: int, reason: str) -> None:
-    """Raise MetadataLogError if to cut a segment at a position would drop sound batches behind the damage."""
+def refuse_loss(disk: Disk, synced_offset: int | None, path: str, position: int, offset: int, reason: str) -> None:
+    """Raise MetadataLogError if to cut a segment would drop sound batches that were synced, as far as is known."""
+    if synced_offset is not None and offset >= synced_offset:
+        return
     folder, _, name = path.rpartition("/")
     base_offset = int(name.partition(".")[0])
     later = [

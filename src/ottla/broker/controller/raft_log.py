@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from ottla.broker.controller.metadata_load import LoadedMetadata
 from ottla.broker.controller.raft_counts import RaftCounts
 from ottla.broker.controller.replicated_log import MetadataLog
+from ottla.broker.controller.synced_mark import SyncedMark
 from ottla.broker.loop.clock import Clock
 from ottla.broker.loop.offload import Job, Offload
 from ottla.core.metadata.snapshot import SnapshotId, load_snapshot, read_snapshot
@@ -142,6 +143,7 @@ class RaftLog:
         self.counts = RaftCounts(clock.monotonic_ms(), loaded.replay.last_timestamp_ms)
         self.counts.snapshots_loaded = int(loaded.snapshots.newest is not None)
         self.partition.flush(clock.wall_ms())  # the quorum counts what the log has as stored
+        self._mark = SyncedMark(self.directory.disk, self.partition.directory.path, self.end_offset)
         self.quorum = Quorum(
             voter,
             loaded.replay.control,
@@ -241,6 +243,7 @@ class RaftLog:
         """Sync everything and end; `resign` comes before."""
         self.abandon()
         self.partition.close()
+        self._mark.close()
 
     def abandon(self) -> None:
         """Take no part any more: nothing is sent and nothing is written."""
@@ -391,6 +394,7 @@ class RaftLog:
         elif isinstance(write, TruncateLog):
             self._finish_sync()
             self.partition.truncate_to(write.end_offset, self._clock.wall_ms())
+            self._mark.reset(write.end_offset)
             self.counts.truncated(write.end_offset)
             listener.truncated(write.end_offset)
             self.sync_soon()
@@ -455,6 +459,7 @@ class RaftLog:
             try:
                 self.snapshots.take_download(identity)
                 self.partition.truncate_fully(identity.end_offset, self._clock.wall_ms())
+                self._mark.reset(identity.end_offset)
                 self.snapshots.remove_below(identity.end_offset)
             except (StorageError, OSError) as error:
                 self._not_written(error)
@@ -492,6 +497,7 @@ class RaftLog:
             self._step(AppendFailed())
             self._fail(f"cannot sync the metadata log: {flush.error}")
             return
+        self._mark.raise_to(end_offset)
         self._step(Synced(end_offset))
         if self._is_sync_due and self._sync is None:
             self._begin_sync()

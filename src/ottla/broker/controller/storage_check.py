@@ -31,6 +31,7 @@ from typing import Final, NamedTuple
 from ottla.broker.controller.metadata_load import read_quorum_state
 from ottla.broker.controller.metadata_replay import MetadataLogError, MetadataReplay, refuse_loss
 from ottla.broker.controller.metadata_snapshots import SnapshotFiles
+from ottla.broker.controller.synced_mark import read_mark
 from ottla.core.metadata.fault import MetadataFault
 from ottla.core.metadata.features import SUPPORTED
 from ottla.core.metadata.format import BOOTSTRAP_CHECKPOINT, read_bootstrap
@@ -196,7 +197,8 @@ def _segments(disk: Disk, path: str) -> dict[int, tuple[str, int]]:
 
 
 def _metadata_batches(found: StorageCheck, disk: Disk, path: str, start: int) -> Iterator[BatchView]:
-    for file_path, size_bytes in _segments(disk, path).values():
+    for base_offset, (file_path, size_bytes) in _segments(disk, path).items():
+        next_offset = base_offset
         file = disk.open(file_path)
         try:
             walk = check_batches(file, size_bytes)
@@ -209,6 +211,7 @@ def _metadata_batches(found: StorageCheck, disk: Disk, path: str, start: int) ->
                 if item is None:
                     continue
                 batch = item[1]
+                next_offset = batch.last_offset + 1
                 if isinstance(batch, BatchView) and batch.last_offset >= start:
                     whole = read_whole(file, item[0], batch.size_bytes)
                     assert isinstance(whole, BatchView)
@@ -216,7 +219,7 @@ def _metadata_batches(found: StorageCheck, disk: Disk, path: str, start: int) ->
         finally:
             file.close()
         if end.reason:
-            refuse_loss(disk, file_path, end.position, end.reason)
+            refuse_loss(disk, read_mark(disk, path), file_path, end.position, next_offset, end.reason)
             found.note(
                 f"{file_path} has a torn end at byte {end.position}, which was never acknowledged and will be truncated"
             )
