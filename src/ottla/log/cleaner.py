@@ -36,7 +36,7 @@ from ottla.log.txn_index import AbortedTxn
 from ottla.wire.batch import AnyBatch, BatchView, filter_batch, read_header
 from ottla.wire.fault import WireError
 
-__all__ = ["Cleanable", "CompactionResult", "choose", "cleanable", "compact"]
+__all__ = ["Cleanable", "CompactionResult", "cleanable", "compact", "due"]
 
 _WRITE_BYTES: Final = CHUNK_BYTES
 
@@ -105,22 +105,20 @@ def _is_overdue(partition: Partition, dirty: Iterable[Segment], now_ms: int) -> 
     return any(0 < first < limit_ms for first in firsts)
 
 
-def choose(
+def due(
     partitions: Iterable[Partition], checkpoints: Mapping[TopicPartition, int], now_ms: int
-) -> tuple[Partition, Cleanable] | None:
-    """The partition that needs compaction most; None if none does."""
-    best: tuple[Partition, Cleanable] | None = None
+) -> list[tuple[Partition, Cleanable]]:
+    """The partitions that need compaction; the one that needs it most comes first."""
+    found = []
     for partition in partitions:
         if not partition.config.is_compacted:
             continue
-        found = cleanable(partition, checkpoints.get(partition.topic_partition), now_ms)
-        if found.dirty_bytes == 0 or found.end_offset <= found.first_dirty_offset:
+        work = cleanable(partition, checkpoints.get(partition.topic_partition), now_ms)
+        if work.dirty_bytes == 0 or work.end_offset <= work.first_dirty_offset:
             continue
-        if not found.is_overdue and found.dirty_ratio <= partition.config.min_cleanable_dirty_ratio:
-            continue
-        if best is None or (found.is_overdue, found.dirty_ratio) > (best[1].is_overdue, best[1].dirty_ratio):
-            best = partition, found
-    return best
+        if work.is_overdue or work.dirty_ratio > partition.config.min_cleanable_dirty_ratio:
+            found.append((partition, work))
+    return sorted(found, key=lambda each: (each[1].is_overdue, each[1].dirty_ratio), reverse=True)
 
 
 # --- cleaning ---------------------------------------------------------------------------------------------------------

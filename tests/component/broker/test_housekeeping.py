@@ -144,6 +144,20 @@ def test_compaction_keeps_the_last_value_of_each_key(timed: Timed):
     assert timed.checkpoint("cleaner-offset-checkpoint")[topic.name, 0] > 0
 
 
+def test_all_partitions_that_need_it_are_compacted(timed: Timed):
+    """One at a time would leave none for others where some are dirty again before the next time."""
+    topic = timed.client.topic(
+        3, cleanup_policy="compact", segment_bytes=1 << 20, min_cleanable_dirty_ratio=0.01, min_compaction_lag_ms=0
+    )
+    for partition in range(3):
+        for number in range(4):
+            value = b"x" * 600_000 + bytes([number])
+            timed.client.produce(topic, batch(value, keys=[b"k"]), partition=partition)
+    timed.later(16_000)
+    checkpoint = timed.checkpoint("cleaner-offset-checkpoint")
+    assert [checkpoint[topic.name, partition] > 0 for partition in range(3)] == [True] * 3
+
+
 def test_compaction_can_be_switched_off(tmp_path: Path):
     clock = ShiftedClock()
     with running_node(tmp_path, clock, log_cleaner_enable=False) as running:

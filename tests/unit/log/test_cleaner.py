@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ottla.log import compaction
-from ottla.log.cleaner import Cleanable, CompactionResult, choose, cleanable, compact
+from ottla.log.cleaner import Cleanable, CompactionResult, cleanable, compact, due
 from ottla.log.compaction import KeyMap
 from ottla.log.errors import CorruptMessageError
 from ottla.log.partition import Partition
@@ -231,7 +231,7 @@ def test_young_segments_wait_for_the_minimum_lag(tmp_path: Path) -> None:
     assert cleanable(log, None, NOW + 1_000).end_offset == 2
 
 
-def test_the_dirtiest_log_is_chosen_and_an_overdue_one_before_it(tmp_path: Path) -> None:
+def test_the_dirtiest_log_comes_first_and_an_overdue_one_before_it(tmp_path: Path) -> None:
     clean_log = open_log(tmp_path / "orders-0")
     dirty = open_log(tmp_path / "orders-1")
     for log in (clean_log, dirty):
@@ -239,21 +239,19 @@ def test_the_dirtiest_log_is_chosen_and_an_overdue_one_before_it(tmp_path: Path)
         roll(log)
         append(log, keyed(("a", "2")))
         roll(log)
-    assert choose([clean_log], {TOPIC: 3}, NOW) is None, "a quarter dirty is not enough"
-    chosen = choose([clean_log, dirty], {}, NOW)
-    assert chosen is not None
-    assert chosen[1].dirty_ratio == 1.0
+    assert due([clean_log], {TOPIC: 3}, NOW) == [], "a quarter dirty is not enough"
+    assert [work.dirty_ratio for _, work in due([clean_log, dirty], {}, NOW)] == [1.0, 1.0]
     overdue = open_log(tmp_path / "orders-2", max_compaction_lag_ms=1)
     append(overdue, keyed(("a", "1"), timestamp=NOW - 10))
     roll(overdue)
-    assert choose([dirty, overdue], {}, NOW) == (overdue, cleanable(overdue, None, NOW))
+    assert [each for each, _ in due([dirty, overdue], {}, NOW)] == [overdue, dirty]
 
 
-def test_a_log_that_is_not_compacted_is_never_chosen(tmp_path: Path) -> None:
+def test_a_log_that_is_not_compacted_is_never_due(tmp_path: Path) -> None:
     log = open_partition(tmp_path / "orders-0")
     append(log, keyed(("a", "1")))
     roll(log)
-    assert choose([log], {}, NOW) is None
+    assert due([log], {}, NOW) == []
 
 
 @pytest.mark.parametrize("checkpoint", [None, -1, 99])

@@ -127,40 +127,53 @@ class LogChores:
             self._node.cooperative_tasks.add_once("compaction", self._compaction())
 
     def _compaction(self) -> Generator[None, None, None]:
-        from ottla.log.cleaner import choose, compact
+        """Compact all partitions that need it: with one at a time, those that are dirty again soon would take every
+        turn of the others."""
+        from ottla.log.cleaner import due
 
         for directory in self._online():
             compacted = []
             for each in _paused(self._node.replicas.logs(directory)):
                 if each is None:
                     yield
-                elif each.config.is_compacted and each.topic_partition not in self._node.log_dir_moves.by_key:
+                elif each.config.is_compacted:
                     compacted.append(each)
-            now_ms = self._node.clock.wall_ms()
-            found = choose(compacted, directory.cleaner_offsets(), now_ms)
-            if found is None:
-                continue
-            partition, work = found
-            try:
-                result = yield from compact(partition, work, now_ms)
-            except StorageError as error:
-                self._node.replicas.directory_failed(directory, error)
-                continue
-            except LogError as error:
-                log.warning("compaction partition=%s failed: %s", partition.topic_partition, error)
-                continue
-            if result.first_dirty_offset is None:
-                continue
-            directory.cleaner_offsets()[partition.topic_partition] = result.first_dirty_offset
-            self._writers[directory].write({CLEANER_CHECKPOINT: format_offsets(directory.cleaner_offsets())})
-            log.info(
-                "compaction partition=%s records=%d kept=%d bytes=%d written=%d",
-                partition.topic_partition,
-                result.records_read,
-                result.records_kept,
-                result.bytes_read,
-                result.bytes_written,
-            )
+            for partition, _ in due(compacted, directory.cleaner_offsets(), self._node.clock.wall_ms()):
+                if self._can_compact(partition):
+                    yield from self._compact(directory, partition)
+
+    def _can_compact(self, partition: Partition) -> bool:
+        """Whether a log is still that of a replica here, and is not being copied."""
+        key = partition.topic_partition
+        replica = self._node.replicas.by_key.get(key)
+        is_here = replica is not None and not replica.is_offline and replica.has_log and replica.log is partition
+        return is_here and key not in self._node.log_dir_moves.by_key
+
+    def _compact(self, directory: LogDirectory, partition: Partition) -> Generator[None, None, None]:
+        from ottla.log.cleaner import cleanable, compact
+
+        key, now_ms = partition.topic_partition, self._node.clock.wall_ms()
+        try:
+            work = cleanable(partition, directory.cleaner_offsets().get(key), now_ms)
+            result = yield from compact(partition, work, now_ms)
+        except StorageError as error:
+            self._node.replicas.directory_failed(directory, error)
+            return
+        except LogError as error:
+            log.warning("compaction partition=%s failed: %s", key, error)
+            return
+        if result.first_dirty_offset is None:
+            return
+        directory.cleaner_offsets()[key] = result.first_dirty_offset
+        self._writers[directory].write({CLEANER_CHECKPOINT: format_offsets(directory.cleaner_offsets())})
+        log.info(
+            "compaction partition=%s records=%d kept=%d bytes=%d written=%d",
+            key,
+            result.records_read,
+            result.records_kept,
+            result.bytes_read,
+            result.bytes_written,
+        )
 
     # --- removal ------------------------------------------------------------------------------------------------------
 
