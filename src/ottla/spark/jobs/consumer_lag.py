@@ -2,7 +2,8 @@
 
 Samples have both the committed offset and the end offset of the partition, so they are used where there are any.
 Records have only commits; the end offset at that time is known if the partition's log was read (`ends`), else lag is
-null.
+null. Then groups that do not commit have rows, too: the state at the last record of each hour. So a row depends on the
+newest commit before its hour, and on what is at most an hour older than the row, but on nothing that comes later.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ BODY: Final = (
 STUCK_WINDOWS: Final = 5
 LOG: Final = ["cluster", "topic", "partition"]
 PLACE: Final = ["cluster", "topic", "topic_id", "partition"]
+POINT_MS: Final = 1_000
+"""Of the end offsets within this time only the last one is used."""
 KEY: Final = ["cluster", "group", "topic", "topic_id", "partition"]
 SHARE: Final = "share"
 TYPE_PREFIXES: Final = {
@@ -51,12 +54,14 @@ def consumer_lag(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
         told = _sampled(samples, params)
         found.append(_measured(told, told, params).withColumn("source", F.lit("samples")))
     if commits is not None:
-        rows, ends = _committed(commits, inputs.get("metadata"), params), inputs.get("ends")
-        if ends is not None:
-            rows = _with_last_state(rows, ends)
+        rows, points = _commits(commits, inputs.get("metadata")), None
+        if "ends" in inputs:
+            points = _points(inputs["ends"], rows)
+            rows = _with_last_of_hours(rows, points)
+        rows = _recent(rows.where(F.col("committed").isNotNull()), params)
         if samples is not None:
             rows = _unless_sampled(rows, told)
-        found.append(_from_records(rows, ends, params).withColumn("source", F.lit("records")))
+        found.append(_from_records(rows, points, params).withColumn("source", F.lit("records")))
     if not found:
         raise OttlaSparkError("consumer_lag needs samples or offset commits")
     both = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), found)
@@ -67,7 +72,8 @@ def consumer_lag(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
 
 
 def _sampled(samples: DataFrame, params: Params) -> DataFrame:
-    told = samples.where((F.col("kind") == "lag") & F.col("body").isNotNull() & F.col("error").isNull())
+    is_told = (F.col("kind") == "lag") & F.col("body").isNotNull() & F.col("error").isNull()
+    told = _recent(samples.where(is_told), params)
     parsed = told.select("cluster", "ts", "seq", F.from_json("body", BODY).alias("b")).select(
         "cluster", "ts", "seq", "b.*"
     )
@@ -87,9 +93,9 @@ def _unless_sampled(rows: DataFrame, told: DataFrame) -> DataFrame:
 # --- records ----------------------------------------------------------------------------------------------------------
 
 
-def _committed(commits: DataFrame, metadata: DataFrame | None, params: Params) -> DataFrame:
-    """Commits with the ids of their topics, without deleted commits."""
-    rows = commits.where(F.col("committed").isNotNull()).select(
+def _commits(commits: DataFrame, metadata: DataFrame | None) -> DataFrame:
+    """Commits with the ids of their topics. Deleted commits have no offset."""
+    rows = commits.select(
         "cluster", "group", F.col("commit_topic").alias("topic"), F.col("commit_partition").alias("partition"),
         "ts", F.col("offset").alias("seq"), "committed", F.lit(None).cast("bigint").alias("committed_ts"),
     )  # fmt: skip
@@ -105,20 +111,34 @@ def _committed(commits: DataFrame, metadata: DataFrame | None, params: Params) -
     return rows.join(F.broadcast(newest), ["cluster", "topic"], "left")
 
 
-def _with_last_state(rows: DataFrame, ends: DataFrame) -> DataFrame:
-    """Commits, and the state when the last record of the partition was written, though no commit came then."""
-    last = ends.groupBy(*LOG).agg(F.max("ts").alias("last_ts"))
-    newest = rows.groupBy(*KEY).agg(F.max_by("committed", "seq").alias("committed"), F.max("ts").alias("ts"))
-    final = newest.join(last, LOG).where(F.col("last_ts") > F.col("ts")).withColumn("ts", F.col("last_ts"))
-    return rows.unionByName(final.drop("last_ts"), allowMissingColumns=True)
+def _points(ends: DataFrame, rows: DataFrame) -> DataFrame:
+    """The end offsets of the partitions to which groups have committed, as their topics are now."""
+    newest = F.max(F.struct("ts", "end")).alias("newest")
+    thinned = ends.groupBy(*LOG, F.col("topic_id").alias("id"), F.floor(F.col("ts") / POINT_MS)).agg(newest)
+    ids = rows.select(*PLACE).distinct()
+    is_of_topic = F.col("id").isNull() | F.col("topic_id").isNull() | (F.col("id") == F.col("topic_id"))
+    return thinned.join(F.broadcast(ids), LOG).where(is_of_topic).select(*PLACE, "newest.*")
 
 
-def _from_records(rows: DataFrame, ends: DataFrame | None, params: Params) -> DataFrame:
-    if ends is None:
+def _with_last_of_hours(rows: DataFrame, points: DataFrame) -> DataFrame:
+    """Commits, and the state at the last record of each hour of the partition, though no commit came then."""
+    hour = F.floor(F.col("ts") / HOUR_MS).alias("hour")
+    newest, told_ms = F.max(F.struct("seq", "committed")).alias("newest"), F.max("ts").alias("told_ms")
+    told = rows.groupBy(*KEY, hour).agg(newest, told_ms)
+    last = points.groupBy(*LOG, hour).agg(F.max("ts").alias("ts"))
+    asked = told.select(*KEY).distinct().join(last, LOG)
+    so_far = Window.partitionBy(*KEY).orderBy("hour").rangeBetween(Window.unboundedPreceding, Window.currentRow)
+    known = told.unionByName(asked, allowMissingColumns=True).select(
+        *KEY, "ts", F.max("newest").over(so_far).alias("newest"), F.max("told_ms").over(so_far).alias("told_ms")
+    )
+    states = known.where(F.col("ts") > F.col("told_ms")).select(*KEY, "ts", "newest.committed")
+    return rows.unionByName(states, allowMissingColumns=True)
+
+
+def _from_records(rows: DataFrame, points: DataFrame | None, params: Params) -> DataFrame:
+    if points is None:
         bare = _last_of_windows(rows.withColumn("end", F.lit(None).cast("bigint")), params)
         return _with_rates(bare.withColumn("lag_seconds", F.lit(None).cast("double")), params)
-    ids = rows.select(*PLACE).distinct()
-    points = ends.join(F.broadcast(ids), LOG).select(*PLACE, "ts", "end")
     return _measured(_with_ends(rows, points), points, params)
 
 
@@ -133,6 +153,11 @@ def _with_ends(rows: DataFrame, points: DataFrame) -> DataFrame:
 
 
 # --- both -------------------------------------------------------------------------------------------------------------
+
+
+def _recent(rows: DataFrame, params: Params) -> DataFrame:
+    """The rows that have influence on those of the requested range."""
+    return rows if params.from_ms is None else rows.where(F.col("ts") >= params.from_ms - HISTORY_MS)
 
 
 def _measured(rows: DataFrame, points: DataFrame, params: Params) -> DataFrame:

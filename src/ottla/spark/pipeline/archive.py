@@ -21,6 +21,7 @@ from ottla.health.facts import FACTS
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.jobs.share_state import STATE_TYPES
 from ottla.spark.offsets import SourceOffset
+from ottla.spark.pipeline.end_offsets import LogPosition
 from ottla.spark.pipeline.event_decoder import SAMPLES
 from ottla.spark.pipeline.events import INPUTS
 from ottla.spark.pipeline.in_process import INPUT
@@ -49,7 +50,7 @@ LATE_KINDS: Final = {
     ),
 }
 """Tables, and the types of records and kinds of samples that come too late for them when the watermark has passed their
-time. Records of groups are never late: their offsets give the order."""
+time. Records of groups are never late: their offsets give the order. Nor are end offsets: a producer may be behind."""
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,11 +61,15 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """The end offsets of all topics."""
     files: dict[str, FilePosition] = {}
     """The positions in files of observers that this step has moved."""
+    logs: dict[str, LogPosition] = {}
+    """The positions in logs of topics that this step has moved."""
     rows: dict[str, int]
     late: int = 0
     """How many rows came too late for a window."""
     from_ms: int | None = None
     to_ms: int | None = None
+    ends_from_ms: int | None = None
+    """The oldest time of its end offsets; the other times are those of other events."""
     newest_ms: int = 0
     """The newest time of this step and all before it."""
     dropped: int = 0
@@ -97,7 +102,8 @@ def distinct_events(events: DataFrame) -> DataFrame:
     """Each record and each sample once."""
     from pyspark.sql import functions as F
 
-    records = events.where(F.col(INPUT) != SAMPLES).dropDuplicates(["cluster", "topic", "partition", "offset"])
+    place = ["cluster", "topic", "partition", "offset", "share_topic_id", "ts"]  # an end offset may have several times
+    records = events.where(F.col(INPUT) != SAMPLES).dropDuplicates(place)
     samples = events.where(F.col(INPUT) == SAMPLES).dropDuplicates(["cluster", "observer", "seq"])
     return records.unionByName(samples)
 
@@ -112,6 +118,7 @@ class Archive:
         """All steps, but without the positions of those before the last."""
         self._all = _Totals()
         self._files: dict[str, FilePosition] = {}
+        self._logs: dict[str, LogPosition] = {}
         self.topic_names: dict[str, str] = {}
         """Topic id -> name, as far as the steps have learned."""
 
@@ -150,10 +157,11 @@ class Archive:
             self._steps.clear()
             self._all = _Totals()
         if self._steps:
-            self._steps[-1] = msgspec.structs.replace(self._steps[-1], offsets=None, files={})
+            self._steps[-1] = msgspec.structs.replace(self._steps[-1], offsets=None, files={}, logs={})
         self._steps.append(step)
         self._all.add(step)
         self._files |= step.files
+        self._logs |= step.logs
         self.topic_names |= step.topic_names
 
     def step_path(self, number: int) -> Path:
@@ -171,7 +179,7 @@ class Archive:
     @property
     def positions(self) -> Positions:
         """How far the steps have read."""
-        return Positions(self.last.offsets if self.last else None, self._files)
+        return Positions(self.last.offsets if self.last else None, self._files, self._logs)
 
     def step(self, number: int) -> Step:
         """A step, as it is on disk."""
@@ -220,10 +228,12 @@ class Archive:
             number=number,
             offsets=positions.offsets,
             files={name: each for name, each in positions.files.items() if self._files.get(name) != each},
+            logs={name: each for name, each in positions.logs.items() if self._logs.get(name) != each},
             rows=event_files.rows,
             late=late,
             from_ms=event_files.from_ms,
             to_ms=event_files.to_ms,
+            ends_from_ms=event_files.ends_from_ms,
             newest_ms=max(newest_ms, event_files.to_ms or 0),
             dropped=event_files.dropped,
             topic_names={key: name for key, name in topic_names.items() if self.topic_names.get(key) != name},
@@ -303,9 +313,11 @@ class Archive:
             number=last.number + 1,
             offsets=positions.offsets,
             files=dict(positions.files),
+            logs=dict(positions.logs),
             rows=event_files.rows,
             from_ms=event_files.from_ms,
             to_ms=event_files.to_ms,
+            ends_from_ms=event_files.ends_from_ms,
             newest_ms=max(last.newest_ms, event_files.to_ms or 0),
             dropped=event_files.dropped,
             topic_names=self.topic_names,
@@ -326,7 +338,9 @@ def _farther(one: Positions, other: Positions) -> Positions:
     known = {at: offset for at, offset in was.offsets.items() if at.topic not in anew}
     offsets = {at: max(known.get(at, 0), now.offsets.get(at, 0)) for at in {**known, **now.offsets}}
     files = {name: max(each, one.files.get(name, each)) for name, each in other.files.items()}
-    return Positions(SourceOffset(offsets, {**was.ids, **now.ids}).to_json(), {**one.files, **files})
+    return Positions(
+        SourceOffset(offsets, {**was.ids, **now.ids}).to_json(), {**one.files, **files}, {**one.logs, **other.logs}
+    )
 
 
 def _read_step(path: Path) -> Step:

@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from ottla.spark.pipeline.archive import CHECKPOINT, Archive
 from ottla.spark.pipeline.delta_copy import HOURS
+from ottla.spark.pipeline.event_decoder import ENDS
 from ottla.spark.pipeline.event_lookup import KnownFromEvents
 from ottla.spark.pipeline.ingest import EventFiles, Ingestion, require_events
 from ottla.spark.pipeline.job_runner import compute, fit, prepare, share_window_ms, unseen_in
@@ -51,7 +52,7 @@ def run(
         if archive.exists():
             event_files = archive.joined(spark, event_files, work / "all")
         require_events(event_files, origins_of(origin, options))
-        say(f"✓ read {sum(event_files.rows.values()):,} records ({time.monotonic() - began:.1f} s)")
+        say(f"✓ read {event_files.records:,} records ({time.monotonic() - began:.1f} s)")
         fit(spark, sum(event_files.rows.values()))
         job_inputs = prepare(origin, event_files, work, options, archive.topic_names)
         tables = compute(spark, event_files, job_inputs, options, say, is_complete=options.since_ms is None)
@@ -100,6 +101,7 @@ def run_summary(
         "inputs": [
             {"name": name, "where": where, "rows": rows, **counted.get(name, nothing)}
             for name, rows in event_files.rows.items()
+            if name != ENDS
         ],
         "seen": seen,
         "thresholds": dict(options.thresholds),

@@ -2,7 +2,7 @@
 
 An event is a record of a coordinator (with key and value as the topic holds them, because the jobs decode them), an
 offset commit (with its fields in columns: there are a hundred of them for each other record, so they are decoded in
-bulk), or a sample of an observer.
+bulk), a sample of an observer, or the end offset of another topic's partition at some time.
 """
 
 from __future__ import annotations
@@ -21,24 +21,30 @@ from ottla.wire.keyed import GROUP_TOPIC, SHARE_TOPIC, decode_keyed
 
 __all__ = [
     "COMMITS",
+    "ENDS",
     "EVENT_COLUMNS",
     "EVENT_DDL",
+    "LOG_END",
     "RECORDS",
     "SAMPLES",
     "EventDecoder",
+    "end_events",
     "sample_events",
 ]
 
 RECORDS: Final = "records"
 COMMITS: Final = "commits"
 SAMPLES: Final = "samples"
+ENDS: Final = "ends"
+LOG_END: Final = "LogEnd"
+"""The type of the events of `ENDS`."""
 
 EVENT_COLUMNS: Final = {
     "input": "string",
     "cluster": "string",
     "topic": "string",  # of the record; null for a sample from a file
     "partition": "int",
-    "offset": "bigint",
+    "offset": "bigint",  # the end offset, if the event is one
     "ts": "bigint",
     "type": "string",  # of the record, or the sample's kind
     "group": "string",
@@ -47,7 +53,7 @@ EVENT_COLUMNS: Final = {
     "commit_topic": "string",
     "commit_partition": "int",
     "committed": "bigint",
-    "share_topic_id": "string",
+    "share_topic_id": "string",  # of an end offset, the id of its topic
     "share_partition": "int",
     "body": "string",  # of the sample, as JSON
     "entity": "string",
@@ -191,6 +197,22 @@ def _with_nulls(columns: dict[str, Any], count: int) -> pa.RecordBatch:
     schema = arrow_schema(EVENT_COLUMNS)
     arrays = [columns[field.name] if field.name in columns else pa.nulls(count, field.type) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def end_events(cluster: str, topic: str, topic_id: str | None, partition: int, times: Any, ends: Any) -> pa.RecordBatch:
+    """The end offsets of a partition at some times."""
+    count = len(times)
+    columns = {
+        "input": pa.repeat(ENDS, count),
+        "cluster": pa.repeat(cluster, count),
+        "topic": pa.repeat(topic, count),
+        "partition": pa.repeat(pa.scalar(partition, pa.int32()), count),
+        "offset": pa.array(ends, pa.int64()),
+        "ts": pa.array(times, pa.int64()),
+        "type": pa.repeat(LOG_END, count),
+        "share_topic_id": pa.repeat(pa.scalar(topic_id, pa.string()), count),
+    }
+    return _with_nulls(columns, count)
 
 
 # --- offset commits ---------------------------------------------------------------------------------------------------

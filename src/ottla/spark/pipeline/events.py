@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from ottla.spark.pipeline.event_decoder import COMMITS, RECORDS, SAMPLES
+from ottla.spark.pipeline.event_decoder import COMMITS, ENDS, RECORDS, SAMPLES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = ["INPUTS", "frames_of"]
 
-INPUTS: Final = (RECORDS, COMMITS, SAMPLES)
+INPUTS: Final = (RECORDS, COMMITS, SAMPLES, ENDS)
 _COLUMNS: Final = {
     RECORDS: (
         "cluster", "topic", "partition", "offset", "ts as timestamp", "type", "group", "key", "value", "share_topic_id",
@@ -28,6 +28,7 @@ _COLUMNS: Final = {
     SAMPLES: (
         "cluster", "type as kind", "entity", "ts", "observer", "seq", "error", "heartbeat", "dropped", "body",
     ),
+    ENDS: ("cluster", "topic", "share_topic_id as topic_id", "partition", "ts", "offset as end"),
 }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from ottla.spark.jobs.quorum_fold import election_rows
 from ottla.spark.pipeline.archive import Archive, Step
 from ottla.spark.pipeline.batch import origins_of, run_summary, sources
 from ottla.spark.pipeline.delta_copy import HOURS, DeltaCopy
-from ottla.spark.pipeline.event_decoder import COMMITS, SAMPLES
+from ottla.spark.pipeline.event_decoder import COMMITS, ENDS, SAMPLES
 from ottla.spark.pipeline.event_lookup import KnownFromEvents
 from ottla.spark.pipeline.in_process import GrowingSource
 from ottla.spark.pipeline.ingest import Ingestion
@@ -176,7 +176,7 @@ class Follower:
         write_run(self._options.out, self._summary(origin, tables, unseen))
         self._report()
         late = sum(each.late for each in new)
-        records = sum(sum(each.rows.values()) for each in new)
+        records = sum(sum(each.rows.values()) - each.rows.get(ENDS, 0) for each in new)
         late_text = f", {late:,} late" if late else ""
         self.say(f"✓ step {new[-1].number}: {records:,} records{late_text}, {len(tables)} tables")
 
@@ -197,23 +197,19 @@ class Follower:
         elections = election_rows(metadata.elections, params.quorum_window_ms)
         self._stream.put_elections(elections, is_sampled="quorum" in self._known.kinds[SAMPLES])
         if all_events.rows[COMMITS] or "lag" in self._known.kinds[SAMPLES]:
-            self._compute_lag(spark, origin, metadata, params, new)
+            self._compute_lag(spark, metadata, params, new)
         names = [name for name in JOBS if name in FOLDED or self._figures.rows(name)]
         return [self._table(name) for name in names], self._stream.rules.unseen
 
-    def _compute_lag(
-        self, spark: SparkSession, origin: Origin | None, metadata: MetadataFacts, params: Params, new: list[Step]
-    ) -> None:
+    def _compute_lag(self, spark: SparkSession, metadata: MetadataFacts, params: Params, new: list[Step]) -> None:
         out, work, archive = self._parquet, self._work, self._archive
         first_hour = first_hour_of(new, archive.before(new[0].number), params.lateness_ms)
         topic_ids = metadata.topic_ids
         has_other_ids = any(topic_ids.get(name, known) != known for name, known in self._topic_ids.items())
-        # These change rows of any time; with the logs of partitions, their ends are read as a whole.
-        has_ends = origin is not None and bool(origin.partitions)
-        if has_ends or has_other_ids or self._known.has_other_types or not is_ours(out):
-            first_hour = None
+        if has_other_ids or self._known.has_other_types or not is_ours(out):
+            first_hour = None  # these change rows of any time
         self._topic_ids, self._known.has_other_types = topic_ids, False
-        files = input_files(origin, metadata, work, has_commits=bool(archive.describe().rows[COMMITS]))
+        files = input_files(metadata, work)
         files["group_types"] = self._known.write_group_types(work / "group_types.parquet")
         write_lag(spark, self._recent, params, files, first_hour, out, work)
 

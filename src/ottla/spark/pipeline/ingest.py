@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from ottla.spark.errors import OttlaSparkError, explain_error
 from ottla.spark.offsets import SourceOffset
-from ottla.spark.pipeline.event_decoder import EVENT_DDL, SAMPLES, EventDecoder
+from ottla.spark.pipeline.end_offsets import LogPosition, read_ends
+from ottla.spark.pipeline.event_decoder import COMMITS, ENDS, EVENT_DDL, SAMPLES, EventDecoder
 from ottla.spark.pipeline.events import INPUTS
 from ottla.spark.pipeline.in_process import INPUT, GrowingSource, Plan, by_input, rows_of, samples_once, write_events
 from ottla.spark.pipeline.observations import FileDecoder, FilePart, FilePosition, ObservationFiles, read_positions
-from ottla.spark.worker_files import Rows, write_by_workers
+from ottla.spark.worker_files import Rows, write_by_workers, write_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,10 +49,13 @@ class Positions(NamedTuple):
     offsets: dict[str, Any] | None = None
     """In the form of a stream's checkpoint; None if nothing was read."""
     files: Mapping[str, FilePosition] = {}
+    logs: Mapping[str, LogPosition] = {}
+    """By the directories of the partitions whose end offsets were read."""
 
 
 class EventFiles(NamedTuple):
-    """Events on disk: where they are, how many, and of which time."""
+    """Events on disk: where they are, how many, and of which time. The times of end offsets are apart, because they are
+    those of producers."""
 
     path: Path
     rows: dict[str, int]
@@ -59,6 +63,12 @@ class EventFiles(NamedTuple):
     to_ms: int | None
     dropped: int
     """How many samples observers had to drop."""
+    ends_from_ms: int | None = None
+
+    @property
+    def records(self) -> int:
+        """How many records and samples there are."""
+        return sum(self.rows.values()) - self.rows.get(ENDS, 0)
 
 
 class Ingestion:
@@ -82,11 +92,12 @@ class Ingestion:
         self._notes = notes
         self._before = positions
         self._offsets = positions.offsets
+        self._logs = positions.logs
 
     @property
     def positions(self) -> Positions:
         """How far everything was read."""
-        return Positions(self._offsets, {**self._before.files, **read_positions(self._parts)})
+        return Positions(self._offsets, {**self._before.files, **read_positions(self._parts)}, self._logs)
 
     @property
     def parts(self) -> Sequence[FilePart]:
@@ -105,7 +116,7 @@ class Ingestion:
         if self._parts:
             events = samples_once(chain(events, self._files_decoder(self._parts)))
         write_events(events, path)
-        return describe_events(path)
+        return self._with_ends(path)
 
     def _plan(self) -> Plan:
         """The tasks for all topics that may be read. Offsets of other topics are kept."""
@@ -130,6 +141,15 @@ class Ingestion:
             _write_once(frame.mapInArrow(_events, EVENT_DDL), path)
         else:
             write_by_workers(frame, _events_by_input, path)
+        return self._with_ends(path)
+
+    def _with_ends(self, path: Path) -> EventFiles:
+        """Write the end offsets of the partitions, too, if groups have committed: lag is computed with them."""
+        origin, known = self._origin, self._before.logs
+        if origin is not None and (known or any(path.glob(f"{INPUT}={COMMITS}/*.parquet"))):
+            ends, moved = read_ends(origin.cluster, origin.partitions, known)
+            write_files(by_input(ends), path, "part-0")
+            self._logs = {**known, **moved}
         return describe_events(path)
 
     def _until_allowed(self, read: Callable[[], T]) -> T:
@@ -194,12 +214,16 @@ def describe_events(path: Path) -> EventFiles:
     """The events below a path, described from the footers of their files."""
     rows = dict.fromkeys(INPUTS, 0)
     bounds: list[int] = []
+    ends: list[int] = []
     for name in INPUTS:
         for file in sorted(path.rglob(f"{INPUT}={name}/**/*.parquet")):
             count, times = _footer(file)
             rows[name] += count
-            bounds += times
-    return EventFiles(path, rows, min(bounds, default=None), max(bounds, default=None), _dropped(path, rows[SAMPLES]))
+            (ends if name == ENDS else bounds).extend(times)
+    dropped = _dropped(path, rows[SAMPLES])
+    return EventFiles(
+        path, rows, min(bounds, default=None), max(bounds, default=None), dropped, min(ends, default=None)
+    )
 
 
 def _footer(file: Path) -> tuple[int, list[int]]:

@@ -14,7 +14,6 @@ from ottla.spark.jobs.params import HOUR_MS, Params
 from ottla.spark.jobs.share_configs import share_limits
 from ottla.spark.jobs.share_state import STATE_TYPES
 from ottla.spark.jobs.tables import TABLES
-from ottla.spark.pipeline.end_offsets import ends_table
 from ottla.spark.pipeline.event_lookup import KnownFromEvents, kinds_in
 from ottla.spark.pipeline.events import frames_of
 from ottla.spark.pipeline.ingest import EventFiles
@@ -95,23 +94,20 @@ def fit(spark: SparkSession, rows: int) -> None:
 def prepare(
     origin: Origin | None, events: EventFiles, work: Path, options: RunOptions, known_names: Mapping[str, str]
 ) -> JobInputs:
-    """Read without Spark: the metadata log, the end offsets of partitions, and the parameters of the jobs.
-    `known_names` are the names of topics by id that an archive has learned."""
+    """Read without Spark: the metadata log, and the parameters of the jobs. `known_names` are the names of topics by id
+    that an archive has learned."""
     metadata = read_metadata(origin)
     params = params_of(
         metadata, KnownFromEvents().take(events.path), (events.from_ms, events.to_ms), options, known_names
     )
-    return JobInputs(work, params, input_files(origin, metadata, work, has_commits=bool(events.rows["commits"])))
+    return JobInputs(work, params, input_files(metadata, work))
 
 
-def input_files(origin: Origin | None, metadata: MetadataFacts, work: Path, *, has_commits: bool) -> dict[str, Path]:
+def input_files(metadata: MetadataFacts, work: Path) -> dict[str, Path]:
     """The inputs of the jobs that are not events, as files."""
-    files: dict[str, Path] = {}
-    if metadata.table.num_rows:
-        files["metadata"] = _kept(metadata.table, work / "metadata.parquet")
-    if origin is not None and origin.partitions and has_commits:
-        files["ends"] = _kept(ends_table(origin.cluster, origin.partitions), work / "ends.parquet")
-    return files
+    if not metadata.table.num_rows:
+        return {}
+    return {"metadata": _kept(metadata.table, work / "metadata.parquet")}
 
 
 def params_of(

@@ -1,5 +1,6 @@
 """The table consumer_lag in a stream: the hours that new events touch are computed again, from the events of these
-hours and of the hour before them. What is older has no influence on them.
+hours and of the hour before them. What is older has no influence on them, except the newest commit of each group and
+partition and the newest end offset of each log: these are kept.
 
 Offset commits are by far the most events. They stay in columns here, too, so this is no fold.
 """
@@ -15,11 +16,12 @@ from ottla.spark.jobs.consumer_lag import consumer_lag
 from ottla.spark.jobs.lag_seconds import HISTORY_MS
 from ottla.spark.jobs.params import HOUR_MS
 from ottla.spark.jobs.tables import CONSUMER_LAG
-from ottla.spark.pipeline.event_decoder import COMMITS, EVENT_DDL, SAMPLES
+from ottla.spark.pipeline.event_decoder import COMMITS, ENDS, EVENT_COLUMNS, EVENT_DDL, LOG_END, SAMPLES
 from ottla.spark.pipeline.events import frames_of
 from ottla.spark.pipeline.in_process import INPUT
-from ottla.spark.pipeline.table_changes import hour_file
+from ottla.spark.pipeline.table_changes import hour_file, hour_of
 from ottla.spark.pipeline.tables import DAY, table_path
+from ottla.spark.schemas import arrow_schema
 from ottla.spark.worker_files import Rows, write_by_workers, write_files
 
 if TYPE_CHECKING:
@@ -34,26 +36,41 @@ __all__ = ["RecentEvents", "first_hour_of", "is_ours", "write_lag"]
 JOIN_FACTOR: Final = 2
 """Files are joined if the earlier one has at most so many times the rows of the later ones."""
 
-_KINDS: Final = {SAMPLES: ("lag", "group"), COMMITS: ("OffsetCommit",)}
+FOLD_ROWS: Final = 1_000_000
+"""So many older events are gathered before only the newest of each key are kept of them."""
+
+_KINDS: Final = {SAMPLES: ("lag", "group"), COMMITS: ("OffsetCommit",), ENDS: (LOG_END,)}
 """What the table is made of. Records of groups tell their types only, as do samples of groups."""
+_LASTING: Final = {
+    COMMITS: ["cluster", "group", "commit_topic", "commit_partition"],
+    ENDS: ["cluster", "topic", "share_topic_id", "partition"],
+}
+"""Of these, the newest event of each key has influence for ever, if lag is computed with end offsets."""
+_SCHEMA: Final = arrow_schema({name: kind for name, kind in EVENT_COLUMNS.items() if name != INPUT})
 
 
 def first_hour_of(new: list[Step], before: Step | None, lateness_ms: int) -> int | None:
     """The first hour that new steps may touch; None if there was nothing before them."""
     if before is None:
         return None
-    oldest_ms = min((each.from_ms for each in new if each.from_ms is not None), default=before.newest_ms)
-    return max(oldest_ms, before.newest_ms - lateness_ms) // HOUR_MS
+    watermark_ms = before.newest_ms - lateness_ms
+    times = [max(each.from_ms, watermark_ms) for each in new if each.from_ms is not None]
+    times += [each.ends_from_ms for each in new if each.ends_from_ms is not None]
+    return min(times, default=before.newest_ms) // HOUR_MS
 
 
 class RecentEvents:
     """The events since some time that the table is made of, in few files: a step that opened each file of two hours
-    would cost what is old. The next files of similar size are joined, so that each event is written a few times."""
+    would cost what is old. The next files of similar size are joined, so that each event is written a few times. Of
+    older events, the newest ones that have influence are kept."""
 
     def __init__(self, archive: Archive, path: Path) -> None:
         self._archive = archive
         self.path = path
         self._parts: dict[str, list[_Part]] = {}
+        self._lasting: dict[str, Path] = {}
+        """The newest events of what is older."""
+        self._has_ends = False
         self._from_ms: int | None = None
         """All events from this time on are kept; None if nothing is."""
         self._last_step = -1
@@ -61,48 +78,85 @@ class RecentEvents:
 
     def write(self, from_ms: int) -> dict[str, list[Path]]:
         """The files of the events from this time on, by the names of the inputs. They have some older ones, too."""
-        if self._from_ms is None or from_ms < self._from_ms or from_ms == 0:
+        has_ends = bool(self._archive.describe().rows[ENDS])
+        if self._from_ms is None or from_ms < self._from_ms or from_ms == 0 or has_ends != self._has_ends:
             self._begin()
-            self._from_ms = from_ms
-            steps = self._archive.since(from_ms)
+            self._from_ms, self._has_ends, self._last_step = from_ms, has_ends, -1
         else:
             # An hour more is kept, because late events may go back to the hour before.
             self._from_ms = max(self._from_ms, from_ms - HOUR_MS)
-            steps = self._archive.after(self._last_step)
+        steps = self._archive.after(self._last_step)
+        recent = self._archive.since(from_ms) if self._last_step < 0 else steps
         for name in _KINDS:
-            directories = (self._archive.step_path(each.number) / f"{INPUT}={name}" for each in steps)
+            chosen = steps if self._is_lasting(name) else recent
+            directories = (self._archive.step_path(each.number) / f"{INPUT}={name}" for each in chosen)
             new = [file for directory in directories for file in sorted(directory.glob("*.parquet"))]
             self._parts[name] = self._with_new(name, new, self._from_ms)
         last = self._archive.last
         self._last_step = -1 if last is None else last.number
         if from_ms == 0:
             self._from_ms = None  # all that there is would be too much to keep
-        return {name: [each.file for each in parts] for name, parts in self._parts.items() if parts}
+        found = {name: [each.file for each in parts] for name, parts in self._parts.items()}
+        for name, file in self._lasting.items():
+            found[name].append(file)
+        return {name: files for name, files in found.items() if files}
 
     def _begin(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
-        self._parts = {}
+        self._parts, self._lasting = {}, {}
+
+    def _is_lasting(self, name: str) -> bool:
+        return self._has_ends and name in _LASTING
 
     def _with_new(self, name: str, files: Sequence[Path], from_ms: int) -> list[_Part]:
         """The files of an input, without those that are too old, and with one that has the events of new files."""
-        parts = []
-        for each in self._parts.get(name, []):
-            if each.to_ms >= from_ms:
-                parts.append(each)
-            else:
-                each.file.unlink()
+        before = self._parts.get(name, [])
+        parts = [each for each in before if each.to_ms >= from_ms]
+        gone = [each for each in before if each.to_ms < from_ms]
         new = self._write_part(name, files, from_ms)
-        if new is None:
-            return parts
-        joined = [new]
-        while parts and parts[-1].rows <= JOIN_FACTOR * sum(each.rows for each in joined):
-            joined.insert(0, parts.pop())
-        if len(joined) > 1:
-            new = self._write_part(name, [each.file for each in joined], from_ms)
-            assert new is not None, "it has the new events"
-            for each in joined:
-                each.file.unlink()
-        return [*parts, new]
+        if new is not None:
+            joined = [new]
+            while parts and parts[-1].rows <= JOIN_FACTOR * sum(each.rows for each in joined):
+                joined.insert(0, parts.pop())
+            if len(joined) > 1:
+                new = self._write_part(name, [each.file for each in joined], from_ms)
+                assert new is not None, "it has the new events"
+                gone += joined
+            parts.append(new)
+        if self._is_lasting(name):
+            self._keep_newest(name, [*files, *(each.file for each in gone)], from_ms)
+        for each in gone:
+            each.file.unlink()
+        return parts
+
+    def _keep_newest(self, name: str, files: Sequence[Path], from_ms: int) -> None:
+        """Of the events in files that are older, keep the newest of each key."""
+        import pyarrow as pa
+        import pyarrow.dataset as ds
+        import pyarrow.parquet as pq
+
+        known = self._lasting.get(name)
+        older: list[pa.Table] = []
+        added = 0
+        wanted = ds.field("type").isin(_KINDS[name]) & (ds.field("ts") < from_ms)
+        for batch in ds.dataset([str(each) for each in files], _SCHEMA).to_batches(filter=wanted) if files else ():
+            if batch.num_rows:
+                older.append(pa.Table.from_batches([batch]))
+                added += batch.num_rows
+            if added >= FOLD_ROWS:
+                older, added = [_newest(older, _LASTING[name])], 0
+        if not older:
+            return
+        if known is not None:
+            older.append(pq.ParquetFile(known).read())
+        newest = _newest(older, _LASTING[name]).combine_chunks().to_batches()
+        (self._lasting[name],) = self._written((f"{INPUT}={name}", batch) for batch in newest)
+        if known is not None:
+            known.unlink()
+
+    def _written(self, rows: Rows) -> list[Path]:
+        self._number += 1
+        return write_files(rows, self.path, f"part-{self._number}")
 
     def _write_part(self, name: str, files: Sequence[Path], from_ms: int) -> _Part | None:
         import pyarrow.compute as pc
@@ -115,13 +169,12 @@ class RecentEvents:
         def batches() -> Rows:
             nonlocal rows, to_ms
             wanted = ds.field("type").isin(_KINDS[name]) & (ds.field("ts") >= from_ms)
-            for batch in ds.dataset([str(each) for each in files]).to_batches(filter=wanted):
+            for batch in ds.dataset([str(each) for each in files], _SCHEMA).to_batches(filter=wanted):
                 if batch.num_rows:
                     rows, to_ms = rows + batch.num_rows, max(to_ms, pc.max(batch.column("ts")).as_py())
                     yield f"{INPUT}={name}", batch
 
-        self._number += 1
-        written = write_files(batches(), self.path, f"part-{self._number}")
+        written = self._written(batches())
         return _Part(written[0], rows, to_ms) if written else None
 
 
@@ -129,6 +182,17 @@ class _Part(NamedTuple):
     file: Path
     rows: int
     to_ms: int
+
+
+def _newest(tables: Sequence[pa.Table], key: list[str]) -> pa.Table:
+    """The event with the greatest offset of each key."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    rows = pa.concat_tables(tables)
+    rows = rows.take(pc.sort_indices(rows, [("offset", "ascending")]))
+    numbered = rows.append_column("number", pa.array(range(rows.num_rows), pa.int64()))
+    return rows.take(numbered.group_by(key).aggregate([("number", "max")])["number_max"])
 
 
 def write_lag(
@@ -141,8 +205,6 @@ def write_lag(
     work: Path,
 ) -> None:
     """Write the hours from this one on, or all of them."""
-    from pyspark.sql import functions as F
-
     from_ms = 0 if first_hour is None else first_hour * HOUR_MS - HISTORY_MS
     found = recent.write(from_ms)
     hours = work / "lag"
@@ -150,7 +212,7 @@ def write_lag(
     if found:
         reader = spark.read.schema(EVENT_DDL).option("basePath", str(recent.path))
         events = reader.parquet(*(str(file) for parts in found.values() for file in parts))
-        inputs = frames_of(events.where(F.col("ts") >= from_ms), dict.fromkeys(found, 1))
+        inputs = frames_of(events, dict.fromkeys(found, 1))
         inputs |= {name: spark.read.parquet(str(path)) for name, path in files.items()}
         write_by_workers(_rows(inputs, params, first_hour), _by_hour, hours)
     _replace(out, hours, first_hour)
@@ -179,11 +241,16 @@ def _replace(out: Path, hours: Path, first_hour: int | None) -> None:
     import pyarrow.dataset as ds
     import pyarrow.parquet as pq
 
+    path = table_path(out, CONSUMER_LAG.name)
     if first_hour is None:
-        shutil.rmtree(table_path(out, CONSUMER_LAG.name), ignore_errors=True)
-    for directory in sorted(hours.glob("*")):
-        rows = ds.dataset([str(file) for file in directory.glob("*.parquet")]).to_table()
-        file = hour_file(out, CONSUMER_LAG, int(directory.name))
+        shutil.rmtree(path, ignore_errors=True)
+    found = {hour_file(out, CONSUMER_LAG, int(each.name)): each for each in hours.glob("*")}
+    for day in path.glob(f"{DAY}=*"):
+        for file in day.glob("hour-*.parquet"):
+            if first_hour is not None and hour_of(day, file.name) >= first_hour and file not in found:
+                file.unlink()  # the only group with a row was deleted
+    for file, directory in sorted(found.items()):
+        rows = ds.dataset([str(each) for each in directory.glob("*.parquet")]).to_table()
         file.parent.mkdir(parents=True, exist_ok=True)
         new = file.with_name(f".{file.name}.new")
         pq.write_table(rows.sort_by([(name, "ascending") for name in CONSUMER_LAG.key]), new)

@@ -23,7 +23,7 @@ RECORDS = (
     "key binary, value binary, share_topic_id string, share_partition int"
 )
 METADATA = "cluster string, offset bigint, timestamp bigint, type string, version int, epoch int, value string"
-ENDS = "cluster string, topic string, partition int, ts bigint, end bigint"
+ENDS = "cluster string, topic string, topic_id string, partition int, ts bigint, end bigint"
 
 Told = tuple[int, str, Any]
 """Time, kind, and the body of a sample, or, as text, an error."""

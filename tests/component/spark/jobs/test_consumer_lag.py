@@ -1,5 +1,6 @@
 """The table of lag: in records, in seconds, and what it does. Each case is a cluster of its own, computed at once."""
 
+import random
 from typing import Any
 
 import pytest
@@ -8,7 +9,9 @@ from ottla.spark.jobs.consumer_lag import consumer_lag
 from ottla.spark.jobs.params import Params
 from ottla.spark.jobs.tables import CONSUMER_LAG
 from ottla.wire.types.group_consumer import ConsumerGroupMetadataKey, ConsumerGroupMetadataValue
+from tests.component.spark.jobs.frames import COMMITS as COMMITS_DDL
 from tests.component.spark.jobs.frames import ENDS, Told, commits, metadata, records, rows_by, samples
+from tests.unit.spark.jobs.lag_model import key_of, lag_rows
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -124,7 +127,7 @@ def test_days_that_were_sampled_are_told_by_samples(table: Any):
 
 
 def test_commits_are_compared_with_where_the_log_ended_then(spark: Any):
-    points = [("c", "orders", 0, 0, 10), ("c", "orders", 0, 10_000, 20), ("c", "orders", 0, 60_000, 50)]
+    points = [("c", "orders", "id", 0, ts, end) for ts, end in ((0, 10), (10_000, 20), (60_000, 50))]
     frames = {"commits": commits(spark, ("c", 15_000, "g", 15)), "ends": spark.createDataFrame(points, ENDS)}
     then, now = rows_by(consumer_lag(frames, Params()), "cluster", "window_start")["c"]
     assert (then["high_watermark"], then["lag_records"], then["lag_seconds"]) == (20, 5, pytest.approx(10.0))
@@ -132,7 +135,7 @@ def test_commits_are_compared_with_where_the_log_ended_then(spark: Any):
 
 
 def test_the_state_at_the_end_is_told_by_samples_if_there_are_any_in_its_hour(spark: Any):
-    points = [("c", "orders", 0, 10_000, 20), ("c", "orders", 0, HOUR + 5_000, 50)]
+    points = [("c", "orders", None, 0, 10_000, 20), ("c", "orders", None, 0, HOUR + 5_000, 50)]
     frames = {
         "commits": commits(spark, ("c", 15_000, "g", 15), ("c", HOUR + 1_000, "g", 40)),
         "samples": samples(spark, {"c": (lag(HOUR + 5_000, 40, 50, topic_id=None),)}),
@@ -141,6 +144,47 @@ def test_the_state_at_the_end_is_told_by_samples_if_there_are_any_in_its_hour(sp
     found = rows_by(consumer_lag(frames, Params()), "cluster", "window_start")["c"]
     told = [(row["window_start"], row["source"], row["committed"]) for row in found]
     assert told == [(10_000, "records", 15), (HOUR, "samples", 40)]
+
+
+def test_end_offsets_of_an_earlier_topic_with_this_name_are_not_used(spark: Any):
+    points = [("c", "orders", "old", 0, 0, 90), ("c", "orders", "id", 0, 9_000, 5), ("c", "orders", "old", 0, HOUR, 95)]
+    frames = {
+        "commits": commits(spark, ("c", 10_000, "g", 3)),
+        "ends": spark.createDataFrame(points, ENDS),
+        "metadata": metadata(spark, ("c", 1, "TopicRecord", 0, {"name": "orders", "topicId": "id"})),
+    }
+    (row,) = rows_by(consumer_lag(frames, Params()), "cluster")["c"]
+    assert (row["high_watermark"], row["lag_records"]) == (5, 2)
+
+
+@pytest.mark.parametrize("from_ms", [None, 3 * HOUR])
+def test_rows_from_records_are_those_of_the_model(spark: Any, from_ms: int | None):
+    """Groups that stop, go on, and are deleted, over some hours."""
+    rng = random.Random(1)
+    told, points, ends, now = [], [], dict.fromkeys(("orders", "payments"), 0), HOUR
+    for seq in range(400, 410):  # stuck for a while, at the end
+        points.append(("c", "orders", None, 0, 30 * HOUR + 10_000 * seq, 10 * seq))
+        told.append(("c", 0, seq, 30 * HOUR + 10_000 * seq, "a", "orders", 0, 1))
+    for seq in range(400):
+        now += rng.choice((300, 2_000, 10_000, 10_000, 600_000))
+        topic = rng.choice(tuple(ends))
+        if rng.random() < 0.7:
+            ends[topic] += rng.randint(1, 9)
+            points.append(("c", topic, None, 0, now, ends[topic]))
+        group, ts = rng.choice("aaaab"), now - rng.choice((0, 0, 400_000))
+        if rng.random() < 0.4:
+            committed = None if rng.random() < 0.1 else rng.randint(0, ends[topic])
+            told.append(("c", 0, seq, ts, group, topic, 0, committed))
+    frames = {"commits": spark.createDataFrame(told, COMMITS_DDL), "ends": spark.createDataFrame(points, ENDS)}
+    inputs = {name: [row.asDict() for row in frame.collect()] for name, frame in frames.items()}
+    expected = lag_rows(inputs["commits"], inputs["ends"], from_ms or 0)
+    rows = [row.asDict() for row in consumer_lag(frames, Params(from_ms=from_ms)).collect()]
+    assert len(expected) > 100
+    assert any(row["stuck"] for row in expected)
+    assert now < 30 * HOUR
+    found = [{name: row[name] for name in expected[0]} for row in sorted(rows, key=key_of)]
+    for row, model in zip(found, expected, strict=True):
+        assert row == {name: pytest.approx(cell) if isinstance(cell, float) else cell for name, cell in model.items()}
 
 
 def test_readers_of_what_is_committed_stop_at_the_last_stable_offset(inputs: dict[str, Any]):

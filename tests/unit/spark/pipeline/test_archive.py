@@ -54,7 +54,8 @@ def test_each_step_has_what_is_new_and_says_how_far_it_came(tmp_path: Path):
     archive = read(path, out)
     assert numbers(archive) == [0, 1]
     assert archive.last is not None
-    assert (archive.last.rows, archive.last.from_ms) == ({"records": 0, "commits": 1, "samples": 0}, NOON + 2 * MINUTE)
+    expected = {"records": 0, "commits": 1, "samples": 0, "ends": 0}
+    assert (archive.last.rows, archive.last.from_ms) == (expected, NOON + 2 * MINUTE)
     assert numbers(read(path, out)) == [0, 1], "nothing is new"
     whole = read(path, tmp_path / "other")
     assert events(archive.path) == events(whole.path)
@@ -71,7 +72,7 @@ def test_topics_that_appear_later_are_read_from_their_beginning(tmp_path: Path):
         made.quorum(NOON + 2, epoch=1)
     archive = read(path, out)
     assert archive.last is not None
-    assert archive.last.rows == {"records": 1, "commits": 0, "samples": 1}
+    assert archive.last.rows == {"records": 1, "commits": 0, "samples": 1, "ends": 0}
 
 
 def test_names_of_topics_are_kept(tmp_path: Path):
@@ -97,7 +98,7 @@ def test_totals_and_positions_are_those_of_all_steps(tmp_path: Path):
     archive = Archive(tmp_path)
     add_steps(archive, tmp_path, [(5, 9), (3, 8), (10, 20)])
     for each in (archive, opened(tmp_path)):
-        assert each.describe()[1:] == ({"records": 3, "commits": 0, "samples": 3}, 3, 20, 3)
+        assert each.describe()[1:] == ({"records": 3, "commits": 0, "samples": 3, "ends": 0}, 3, 20, 3, None)
         assert each.positions == Positions({"t": {"0": 20}}, {"d/a": observations.FilePosition("a", 20)})
         assert [step.offsets for step in each.after(-1)] == [None, None, {"t": {"0": 20}}], "older ones are on disk"
 

@@ -13,7 +13,6 @@ import pytest
 from ottla.health.samples import encode
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.jobs.share_state import STATE_TYPES
-from ottla.spark.pipeline.end_offsets import ends_table
 from ottla.spark.pipeline.event_decoder import EventDecoder
 from ottla.spark.pipeline.in_process import GrowingSource, samples_once, write_events
 from ottla.spark.pipeline.ingest import EventFiles, Ingestion, Starts, describe_events, require_events
@@ -40,7 +39,7 @@ def cluster(tmp_path: Path) -> Path:
 
 def test_every_record_becomes_one_event(cluster: Path, tmp_path: Path):
     event_files = read(cluster, tmp_path / "events")
-    assert event_files.rows == {"records": 20, "commits": 12, "samples": 24}
+    assert event_files.rows == {"records": 20, "commits": 12, "samples": 24, "ends": 12}
     assert (event_files.from_ms, event_files.to_ms) == (NOON, NOON + 61_000)
     kinds = {row["type"] for row in events(event_files, "records")}
     assert kinds >= {"ShareUpdate", "ConsumerGroupMetadata", "ConsumerGroupMemberMetadata"}
@@ -115,7 +114,7 @@ def test_what_nobody_can_read_is_never_an_error():
 
 def test_commits_and_samples_before_the_range_are_left_out(cluster: Path, tmp_path: Path):
     event_files = read(cluster, tmp_path / "events", starts=Starts(NOON + 30_000, NOON + 50_000))
-    assert event_files.rows == {"records": 20, "commits": 6, "samples": 4}
+    assert event_files.rows == {"records": 20, "commits": 6, "samples": 4, "ends": 12}
 
 
 def test_files_of_an_observer(tmp_path: Path):
@@ -207,20 +206,3 @@ def test_a_topic_that_may_not_be_read_is_left_out_and_noted(cluster: Path, tmp_p
     assert event_files is not None
     assert (len(asked), event_files.rows["commits"]) == (2, 12)
     assert notes == ["__share_group_state was skipped: not authorized (needs READ on the topic)"]
-
-
-# --- ends of logs -----------------------------------------------------------------------------------------------------
-
-
-def test_a_log_tells_where_it_ended_when(tmp_path: Path):
-    with ClusterFiles(tmp_path / "cluster") as made:
-        for ts in (0, 400, 900, 5_000, 4_000, 9_000):
-            made.data(NOON + ts)
-    (place,) = directory_origin([str(made.path)], TOPIC).partitions
-    found = ends_table("c", [place]).to_pylist()
-    assert [(row["ts"] - NOON, row["end"]) for row in found] == [(900, 3), (5_000, 5), (9_000, 6)]
-    assert (found[0]["topic"], found[0]["partition"]) == ("orders", 0)
-
-
-def test_a_partition_that_is_gone_has_no_points(tmp_path: Path):
-    assert ends_table("c", [(str(tmp_path / "orders-0"), "orders", 0)]).num_rows == 0
