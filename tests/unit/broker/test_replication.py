@@ -536,6 +536,34 @@ def test_a_replica_that_leads_has_ended_its_truncation() -> None:
     run(scenario)
 
 
+def test_a_replica_whose_log_begins_behind_the_end_of_its_new_leaders_begins_anew() -> None:
+    """It has deleted records that the leader, which was not in sync, has never had."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, APART, settings={"unclean.leader.election.enable": "true"}) as it:
+            topic_id = await create(it, 4, 4, 5)
+            assert await produce(it, 4, topic_id, b"first") == 0
+            await it.stop(5)
+            for number in range(5):
+                assert await produce(it, 4, topic_id, b"%d" % number) == 0
+            assert await delete_records(it, 4, 4) == (0, 4)
+            await it.stop(4)
+            await it.start(5)
+            await asyncio.sleep(15)
+            assert partition(it, 1).leader == 5
+            assert await produce(it, 5, topic_id, b"second") == 0
+            await it.start(4)
+            await asyncio.sleep(15)
+            assert set(partition(it, 1).isr) == {4, 5}
+            assert await produce(it, 5, topic_id, b"third") == 0
+            found = logs(it)
+            assert found[4] == found[5]
+            replica = it.nodes[4].replicas.by_key[TOPIC, 0]
+            assert (replica.log.log_start_offset, replica.log_end_offset) == (1, 3)
+
+    run(scenario)
+
+
 def test_a_replica_that_was_away_fetches_what_is_left_of_the_log() -> None:
     """The leader has deleted what the follower would need next."""
 

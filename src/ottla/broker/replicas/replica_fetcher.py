@@ -99,7 +99,6 @@ class _FollowerLog:
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
-        self.log_start_offset = partition.log_start_offset
         self.log_end_offset = partition.log_end_offset
 
     def epoch_end(self, epoch: int) -> EpochEnd | None:
