@@ -644,6 +644,30 @@ def test_consumers_are_sent_to_a_replica_in_their_rack() -> None:
     run(scenario)
 
 
+def test_consumers_are_not_sent_to_a_replica_that_is_not_in_sync() -> None:
+    """If it falls behind for good, so would they."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        settings = {"replica.selector.class": RACK_AWARE, "replica.fetch.max.bytes": "2000"}
+        async with cluster(loop, settings=settings, racks={1: "a", 2: "b", 3: "b"}) as it:
+            topic_id = await create(it, 1, 1, 2)
+            await set_config(it, 1, TOPIC_CONFIG, TOPIC, "follower.replication.throttled.replicas", "0:2")
+            await set_config(it, 2, BROKER_CONFIG, "2", "follower.replication.throttled.rate", "1000")
+            await it.stop(2)
+            for _ in range(40):
+                assert await produce(it, 1, topic_id, bytes(1000)) == 0
+            await it.start(2)
+            await asyncio.sleep(15)
+            assert it.nodes[2].replicas.by_key[TOPIC, 0].log_end_offset >= 10
+            assert partition(it, 1).isr == (1,)
+            assert (await fetched(it, 1, fetch_from(topic_id, 0, "b"))).preferred_read_replica == -1
+            await asyncio.sleep(60)
+            assert set(partition(it, 1).isr) == {1, 2}
+            assert (await fetched(it, 1, fetch_from(topic_id, 0, "b"))).preferred_read_replica == 2
+
+    run(scenario)
+
+
 def test_a_follower_that_is_read_from_soon_knows_what_is_committed() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         async with cluster(loop, settings={"replica.selector.class": RACK_AWARE}, racks={1: "a", 2: "b", 3: "b"}) as it:

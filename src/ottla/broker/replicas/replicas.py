@@ -444,7 +444,7 @@ class Replicas:
         followers = [
             ReadableReplica(number, brokers[number].rack, each.end_offset, each.last_caught_up_ms)
             for number, each in leading.followers.items()
-            if self._is_alive(number) and each.log_start_offset <= offset <= each.end_offset
+            if number in leading.isr and self._is_alive(number) and each.log_start_offset <= offset <= each.end_offset
         ]
         leader = ReadableReplica(self.node_id, brokers[self.node_id].rack, replica.log_end_offset, 0)
         chosen = replica_in_rack(rack, leader, followers)
