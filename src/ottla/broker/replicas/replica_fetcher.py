@@ -232,7 +232,7 @@ class ReplicaFetcher:
             return
         if isinstance(reply, PeerError) or reply.error_code:
             self._is_waiting = False
-            self._session_id, self._session_epoch = 0, _FIRST_EPOCH
+            self._session_epoch = _FIRST_EPOCH  # a new session; with the id of the old one the leader closes that
             log.debug("the fetch from broker %d failed: %s", self.leader_id, reply)
             self._fetch_soon(self._pause_ms if isinstance(reply, PeerError) else 0)
             return
