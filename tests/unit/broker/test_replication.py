@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ottla.broker.replicas.partition_loader import PartitionLoader
 from ottla.core.metadata.records import read_batch
 from ottla.core.metadata.topic_image import RECOVERED, RECOVERING
 from ottla.core.replication.replica_selection import RACK_AWARE
@@ -18,6 +19,7 @@ from ottla.wire.types import (
     AlterReplicaLogDirsRequest,
     CreateTopicsRequest,
     DeleteRecordsRequest,
+    DeleteTopicsRequest,
     FetchRequest,
     IncrementalAlterConfigsRequest,
     OffsetForLeaderEpochRequest,
@@ -560,6 +562,51 @@ def test_a_replica_whose_log_begins_behind_the_end_of_its_new_leaders_begins_ane
             assert found[4] == found[5]
             replica = it.nodes[4].replicas.by_key[TOPIC, 0]
             assert (replica.log.log_start_offset, replica.log_end_offset) == (1, 3)
+
+    run(scenario)
+
+
+def load_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a node that starts take ten seconds before it loads what it has found."""
+    load_all = PartitionLoader._load_all
+
+    async def load_all_slowly(self: PartitionLoader, found: Any) -> None:
+        await asyncio.sleep(10)
+        await load_all(self, found)
+
+    monkeypatch.setattr(PartitionLoader, "_load_all", load_all_slowly)
+
+
+@pytest.mark.parametrize("is_made_again_at_once", [True, False])
+def test_a_topic_that_is_deleted_while_its_logs_are_loaded_leaves_nothing_to_the_next_of_its_name(
+    is_made_again_at_once: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, APART) as it:
+            topic_id = await create(it, 4, 4, 5)
+            assert await produce(it, 4, topic_id, b"old") == 0
+            await it.stop(5)
+            load_slowly(monkeypatch)
+            starting = loop.create_task(it.start(5))
+            await asyncio.sleep(5)
+            assert not starting.done()
+            request = DeleteTopicsRequest(topics=(DeleteTopicsRequest.DeleteTopicState(None, topic_id),))
+            (deleted,) = (await it.client(4).ask(request, 6)).responses
+            assert deleted.error_code == 0
+            if not is_made_again_at_once:
+                await starting
+                it.cut(4, 5)
+            topic_id = await create(it, 4, 4, 5)
+            for value in (b"new", b"newer"):
+                answer = await it.client(4).ask(produce_to(topic_id, value, acks=1), 13)
+                assert answer.responses[0].partition_responses[0].error_code == 0
+            await starting
+            it.heal()
+            await asyncio.sleep(60)
+            assert set(partition(it, 1).isr) == {4, 5}
+            found = logs(it)
+            assert found[4] == found[5]
+            assert b"newer" in found[5]
 
     run(scenario)
 
