@@ -63,6 +63,12 @@ async def delete_records(it: Cluster, node: int, offset: int) -> tuple[int, int]
     return topic.partitions[0].error_code, topic.partitions[0].low_watermark
 
 
+async def delete(it: Cluster, node: int, topic_id: bytes) -> None:
+    kind = DeleteTopicsRequest
+    (deleted,) = (await it.client(node).ask(kind(topics=(kind.DeleteTopicState(None, topic_id),)), 6)).responses
+    assert deleted.error_code == 0, deleted
+
+
 def logs(it: Cluster) -> dict[int, bytes]:
     """The bytes of the partition on each node that runs."""
     return {number: it.partition_log(number, TOPIC) for number, node in it.nodes.items() if node.config.is_broker}
@@ -577,6 +583,28 @@ def load_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PartitionLoader, "_load_all", load_all_slowly)
 
 
+def test_a_topic_may_be_deleted_while_the_copies_of_a_move_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, APART, settings={"log.dirs": "/one,/two"}) as it:
+            topic_id = await create(it, 4, 4, 5)
+            assert await produce(it, 4, topic_id, b"first") == 0
+            replica = it.nodes[5].replicas.by_key[TOPIC, 0]
+            (other,) = {"/one", "/two"} - {replica.directory.path}
+            it.nodes[5].broker_lifecycle.assign = lambda placed, done: None  # type: ignore[method-assign]
+            await move_to_directory(it, 5, other)
+            await asyncio.sleep(5)
+            await it.stop(5)
+            load_slowly(monkeypatch)
+            starting = loop.create_task(it.start(5))
+            await asyncio.sleep(15)
+            assert not starting.done()
+            await delete(it, 4, topic_id)
+            await starting
+            assert not it.nodes[5].log_dir_moves.by_key
+
+    run(scenario)
+
+
 @pytest.mark.parametrize("is_made_again_at_once", [True, False])
 def test_a_topic_that_is_deleted_while_its_logs_are_loaded_leaves_nothing_to_the_next_of_its_name(
     is_made_again_at_once: bool, monkeypatch: pytest.MonkeyPatch
@@ -590,9 +618,7 @@ def test_a_topic_that_is_deleted_while_its_logs_are_loaded_leaves_nothing_to_the
             starting = loop.create_task(it.start(5))
             await asyncio.sleep(5)
             assert not starting.done()
-            request = DeleteTopicsRequest(topics=(DeleteTopicsRequest.DeleteTopicState(None, topic_id),))
-            (deleted,) = (await it.client(4).ask(request, 6)).responses
-            assert deleted.error_code == 0
+            await delete(it, 4, topic_id)
             if not is_made_again_at_once:
                 await starting
                 it.cut(4, 5)
