@@ -657,6 +657,25 @@ def test_a_replica_that_was_away_fetches_what_is_left_of_the_log() -> None:
     run(scenario)
 
 
+def test_a_replica_begins_with_the_batch_inside_of_which_the_log_starts() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, APART) as it:
+            topic_id = await create(it, 4, 4, 5)
+            await it.stop(5)
+            it.nodes[4].replicas.by_key[TOPIC, 0].stage(producer_batch(7, 0, count=10))
+            assert await produce(it, 4, topic_id, b"last") == 0
+            assert await delete_records(it, 4, 5) == (0, 5)
+            await it.start(5)
+            await asyncio.sleep(5)
+            log = it.nodes[5].replicas.by_key[TOPIC, 0].log
+            assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (5, 11, 11)
+            assert set(partition(it, 4).isr) == {4, 5}
+            found = logs(it)
+            assert found[4] == found[5]
+
+    run(scenario)
+
+
 def test_records_are_deleted_when_all_replicas_that_are_alive_have_deleted_them() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         async with cluster(loop, APART) as it:
