@@ -382,11 +382,12 @@ def stage_verbatim(
         return None
     first_offset, last_offset = _first_offset(batches[0]), batches[-1].last_offset
     if first_offset < partition.next_offset:
-        raise UnexpectedAppendOffsetError(
-            f"batches from offset {first_offset} on cannot follow a log that ends at {partition.next_offset}",
-            first_offset,
-            last_offset,
-        )
+        if not partition.log_start_offset == partition.next_offset <= last_offset:
+            raise UnexpectedAppendOffsetError(
+                f"batches from offset {first_offset} on cannot follow a log that ends at {partition.next_offset}"
+            )
+        # An empty log, whose start lies inside a batch: the leader has deleted the batch's first records.
+        partition.truncate_fully(first_offset, now_ms, partition.log_start_offset)
     size_bytes = sum(batch.size_bytes for batch in batches)
     if size_bytes > partition.config.segment_bytes:
         raise RecordListTooLargeError(f"{size_bytes} bytes do not fit in a segment of {partition.config.segment_bytes}")

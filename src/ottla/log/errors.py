@@ -113,13 +113,4 @@ class OffsetsOutOfOrderError(LogError):
 
 
 class UnexpectedAppendOffsetError(LogError):
-    """A leader sent batches that begin below the end of this log. No client ever sees this.
-
-    It can happen to an empty log whose start lies inside a batch: the follower then drops what it has and starts at
-    `first_offset`.
-    """
-
-    def __init__(self, message: str, first_offset: int, last_offset: int) -> None:
-        super().__init__(message)
-        self.first_offset = first_offset
-        self.last_offset = last_offset
+    """A leader sent batches that begin below the end of this log. No client ever sees this."""

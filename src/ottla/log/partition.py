@@ -362,6 +362,15 @@ class Partition:
         except OSError as error:
             raise self.storage.fail(error, f"reading {self.topic_partition}") from error
 
+    def bytes_of(self, region: FetchRegion) -> bytes:
+        """What a region that was just read holds."""
+        if region.file is None:
+            return b""
+        try:
+            return region.file.handle().read(region.length, region.position)
+        except OSError as error:
+            raise self.storage.fail(error, f"reading {self.topic_partition}") from error
+
     def aborted_transactions(self, first_offset: int, end_offset: int) -> list[AbortedTxn]:
         """The aborted transactions that overlap a range."""
         self.storage.check()

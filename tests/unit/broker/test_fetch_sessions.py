@@ -6,6 +6,7 @@ from itertools import count
 
 import pytest
 
+from ottla.broker.replicas import fetch_sessions
 from ottla.broker.replicas.fetch_sessions import FetchSession, FetchSessions, WantedPartition
 from ottla.core.metadata.fault import Reject
 from ottla.wire.errors import ErrorCode
@@ -151,6 +152,19 @@ def test_a_session_unused_for_long_gives_its_place_away():
     assert opened(cache, now_ms=1_001) is not None
     with pytest.raises(Reject):
         go_on(cache, stale.session_id, 1)
+    go_on(cache, used.session_id, 2)
+
+
+def test_sessions_unused_for_long_give_their_partitions_away(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(fetch_sessions, "SESSION_PARTITIONS_MAX", 5)
+    cache = sessions()
+    stale, used = opened(cache, 3), opened(cache, 2)
+    assert stale is not None
+    assert used is not None
+    go_on(cache, used.session_id, 1, now_ms=900)
+    assert opened(cache, 2, now_ms=1_000) is None
+    assert opened(cache, 4, now_ms=1_001) is None, "that is too much in any case"
+    assert opened(cache, 3, now_ms=1_001) is not None
     go_on(cache, used.session_id, 2)
 
 

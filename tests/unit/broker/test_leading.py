@@ -82,6 +82,20 @@ def test_a_write_is_acknowledged_when_the_follower_has_it() -> None:
     run(scenario)
 
 
+def test_with_fsync_a_write_that_asks_for_the_leader_alone_waits_for_no_follower() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk(), settings={"ottla.fsync": "true"}) as node:
+            played = await led_topic(loop, node)
+            writing = loop.create_task(Client(loop, 9092).ask(produce_to(played.topic_id, acks=1), 13))
+            await asyncio.sleep(0.5)
+            assert writing.done()
+            assert writing.result().responses[0].partition_responses[0].error_code == 0
+            log = node.replicas.by_key["orders", 0].log
+            assert (log.recovery_point, log.high_watermark) == (1, 0)
+
+    run(scenario)
+
+
 @pytest.mark.prompt
 def test_a_silent_follower_leaves_the_in_sync_replicas_and_comes_back() -> None:
     async def scenario(loop: VirtualLoop) -> None:

@@ -140,3 +140,20 @@ def test_a_node_that_leads_no_longer_says_so_of_quiet_partitions() -> None:
                     assert it.nodes[node].replicas.by_key[TOPIC, number].log_end_offset == 2
 
     run(scenario)
+
+
+def test_a_follower_whose_link_has_failed_leaves_no_session_behind() -> None:
+    """Its leader would look for each partition that is written to in all of them."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            await create(it)
+            followers = len(NODES) - 1
+            assert len(it.nodes[1].fetch_sessions) == followers
+            for _ in range(3):
+                for fetcher in it.nodes[2].fetchers._by_leader.values():
+                    fetcher._connection._lost("a test")
+                await asyncio.sleep(5)
+            assert len(it.nodes[1].fetch_sessions) == followers
+
+    run(scenario)

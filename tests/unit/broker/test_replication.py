@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ottla.broker.replicas.partition_loader import PartitionLoader
 from ottla.core.metadata.records import read_batch
 from ottla.core.metadata.topic_image import RECOVERED, RECOVERING
 from ottla.core.replication.replica_selection import RACK_AWARE
@@ -18,6 +19,7 @@ from ottla.wire.types import (
     AlterReplicaLogDirsRequest,
     CreateTopicsRequest,
     DeleteRecordsRequest,
+    DeleteTopicsRequest,
     FetchRequest,
     IncrementalAlterConfigsRequest,
     OffsetForLeaderEpochRequest,
@@ -59,6 +61,12 @@ async def delete_records(it: Cluster, node: int, offset: int) -> tuple[int, int]
     wanted = kind.DeleteRecordsTopic(TOPIC, (kind.DeleteRecordsPartition(0, offset),))
     (topic,) = (await it.client(node).ask(kind((wanted,), 5_000), 2)).topics
     return topic.partitions[0].error_code, topic.partitions[0].low_watermark
+
+
+async def delete(it: Cluster, node: int, topic_id: bytes) -> None:
+    kind = DeleteTopicsRequest
+    (deleted,) = (await it.client(node).ask(kind(topics=(kind.DeleteTopicState(None, topic_id),)), 6)).responses
+    assert deleted.error_code == 0, deleted
 
 
 def logs(it: Cluster) -> dict[int, bytes]:
@@ -536,6 +544,99 @@ def test_a_replica_that_leads_has_ended_its_truncation() -> None:
     run(scenario)
 
 
+def test_a_replica_whose_log_begins_behind_the_end_of_its_new_leaders_begins_anew() -> None:
+    """It has deleted records that the leader, which was not in sync, has never had."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, APART, settings={"unclean.leader.election.enable": "true"}) as it:
+            topic_id = await create(it, 4, 4, 5)
+            assert await produce(it, 4, topic_id, b"first") == 0
+            await it.stop(5)
+            for number in range(5):
+                assert await produce(it, 4, topic_id, b"%d" % number) == 0
+            assert await delete_records(it, 4, 4) == (0, 4)
+            await it.stop(4)
+            await it.start(5)
+            await asyncio.sleep(15)
+            assert partition(it, 1).leader == 5
+            assert await produce(it, 5, topic_id, b"second") == 0
+            await it.start(4)
+            await asyncio.sleep(15)
+            assert set(partition(it, 1).isr) == {4, 5}
+            assert await produce(it, 5, topic_id, b"third") == 0
+            found = logs(it)
+            assert found[4] == found[5]
+            replica = it.nodes[4].replicas.by_key[TOPIC, 0]
+            assert (replica.log.log_start_offset, replica.log_end_offset) == (1, 3)
+
+    run(scenario)
+
+
+def load_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a node that starts take ten seconds before it loads what it has found."""
+    load_all = PartitionLoader._load_all
+
+    async def load_all_slowly(self: PartitionLoader, found: Any) -> None:
+        await asyncio.sleep(10)
+        await load_all(self, found)
+
+    monkeypatch.setattr(PartitionLoader, "_load_all", load_all_slowly)
+
+
+def test_a_topic_may_be_deleted_while_the_copies_of_a_move_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, APART, settings={"log.dirs": "/one,/two"}) as it:
+            topic_id = await create(it, 4, 4, 5)
+            assert await produce(it, 4, topic_id, b"first") == 0
+            replica = it.nodes[5].replicas.by_key[TOPIC, 0]
+            (other,) = {"/one", "/two"} - {replica.directory.path}
+            it.nodes[5].broker_lifecycle.assign = lambda placed, done: None  # type: ignore[method-assign]
+            await move_to_directory(it, 5, other)
+            await asyncio.sleep(5)
+            await it.stop(5)
+            load_slowly(monkeypatch)
+            starting = loop.create_task(it.start(5))
+            await asyncio.sleep(15)
+            assert not starting.done()
+            await delete(it, 4, topic_id)
+            await starting
+            assert not it.nodes[5].log_dir_moves.by_key
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("is_made_again_at_once", [True, False])
+def test_a_topic_that_is_deleted_while_its_logs_are_loaded_leaves_nothing_to_the_next_of_its_name(
+    is_made_again_at_once: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, APART) as it:
+            topic_id = await create(it, 4, 4, 5)
+            assert await produce(it, 4, topic_id, b"old") == 0
+            await it.stop(5)
+            load_slowly(monkeypatch)
+            starting = loop.create_task(it.start(5))
+            await asyncio.sleep(5)
+            assert not starting.done()
+            await delete(it, 4, topic_id)
+            if not is_made_again_at_once:
+                await starting
+                it.cut(4, 5)
+            topic_id = await create(it, 4, 4, 5)
+            for value in (b"new", b"newer"):
+                answer = await it.client(4).ask(produce_to(topic_id, value, acks=1), 13)
+                assert answer.responses[0].partition_responses[0].error_code == 0
+            await starting
+            it.heal()
+            await asyncio.sleep(60)
+            assert set(partition(it, 1).isr) == {4, 5}
+            found = logs(it)
+            assert found[4] == found[5]
+            assert b"newer" in found[5]
+
+    run(scenario)
+
+
 def test_a_replica_that_was_away_fetches_what_is_left_of_the_log() -> None:
     """The leader has deleted what the follower would need next."""
 
@@ -552,6 +653,25 @@ def test_a_replica_that_was_away_fetches_what_is_left_of_the_log() -> None:
             replica = it.nodes[2].replicas.by_key[TOPIC, 0]
             assert (replica.log.log_start_offset, replica.log_end_offset) == (4, 6)
             assert set(partition(it, 1).isr) == {1, 2}
+
+    run(scenario)
+
+
+def test_a_replica_begins_with_the_batch_inside_of_which_the_log_starts() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, APART) as it:
+            topic_id = await create(it, 4, 4, 5)
+            await it.stop(5)
+            it.nodes[4].replicas.by_key[TOPIC, 0].stage(producer_batch(7, 0, count=10))
+            assert await produce(it, 4, topic_id, b"last") == 0
+            assert await delete_records(it, 4, 5) == (0, 5)
+            await it.start(5)
+            await asyncio.sleep(5)
+            log = it.nodes[5].replicas.by_key[TOPIC, 0].log
+            assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (5, 11, 11)
+            assert set(partition(it, 4).isr) == {4, 5}
+            found = logs(it)
+            assert found[4] == found[5]
 
     run(scenario)
 
@@ -612,6 +732,30 @@ def test_consumers_are_sent_to_a_replica_in_their_rack() -> None:
             followed = await fetched(it, 2, fetch_from(topic_id, 0, "b"))
             assert (followed.error_code, followed.preferred_read_replica, followed.high_watermark) == (0, -1, 1)
             assert b"first" in bytes(followed.records)
+
+    run(scenario)
+
+
+def test_consumers_are_not_sent_to_a_replica_that_is_not_in_sync() -> None:
+    """If it falls behind for good, so would they."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        settings = {"replica.selector.class": RACK_AWARE, "replica.fetch.max.bytes": "2000"}
+        async with cluster(loop, settings=settings, racks={1: "a", 2: "b", 3: "b"}) as it:
+            topic_id = await create(it, 1, 1, 2)
+            await set_config(it, 1, TOPIC_CONFIG, TOPIC, "follower.replication.throttled.replicas", "0:2")
+            await set_config(it, 2, BROKER_CONFIG, "2", "follower.replication.throttled.rate", "1000")
+            await it.stop(2)
+            for _ in range(40):
+                assert await produce(it, 1, topic_id, bytes(1000)) == 0
+            await it.start(2)
+            await asyncio.sleep(15)
+            assert it.nodes[2].replicas.by_key[TOPIC, 0].log_end_offset >= 10
+            assert partition(it, 1).isr == (1,)
+            assert (await fetched(it, 1, fetch_from(topic_id, 0, "b"))).preferred_read_replica == -1
+            await asyncio.sleep(60)
+            assert set(partition(it, 1).isr) == {1, 2}
+            assert (await fetched(it, 1, fetch_from(topic_id, 0, "b"))).preferred_read_replica == 2
 
     run(scenario)
 

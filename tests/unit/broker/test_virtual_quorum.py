@@ -215,6 +215,28 @@ def test_producer_ids_are_unique_whoever_leads() -> None:
     run(scenario)
 
 
+def test_without_a_controller_producers_are_asked_to_try_again_for_an_id() -> None:
+    """Older Java clients take what the controller's channel says for the end of their producer."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop, APART) as it:
+            it.cut(4, 1, 2, 3)
+
+            async def ask(client: Client) -> int:
+                return int((await client.ask(InitProducerIdRequest(None, 60_000), 5)).error_code)
+
+            first, second = it.client(4), it.client(4)
+            asking = loop.create_task(ask(first))
+            await asyncio.sleep(20)
+            assert await ask(second) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            assert await asking == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            it.heal()
+            await asyncio.sleep(10)
+            assert await ask(first) == 0
+
+    run(scenario)
+
+
 def test_a_second_process_with_the_id_of_a_broker_that_lives_is_refused() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         async with cluster(loop, APART) as it:

@@ -449,12 +449,24 @@ def test_a_follower_leaves_out_a_cut_batch_and_later_leaders(tmp_path: Path):
 def test_a_follower_does_not_go_back(tmp_path: Path):
     log = open_partition(tmp_path / "orders-0")
     log.append_as_follower(led((0, 1), (2, 1)), 1, NOW)
-    with pytest.raises(UnexpectedAppendOffsetError) as caught:
+    with pytest.raises(UnexpectedAppendOffsetError):
         log.append_as_follower(led((3, 1)), 1, NOW)
-    assert (caught.value.first_offset, caught.value.last_offset) == (3, 4)
     with pytest.raises(OffsetsOutOfOrderError):
         log.append_as_follower(led((4, 1), (4, 1)), 1, NOW)
     assert log.log_end_offset == 4
+
+
+def test_a_follower_whose_log_starts_inside_a_batch_takes_all_of_it(tmp_path: Path):
+    """Its leader has deleted records up to there, and still has the whole batch."""
+    log = open_partition(tmp_path / "orders-0")
+    log.truncate_fully(5, NOW)
+    with pytest.raises(UnexpectedAppendOffsetError):
+        log.append_as_follower(led((2, 1), (3, 1)), 1, NOW)
+    log.append_as_follower(led((4, 1), (6, 1)), 1, NOW)
+    assert (log.log_start_offset, log.log_end_offset) == (5, 8)
+    assert [one.base_offset for one in all_batches(log)] == [4, 6]
+    with pytest.raises(UnexpectedAppendOffsetError):
+        log.append_as_follower(led((7, 1), (8, 1)), 1, NOW)
 
 
 def test_a_follower_checks_checksums(tmp_path: Path):

@@ -349,6 +349,17 @@ def test_a_read_that_fails_takes_the_directory_offline(tmp_path: Path, disk: Bro
     assert storage.failure is not None
 
 
+def test_bytes_that_cannot_be_read_take_the_directory_offline(tmp_path: Path, disk: BrokenDisk, storage: LogStorage):
+    log = filled(tmp_path, batches=3, storage=storage)
+    region = log.read(0, 1 << 20, Isolation.LOG_END)
+    assert log.bytes_of(region) == contents(tmp_path / "orders-0", ".log")["00000000000000000000.log"]
+    storage.open_files.close_all()
+    disk.fails_on.add("open")
+    with pytest.raises(StorageError):
+        log.bytes_of(region)
+    assert storage.failure is not None
+
+
 @pytest.mark.parametrize("what", ["write", "open"])
 def test_a_roll_that_fails_takes_the_directory_offline(
     tmp_path: Path, disk: BrokenDisk, storage: LogStorage, what: str

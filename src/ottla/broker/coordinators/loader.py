@@ -30,10 +30,9 @@ def load_steps(
     offset = max(start_offset, partition.log_start_offset)
     while offset < (partition.log_end_offset if end_offset is None else end_offset):
         region = partition.read(offset, _READ_BYTES, Isolation.LOG_END, min_one_batch=True)
-        if region.file is None or not region.length:
+        if not region.length:
             return
-        data = region.file.handle().read(region.length, region.position)
-        for batch in split_batches(data):
+        for batch in split_batches(partition.bytes_of(region)):
             if batch.last_offset >= offset:
                 yield from reader.steps(batch)
                 offset = batch.last_offset + 1

@@ -276,6 +276,8 @@ class Runtime:
         clock = self._node.clock
         began = paused = told = clock.precise_s()
         for partition in range(self.partition_count):
+            if self._is_known(partition):
+                continue  # the metadata log has told of it since
             for _ in self._load(partition):
                 now = clock.precise_s()
                 if now - told >= _PROGRESS_SECONDS:
@@ -311,11 +313,15 @@ class Runtime:
 
     def _follow(self, partition: int) -> None:
         self.leader_changed(partition)
-        if not self._is_started or partition in self.shards or partition in self.loading:
+        if not self._is_started or self._is_known(partition):
             return
         replica = self._replica(partition)
         if replica is not None and _can_lead(replica):
             self._load_soon(partition, replica)
+
+    def _is_known(self, partition: int) -> bool:
+        """Whether a partition is loaded, or will be."""
+        return partition in self.shards or partition in self.loading
 
     def _replica(self, partition: int) -> Replica | None:
         return self._node.replicas.get(self.topic.name, partition)

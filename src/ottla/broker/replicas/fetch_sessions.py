@@ -209,11 +209,7 @@ class FetchSessions:
         """A new session; None if there is no room for it, or nothing to keep in it."""
         wanted = list(partitions)
         is_follower = follower is not None
-        if (
-            not wanted
-            or self._is_too_much(wanted)
-            or not self._make_room(len(wanted), is_follower=is_follower, now_ms=now_ms)
-        ):
+        if not wanted or not self._make_room(wanted, is_follower=is_follower, now_ms=now_ms):
             return None
         session_id = self._new_id()
         while session_id == NO_SESSION or session_id in self._sessions:
@@ -231,21 +227,24 @@ class FetchSessions:
         kept = sum(len(session.partitions) for session in self._sessions.values())
         return kept + len(wanted) > SESSION_PARTITIONS_MAX
 
-    def _make_room(self, size: int, *, is_follower: bool, now_ms: int) -> bool:
-        """Evict the session that was unused longest, if that is long enough, or a less important one."""
-        if len(self._sessions) < self._slots:
-            return True
-        if self._slots <= 0:
+    def _make_room(self, wanted: Sequence[WantedPartition], *, is_follower: bool, now_ms: int) -> bool:
+        """Evict the sessions that were unused for long enough, or else a less important one, if that is needed."""
+        if self._is_full or self._is_too_much(wanted):
+            for session in list(self._sessions.values()):
+                if now_ms - session.last_used_ms > self._evict_after_ms:
+                    self.close(session.session_id)
+        if self._is_too_much(wanted) or self._slots <= 0:
             return False
-        stalest = min(self._sessions.values(), key=lambda session: session.last_used_ms)
-        if now_ms - stalest.last_used_ms > self._evict_after_ms:
-            self.close(stalest.session_id)
-            return True
-        smallest = min(self._sessions.values(), key=lambda session: (session.is_follower, len(session.partitions)))
-        if (smallest.is_follower, len(smallest.partitions)) < (is_follower, size):
+        if self._is_full:
+            smallest = min(self._sessions.values(), key=lambda session: (session.is_follower, len(session.partitions)))
+            if (smallest.is_follower, len(smallest.partitions)) >= (is_follower, len(wanted)):
+                return False
             self.close(smallest.session_id)
-            return True
-        return False
+        return True
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._sessions) >= self._slots
 
     def go_on(
         self,

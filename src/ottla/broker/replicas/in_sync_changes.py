@@ -89,9 +89,11 @@ class InSyncChanges:
         for replica, (leading, change) in asked.items():
             result = results.get((replica.topic_id, replica.topic_partition.partition))
             if reply.error_code or result is None:
-                outcome = leading.altered(reply.error_code or -1, (), -1, -1)
+                outcome = leading.altered(change, reply.error_code or -1, (), -1, -1)
             else:
-                outcome = leading.altered(result.error_code, result.isr, result.leader_epoch, result.partition_epoch)
+                outcome = leading.altered(
+                    change, result.error_code, result.isr, result.leader_epoch, result.partition_epoch
+                )
             if outcome is AlterOutcome.RETRY:
                 self._loop.call_later(_PAUSE_SECONDS, self._again, replica, leading, change)
             elif replica.leading is leading:
@@ -99,6 +101,5 @@ class InSyncChanges:
         self._send()
 
     def _again(self, replica: Replica, leading: PartitionLeader, change: InSyncChange) -> None:
-        is_wanted = replica.leading is leading and leading.pending == change.isr
-        if is_wanted and leading.partition_epoch == change.partition_epoch:
+        if replica.leading is leading and leading.pending is change:
             self.ask(replica, leading, change)

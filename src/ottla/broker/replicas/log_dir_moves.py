@@ -350,9 +350,9 @@ def copy_piece(source: Partition, copy: Partition, max_bytes: int, now_ms: int) 
         copy.truncate_fully(offset, now_ms)
         return 0
     region = source.read(offset, min(max_bytes, copy.config.segment_bytes), Isolation.LOG_END, min_one_batch=True)
-    if region.file is None or not region.length:
+    if not region.length:
         raise LogError(f"no batch lies between offset {offset} and the end at {source.log_end_offset}")
-    data = region.file.handle().read(region.length, region.position)
+    data = source.bytes_of(region)
     if copy.log_end_offset < source.log_start_offset:
         copy.truncate_fully(region.base_offset, now_ms)
     if region.length > copy.config.segment_bytes:  # a batch from before segments were made so small

@@ -56,6 +56,8 @@ class PartitionLoader:
         self._settings = settings
         self._clock = clock
         self._new_uuid = new_uuid
+        self._logs: dict[TopicPartition, tuple[LogDirectory, Partition | None]] = {}
+        """What was loaded; None for a log whose directory has failed."""
         self._copies: dict[TopicPartition, tuple[LogDirectory, Partition]] = {}
 
     async def run(self) -> dict[TopicPartition, tuple[LogDirectory, Partition]]:
@@ -71,6 +73,12 @@ class PartitionLoader:
             if key != METADATA_PARTITION
         ]
         await self._load_all([each for each in self._without_doubles(found) if self._belongs(*each)])
+        for key, (directory, partition) in self._logs.items():
+            if partition is None:
+                if self._image.partition(*key) is not None:
+                    self._replicas.leave_unread(directory, key)
+            elif self._still_belongs(directory, partition):
+                self._replicas.adopt(directory, partition)
         partitions = {(topic.topic_id, each.partition_id) for topic, each in self._image.partitions()}
         for _ in self._replicas.apply_steps(self._image, Changes(partitions=partitions)):
             pass
@@ -81,7 +89,7 @@ class PartitionLoader:
             if not directory.is_offline
         ]
         await self._load_all([each for each in moving if self._is_moving(*each)])
-        return self._copies
+        return {key: found for key, found in self._copies.items() if self._still_belongs(*found)}
 
     def _without_doubles(self, found: list[_Found]) -> list[_Found]:
         """Each partition once. If two directories have one, the cluster tells where it is: the other one could not be
@@ -164,12 +172,12 @@ class PartitionLoader:
         if key not in directory.found:
             self._copies[key] = (directory, partition)
         else:
-            self._replicas.adopt(directory, partition)
+            self._logs[key] = (directory, partition)
         yield
 
     def _leave_unread(self, directory: LogDirectory, key: TopicPartition) -> None:
         if key in directory.found:
-            self._replicas.leave_unread(directory, key)
+            self._logs[key] = (directory, None)
 
     def _steps(
         self, directory: LogDirectory, request: LoadRequest
@@ -183,20 +191,28 @@ class PartitionLoader:
 
     def _belongs(self, directory: LogDirectory, key: TopicPartition) -> bool:
         """Whether a directory is that of a partition of ours; if not, it is set aside."""
-        if self._is_known(directory, key):
+        topic_id = directory.topic_id(key)
+        if self._is_known(key, topic_id):
             return True
-        has_id = directory.topic_id(key) is not None
         name = directory.set_aside(key, self._new_uuid().hex())
-        if has_id:
+        if topic_id is not None:
             log.warning("%s is unknown to the cluster; renamed its directory to %s", key, name)
         else:
             log.error("%s/%s has no partition.metadata, which says of which topic its records are; renamed it to %s",
                       directory.path, key, name)  # fmt: skip
         return False
 
-    def _is_known(self, directory: LogDirectory, key: TopicPartition) -> bool:
+    def _still_belongs(self, directory: LogDirectory, partition: Partition) -> bool:
+        """The same of a log that was loaded: its topic may have been deleted meanwhile, and made again."""
+        key = partition.topic_partition
+        if self._is_known(key, partition.topic_id):
+            return True
+        partition.close_files()
+        return not directory.is_offline and self._belongs(directory, key)
+
+    def _is_known(self, key: TopicPartition, topic_id: bytes | None) -> bool:
         """By name and topic id: a deleted topic may have had the same name."""
         topic, partition = self._image.topic(key.topic), self._image.partition(*key)
         if topic is None or partition is None or self._replicas.node_id not in partition.replicas:
             return False
-        return directory.topic_id(key) == topic.topic_id
+        return topic_id == topic.topic_id

@@ -99,7 +99,6 @@ class _FollowerLog:
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
-        self.log_start_offset = partition.log_start_offset
         self.log_end_offset = partition.log_end_offset
 
     def epoch_end(self, epoch: int) -> EpochEnd | None:
@@ -233,7 +232,7 @@ class ReplicaFetcher:
             return
         if isinstance(reply, PeerError) or reply.error_code:
             self._is_waiting = False
-            self._session_id, self._session_epoch = 0, _FIRST_EPOCH
+            self._session_epoch = _FIRST_EPOCH  # a new session; with the id of the old one the leader closes that
             log.debug("the fetch from broker %d failed: %s", self.leader_id, reply)
             self._fetch_soon(self._pause_ms if isinstance(reply, PeerError) else 0)
             return

@@ -5,9 +5,9 @@ partitions costs a thousand small objects and no files before the first write. W
 handler stages batches (`Replica.stage`); at the end of the connection's turn `Replicas.write_staged` writes all of them
 and moves high watermarks, and then those who wait for a partition are woken.
 
-A write is acknowledged once the high watermark has passed it. With `ottla.fsync`, and where `flush.messages` asks for
-it, the high watermark waits for the disk: a thread syncs in rounds, and what is written meanwhile is synced in the
-next.
+A write is acknowledged once the high watermark has passed it, or with acks=1 once it is written. With `ottla.fsync`
+both wait for the disk, and the high watermark does where `flush.messages` asks for it: a thread syncs in rounds, and
+what is written meanwhile is synced in the next.
 """
 
 from __future__ import annotations
@@ -171,9 +171,9 @@ class Replica:
         """Whether what ends at `end_offset`, exclusive, may be acknowledged. Raises StorageError if it is lost."""
         if self.directory.is_offline:
             self.directory.storage.check()
-        if acks == -1 or self._owner.waits_for_disk:
+        if acks == -1:
             return self.high_watermark >= end_offset
-        return self.log_end_offset >= end_offset
+        return (self.log.recovery_point if self._owner.waits_for_disk else self.log_end_offset) >= end_offset
 
     @property
     def knows_committed(self) -> bool:
@@ -444,7 +444,7 @@ class Replicas:
         followers = [
             ReadableReplica(number, brokers[number].rack, each.end_offset, each.last_caught_up_ms)
             for number, each in leading.followers.items()
-            if self._is_alive(number) and each.log_start_offset <= offset <= each.end_offset
+            if number in leading.isr and self._is_alive(number) and each.log_start_offset <= offset <= each.end_offset
         ]
         leader = ReadableReplica(self.node_id, brokers[self.node_id].rack, replica.log_end_offset, 0)
         chosen = replica_in_rack(rack, leader, followers)
@@ -707,6 +707,7 @@ class Replicas:
                 failed[replica.directory] = None
             elif replica.has_log:
                 self._commit(replica, partition, max(partition.recovery_point, partition.high_watermark))
+                self.wake(replica.topic_partition)  # writes with acks=1 wait for the sync alone
         self._flushing = {}
         for directory in failed:
             self.directory_failed(directory, StorageError(f"a sync failed: {directory.storage.failure}"))

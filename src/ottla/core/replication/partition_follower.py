@@ -33,7 +33,6 @@ UNKNOWN: Final = -1
 class FollowerLog(Protocol):
     """The follower's own log, as far as a decision needs it."""
 
-    log_start_offset: int
     log_end_offset: int
 
     def epoch_end(self, epoch: int) -> EpochEnd | None:
@@ -55,7 +54,7 @@ class Append(msgspec.Struct, frozen=True):
 
 
 class Truncate(msgspec.Struct, frozen=True):
-    """Cut the log here, and fetch on."""
+    """Cut the log here, and fetch on. If it begins only behind this, nothing is left of it, and it begins here."""
 
     offset: int
 
@@ -111,13 +110,13 @@ def truncation_offset(log: FollowerLog, diverging: EpochEnd) -> int:
         offset = min(own.end_offset, diverging.end_offset)
     else:
         offset = own.end_offset
-    return max(min(offset, log.log_end_offset), log.log_start_offset)
+    return min(offset, log.log_end_offset)
 
 
 def after_offsets(log: FollowerLog, leader_start_offset: int, leader_end_offset: int) -> Truncate | StartAt:
     """What follows from the begin and the end of the leader's log, for a follower whose end lies outside of them."""
     if leader_end_offset < log.log_end_offset:
-        return Truncate(max(leader_end_offset, log.log_start_offset))
+        return Truncate(leader_end_offset)
     if leader_start_offset > log.log_end_offset:
         return StartAt(leader_start_offset)
     return Truncate(log.log_end_offset)

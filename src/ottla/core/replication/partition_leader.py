@@ -114,7 +114,7 @@ class PartitionLeader:
         self.partition_epoch = partition_epoch
         self.isr = isr
         """As the controller has committed it."""
-        self.pending: tuple[int, ...] | None = None
+        self.pending: InSyncChange | None = None
         """What the controller was asked for."""
         self.followers = {
             each: Follower(last_caught_up_ms=now_ms if each in isr else 0) for each in replicas if each != node_id
@@ -164,7 +164,7 @@ class PartitionLeader:
     @property
     def maximal_isr(self) -> frozenset[int]:
         """All that may be in sync, while nobody knows whether a change was made."""
-        return frozenset(self.isr).union(self.pending or ())
+        return frozenset(self.isr).union(() if self.pending is None else self.pending.isr)
 
     def is_under_min_isr(self, min_insync_replicas: int) -> bool:
         return len(self.isr) < self._effective(min_insync_replicas)
@@ -198,13 +198,16 @@ class PartitionLeader:
         return follower is None or follower.is_caught_up(end_offset, now_ms, self._lag_max_ms)
 
     def _ask(self, isr: tuple[int, ...]) -> InSyncChange:
-        self.pending = isr
         epochs = tuple(self.followers[each].broker_epoch if each in self.followers else UNKNOWN for each in isr)
-        return InSyncChange(isr, epochs, self.leader_epoch, self.partition_epoch)
+        self.pending = InSyncChange(isr, epochs, self.leader_epoch, self.partition_epoch)
+        return self.pending
 
-    def altered(self, error_code: int, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int) -> AlterOutcome:
-        """The controller has answered. The metadata log may have told of the same, or of more, before."""
-        if self.pending is None:
+    def altered(
+        self, change: InSyncChange, error_code: int, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int
+    ) -> AlterOutcome:
+        """The controller has answered a change. The metadata log may have told of the same, or of more, before; then
+        another one may have been asked for."""
+        if self.pending is not change:
             return AlterOutcome.SETTLED
         if not error_code:
             if leader_epoch != self.leader_epoch or partition_epoch < self.partition_epoch:
@@ -230,7 +233,7 @@ class PartitionLeader:
 
     def _counts(self, replica_id: int, follower: Follower, end_offset: int, now_ms: int) -> bool:
         """Whether a follower is waited for: it may be in sync, or is about to become so."""
-        if replica_id in self.isr or (self.pending is not None and replica_id in self.pending):
+        if replica_id in self.isr or (self.pending is not None and replica_id in self.pending.isr):
             return True
         is_caught_up = follower.is_caught_up(end_offset, now_ms, self._lag_max_ms)
         return is_caught_up and self._is_eligible(replica_id, follower.broker_epoch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -351,6 +352,32 @@ def test_progress_is_told(
     lines = [record.message for record in caplog.records if record.message.startswith("loading __consumer_offsets")]
     assert lines
     assert f"done={partition_for('a', PARTITIONS)} of={PARTITIONS}" in lines[0]
+
+
+def test_what_the_metadata_log_tells_while_a_node_loads_its_partitions_loads_none_twice(
+    start_node: StartNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two shards of a partition would both act for it, one of them on what it knew when it was loaded."""
+    names = [_name_of(partition) for partition in range(PARTITIONS)]
+    with start_node() as running:
+        for number, name in enumerate(names):
+            say(running, "put", name, number)
+    loaded: list[int] = []
+    load = runtime.Runtime._load
+
+    def load_and_hear(self: runtime.Runtime, partition: int) -> Iterator[None]:
+        is_first = not loaded
+        loaded.append(partition)
+        for number, step in enumerate(load(self, partition)):
+            if is_first and not number:
+                self.follow(set(range(PARTITIONS)))
+            yield step
+
+    monkeypatch.setattr(runtime.Runtime, "_load", load_and_hear)
+    with start_node() as running:
+        answers = [[say(running, "get", name) for name in names] for _ in range(200)]
+        assert answers[-1] == list(range(PARTITIONS))
+        assert sorted(loaded) == list(range(PARTITIONS))
 
 
 def test_a_shard_that_is_lost_is_loaded_again(running: RunningNode) -> None:

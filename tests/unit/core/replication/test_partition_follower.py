@@ -25,9 +25,9 @@ from tests.unit.core.diverged_logs import DivergedLogs, diverged_logs
 class Log:
     """A log by its epochs: where each begins."""
 
-    def __init__(self, *starts: tuple[int, int], end: int, start: int = 0) -> None:
+    def __init__(self, *starts: tuple[int, int], end: int) -> None:
         self.starts = starts
-        self.log_start_offset, self.log_end_offset = start, end
+        self.log_end_offset = end
 
     def epoch_end(self, epoch: int) -> EpochEnd | None:
         """As a log tells it: of the largest epoch not above this one."""
@@ -59,8 +59,9 @@ def test_answers_to_a_fetch(code: ErrorCode, action: Action):
         (Log((1, 0), (3, 60), end=70), EpochEnd(3, 80), 70),
         (Log((1, 0), (3, 60), end=100), EpochEnd(2, 90), 60),
         (Log((1, 0), (3, 60), end=100), EpochEnd(1, 40), 40),
-        (Log((3, 60), end=100, start=60), EpochEnd(2, 30), 60),
-        (Log((3, 60), end=100, start=60), EpochEnd(2, 90), 90),
+        (Log((3, 60), end=100), EpochEnd(2, 30), 30),
+        (Log((3, 60), end=100), EpochEnd(3, 30), 30),
+        (Log((3, 60), end=100), EpochEnd(2, 90), 90),
         (Log((1, 0), (3, 60), (4, 100), end=100), EpochEnd(3, 100), 100),
     ],
     ids=[
@@ -69,6 +70,7 @@ def test_answers_to_a_fetch(code: ErrorCode, action: Action):
         "it lacks the leader's epoch",
         "the epoch ended earlier at the leader",
         "the leader's epoch is before its start",
+        "the epoch ended before its start at the leader",
         "it has no epoch so old",
         "an epoch without records",
     ],
@@ -85,6 +87,11 @@ def test_where_logs_part(log: Log, diverging: EpochEnd, offset: int):
 )
 def test_a_log_that_is_out_of_the_leaders_range(start: int, end: int, action: Action):
     assert after_offsets(Log((1, 0), end=100), start, end) == action
+
+
+def test_a_log_that_begins_behind_the_end_of_the_leaders():
+    """Nothing of it is left; else the leader could not be fetched from before it has written as much."""
+    assert after_offsets(Log((1, 60), end=100), 0, 50) == Truncate(50)
 
 
 def as_log(records: list[int]) -> Log:

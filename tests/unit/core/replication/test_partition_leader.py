@@ -98,10 +98,11 @@ def test_one_change_at_a_time():
     leader = leading(isr=(1,))
     fetch(leader, 2, 10, end=10)
     fetch(leader, 3, 10, end=10)
-    assert leader.expand(2, 10) is not None
+    change = leader.expand(2, 10)
+    assert change is not None
     assert leader.expand(3, 10) is None
     assert leader.shrink(10, 10 * LAG_MAX_MS) is None
-    assert leader.altered(0, (1, 2), 5, 10) is AlterOutcome.SETTLED
+    assert leader.altered(change, 0, (1, 2), 5, 10) is AlterOutcome.SETTLED
     assert leader.expand(2, 10) is None, "it is in"
     assert leader.expand(3, 10) == InSyncChange((1, 2, 3), (-1, 20, 30), 5, 10)
 
@@ -152,8 +153,9 @@ def test_who_has_everything_stays_however_long_it_is_silent():
 def test_a_change_that_is_refused(code: ErrorCode, outcome: AlterOutcome, is_pending: bool):
     leader = leading(isr=(1, 2))
     fetch(leader, 3, 10, end=10)
-    leader.expand(3, 10)
-    assert leader.altered(code, (), -1, -1) is outcome
+    change = leader.expand(3, 10)
+    assert change is not None
+    assert leader.altered(change, code, (), -1, -1) is outcome
     assert (leader.pending is not None) is is_pending
     leader.follow((1, 2, 3), (1, 2, 3), 10, 0)
     assert (leader.isr, leader.pending) == ((1, 2, 3), None), "the metadata log settles it"
@@ -162,9 +164,10 @@ def test_a_change_that_is_refused(code: ErrorCode, outcome: AlterOutcome, is_pen
 def test_an_answer_that_the_metadata_log_has_overtaken_changes_nothing():
     leader = leading(isr=(1, 2))
     fetch(leader, 3, 10, end=10)
-    leader.expand(3, 10)
+    change = leader.expand(3, 10)
+    assert change is not None
     leader.follow((1, 2, 3), (1,), 12, 0)
-    assert leader.altered(0, (1, 2, 3), 5, 10) is AlterOutcome.SETTLED
+    assert leader.altered(change, 0, (1, 2, 3), 5, 10) is AlterOutcome.SETTLED
     assert (leader.isr, leader.partition_epoch) == ((1,), 12)
     leader.follow((1, 2, 3), (1, 2, 3), 11, 0)
     assert leader.isr == (1,), "nor does an old record"
@@ -216,9 +219,9 @@ def test_what_is_committed_is_on_all_that_may_be_in_sync(steps: list[tuple[Any, 
             leader.shrink(end, now_ms)
         elif what == "answer" and leader.pending is not None:
             if numbers[0] == 0:
-                controller = leader.pending
-                leader.altered(0, controller, 5, leader.partition_epoch + 1)
-            elif leader.altered(numbers[0], (), -1, -1) is AlterOutcome.WAIT_FOR_METADATA:
+                controller = leader.pending.isr
+                leader.altered(leader.pending, 0, controller, 5, leader.partition_epoch + 1)
+            elif leader.altered(leader.pending, numbers[0], (), -1, -1) is AlterOutcome.WAIT_FOR_METADATA:
                 leader.follow((1, 2, 3), controller, leader.partition_epoch + 1, now_ms)
         elif what == "fetch":
             replica_id, more = numbers
