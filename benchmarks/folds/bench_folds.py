@@ -116,8 +116,7 @@ def history(kind: str, replaced: int) -> list[RecordRow]:
 
 def in_one_go(rows: list[RecordRow]) -> int:
     reader = Fold(Params())
-    for row in rows:
-        reader.take_record(*row)
+    reader.take_records(rows)
     return len(reader.end())
 
 

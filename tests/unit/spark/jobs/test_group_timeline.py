@@ -17,8 +17,7 @@ TEXTS = scenario_texts()
 
 def followed(scenario: Listener, group: str) -> Fold:
     reader = Fold(Params())
-    for row in scenario.found[group]:
-        reader.take_record(*row)
+    reader.take_records(scenario.found[group])
     return reader
 
 
