@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec.structs import astuple
 from pyspark.sql import functions as F
 
 from ottla.health.facts import Gone, Group
@@ -45,7 +46,6 @@ _ORDER: Final = ("rank", "partition", "place", "seq")
 _whose_and_rank: Final = itemgetter(0, 1, 2)
 _record: Final = itemgetter(3, 4, 6, 7, 8, 9)
 """Of a row of the history: what a fold takes of a record."""
-_COMMON: Final = frozenset(("cluster", "group", "source", "run_date"))
 _MADE: Final = (GROUP_TIMELINE, REBALANCES, STABILITY, TASK_MOVEMENT)
 _TABLES: Final = {table.name: table for table in (*_MADE, GROUP_FACTS)}
 
@@ -172,10 +172,12 @@ class _Rows:
     def add(self, cluster: str, group: str, source: str, out: Out) -> None:
         found: tuple[Sequence[Row], ...] = (out.events, out.rebalances, out.windows, out.movements)
         for table, rows in zip(_MADE, found, strict=True):
+            if not rows:
+                continue
             columns = self._columns[table.name]
-            for name, values in columns.items():
-                if name not in _COMMON:
-                    values.extend([getattr(row, name) for row in rows])
+            for name, cells in zip(rows[0].__struct_fields__, zip(*map(astuple, rows), strict=True), strict=True):
+                if name in columns:
+                    columns[name].extend(cells)
             for name, value in (("cluster", cluster), ("group", group), ("source", source)):
                 columns[name].extend([value] * len(rows))
         self._add_facts(cluster, group, out.facts, is_open=False)

@@ -152,3 +152,19 @@ def test_an_active_task_that_becomes_a_standby_is_demoted() -> None:
     assert [(each.kind, each.task, each.role) for each in out.movements] == [
         ("moved", "0_1", "active"), ("demoted", "0_1", "standby"), ("standby_added", "0_0", "standby"),
     ]  # fmt: skip
+
+
+def test_a_member_that_only_reaches_an_epoch_is_told_from_the_bytes_of_its_last_record() -> None:
+    script = Script().at(0).member("A").settled(2, A=[0, 1]).at(1).epoch(3).target(3)
+    first = script.rows[-3]
+    assert first.type == "ConsumerGroupCurrentMemberAssignment"
+    version, epoch, rest = (first.value or b"")[:2], (3).to_bytes(4, "big"), (first.value or b"")[6:]
+
+    def told(value: bytes) -> tuple[list[tuple[str, str | None]], int]:
+        row = first._replace(offset=len(script.rows), timestamp=script.now_ms + 1_000, value=value)
+        out = fold(None, [*script.rows, row])[1]
+        return [(each.event, each.new) for each in out.events[-2:]], len(out.faults)
+
+    assert told(version + epoch + rest) == ([("member_epoch", "3"), ("state_changed", "Stable")], 0)
+    assert told(b"\0\7" + epoch + rest) == ([("target_computed", "3"), ("state_changed", "Reconciling")], 1)
+    assert told(version + epoch) == ([("target_computed", "3"), ("state_changed", "Reconciling")], 1)

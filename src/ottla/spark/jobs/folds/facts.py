@@ -141,34 +141,38 @@ def _member(state: State, member: TrackedMember, named: NameOf) -> GroupMember:
         state=None if state.type == "classic" else _STATES.get(member.state, "unknown"),
         subscribed=tuple(member.subscribed.split(",")) if member.subscribed else None,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
-        assigned=() if is_streams else _partitions(member.active | member.pending, named),
+        assigned=() if is_streams else _assigned(member, named),
         target=() if is_streams else _target(state, member, named),
         tasks=_tasks(member) if is_streams else None,
         target_tasks=_target_tasks(member.target) if is_streams else None,
     )
 
 
-def _partitions(held: frozenset[str], named: NameOf) -> tuple[TopicPartitions, ...]:
-    found: dict[str, list[int]] = {}
-    for each in held:
-        topic, _, partition = each.rpartition("-")
-        found.setdefault(topic, []).append(int(partition))
-    return tuple(
-        TopicPartitions(topic=named(topic), partitions=tuple(sorted(found[topic])), topic_id=topic)
-        for topic in sorted(found)
-    )
+def _assigned(member: TrackedMember, named: NameOf) -> tuple[TopicPartitions, ...]:
+    held = member.active | member.pending if member.pending else member.active
+    return _topics(_held_partitions(held), named)
+
+
+def _topics(found: tuple[tuple[str, tuple[int, ...]], ...], named: NameOf) -> tuple[TopicPartitions, ...]:
+    return tuple([TopicPartitions(topic=named(topic), partitions=numbers, topic_id=topic) for topic, numbers in found])
 
 
 def _target(state: State, member: TrackedMember, named: NameOf) -> tuple[TopicPartitions, ...]:
     if state.type == "classic":
-        return _partitions(member.active, named)
-    return tuple(
-        TopicPartitions(topic=named(topic), partitions=numbers, topic_id=topic)
-        for topic, numbers in _target_partitions(state.type, member.target)
-    )
+        return _topics(_held_partitions(member.active), named)
+    return _topics(_target_partitions(state.type, member.target), named)
 
 
-# Targets change seldom, and each of a group's facts has those of all members.
+# Most members have the same target, and hold the same, in one fact after the other.
+
+
+@lru_cache(maxsize=1_000)
+def _held_partitions(held: frozenset[str]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    found: dict[str, list[int]] = {}
+    for each in held:
+        topic, _, partition = each.rpartition("-")
+        found.setdefault(topic, []).append(int(partition))
+    return tuple((topic, tuple(sorted(found[topic]))) for topic in sorted(found))
 
 
 @lru_cache(maxsize=10_000)

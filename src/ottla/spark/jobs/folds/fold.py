@@ -257,8 +257,8 @@ def fold(
 ) -> tuple[bytes, Out]:
     """From the kept state of a group and the next rows of its history, in order, to the next state and output rows."""
     following = Fold(params or Params(), kept, facts_of)
-    for is_record, alike in groupby(rows, key=lambda row: isinstance(row, RecordRow)):
-        if is_record:
+    for kind, alike in groupby(rows, key=type):
+        if kind is RecordRow:
             following.take_records(cast("Iterator[RecordRow]", alike))
         else:
             for row in alike:

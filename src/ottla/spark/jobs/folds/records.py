@@ -30,27 +30,30 @@ read_target: Final = {
 _HEAD: Final = Struct(">hiib")
 """How the value of a member's current assignment begins, in all types of groups: its version, the member's epoch, the
 one before, its state. What follows is what it holds."""
+_VERSION_0: Final = bytes(2)
 
 Record = tuple[int, int, int, str, bytes, bytes | None]
 """A coordinator record, as a `RecordRow` has it."""
 _Read = Callable[[bytes], Any]
+_Sets = tuple[frozenset[str], frozenset[str], frozenset[str], frozenset[str]]
+"""What a member has as active, pending revocation, standby, warm-up."""
 
 
 def follow_records(group: GroupTracker, records: Iterable[Record]) -> None:
     """Take records of one time, with which `group.at` was called."""
     for partition, offset, _, record_type, key, value in records:
-        state = group.state
-        state.partition, state.offset, group.nth_event = partition, offset, 0
+        group.from_record(partition, offset)
         found = GROUP_RECORDS.get(record_type)
         if found is None:
             continue
         group_type, read, step, gone = found
+        is_same_type = group_type == group.state.type
         try:
             if value is not None:
-                if group_type != state.type:
+                if not is_same_type:
                     group.set_type(group_type)
                 step(group, key, value, read)
-            elif gone is not None and group_type == state.type:
+            elif gone is not None and is_same_type:
                 gone(group, key)
         except WireError as error:
             group.out.faults.append(f"{record_type} at offset {offset} cannot be read: {error}")
@@ -191,37 +194,39 @@ def _placements(found: Any) -> set[tuple[str, str]]:
     return {(task, role) for role, ids in roles for task in tasks_of(ids)}
 
 
-def _current(group: GroupTracker, key: bytes, value: bytes, read: _Read) -> None:
-    if _is_unchanged(group, key, value, stable=0):
+def _partition_sets(found: Any) -> _Sets:
+    pending = getattr(found, "partitions_pending_revocation", ())  # share groups have none
+    return _partitions(found.assigned_partitions), _partitions(pending), NOTHING, NOTHING
+
+
+def _task_sets(found: Any) -> _Sets:
+    active, pending = tasks_of(found.active_tasks), tasks_of(found.active_tasks_pending_revocation)
+    return active, pending, tasks_of(found.standby_tasks), tasks_of(found.warmup_tasks)
+
+
+def _current(
+    group: GroupTracker,
+    key: bytes,
+    value: bytes,
+    read: _Read,
+    sets_of: Callable[[Any], _Sets] = _partition_sets,
+    stable: int = 0,
+) -> None:
+    """In a rebalance most members only reach another epoch: what they hold is the same to the byte, and is not read
+    again. `stable` is the number of the first state."""
+    member, held = group.state.members.get(_member_id(key)), value[_HEAD.size :]
+    if member is not None and held and held == member.assignment and value.startswith(_VERSION_0):
+        _, epoch, _, state = _HEAD.unpack_from(value)
+        group.reach(member, epoch, state - stable)
         return
-    found, member = read(value), _member(group, key)
-    active = _partitions(found.assigned_partitions)
-    pending = _partitions(getattr(found, "partitions_pending_revocation", ()))  # share groups have none
-    group.current(member, found.member_epoch, found.state, active, pending)
-    member.assignment = value[_HEAD.size :]
+    found = read(value)
+    member = member or _member(group, key)
+    group.current(member, found.member_epoch, found.state - stable, *sets_of(found))
+    member.assignment = held
 
 
 def _current_tasks(group: GroupTracker, key: bytes, value: bytes, read: _Read) -> None:
-    if _is_unchanged(group, key, value, stable=1):
-        return
-    found, member = read(value), _member(group, key)
-    active, pending = tasks_of(found.active_tasks), tasks_of(found.active_tasks_pending_revocation)
-    standby, warmup = tasks_of(found.standby_tasks), tasks_of(found.warmup_tasks)
-    group.current(member, found.member_epoch, found.state - 1, active, pending, standby, warmup)
-    member.assignment = value[_HEAD.size :]
-
-
-def _is_unchanged(group: GroupTracker, key: bytes, value: bytes, stable: int) -> bool:
-    """Whether a member has only reached another epoch or state, as most members of a rebalance do. Then that is all
-    that is read. `stable` is the number of the first state: streams groups count them from 1."""
-    member = group.state.members.get(_member_id(key))
-    if member is None or not member.assignment or value[_HEAD.size :] != member.assignment:
-        return False
-    version, epoch, _, state = _HEAD.unpack_from(value)
-    if version != 0:
-        return False
-    group.reach(member, epoch, state - stable)
-    return True
+    _current(group, key, value, read, _task_sets, stable=1)
 
 
 def _partitions(found: Iterable[Any]) -> frozenset[str]:

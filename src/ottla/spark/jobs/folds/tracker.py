@@ -55,7 +55,7 @@ class GroupTracker:
     """One group, up to the last step of its history."""
 
     __slots__ = (
-        "_listed", "_window_end_ms", "counted", "limits", "name_of", "nth_event", "out", "state", "told",
+        "_listed", "_next_seq", "_window_end_ms", "counted", "limits", "name_of", "out", "state", "told",
     )  # fmt: skip
 
     def __init__(
@@ -70,8 +70,8 @@ class GroupTracker:
         """Members as the last fact tells them; those that have changed since are missing."""
         self.counted: Counted = state.counted or Counted(0)
         self._window_end_ms = self.counted.start_ms + limits.window_ms if state.counted else NOBODY
-        self.nth_event = 0
-        """How many events came from the last record."""
+        self._next_seq = state.offset << _SEQ_BITS
+        """The place of the next event that comes from the last record."""
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
@@ -88,6 +88,11 @@ class GroupTracker:
                     self._forget()
             state.ts = ts
             state.order = 0
+
+    def from_record(self, partition: int, offset: int) -> None:
+        """The next steps come from this record."""
+        state = self.state
+        state.partition, state.offset, self._next_seq = partition, offset, offset << _SEQ_BITS
 
     def _forget(self) -> None:
         """Forget old assignments, which no new member takes over."""
@@ -110,7 +115,7 @@ class GroupTracker:
     def note_state(self) -> None:
         state = self.state
         if state.source == "records" and state.type and (name := self._state_name()) != state.state:
-            self.nth_event = _LAST_OF_RECORD
+            self._next_seq = (state.offset << _SEQ_BITS) + _LAST_OF_RECORD
             self.set_state(name)
 
     def set_state(self, name: str) -> None:
@@ -146,15 +151,16 @@ class GroupTracker:
     ) -> None:  # fmt: skip
         state = self.state
         if state.source == "records":
-            seq, offset = (state.offset << _SEQ_BITS) + self.nth_event, state.offset
-            self.nth_event += 1
+            seq, offset = self._next_seq, state.offset
+            self._next_seq = seq + 1
         else:
             seq, offset = state.order, None
             state.order += 1
-        epoch = state.epoch if state.epoch != NOBODY else None
-        assignment = state.assignment_epoch if state.assignment_epoch != NOBODY else None
+        epoch, assignment = state.epoch, state.assignment_epoch
+        epoch_or_none = None if epoch == NOBODY else epoch
+        assignment_or_none = None if assignment == NOBODY else assignment
         self.out.events.append(
-            Event(state.type, state.ts, seq, event, member, old, new, epoch, assignment, offset, detail)
+            Event(state.type, state.ts, seq, event, member, old, new, epoch_or_none, assignment_or_none, offset, detail)
         )
 
     # --- the group ----------------------------------------------------------------------------------------------------
@@ -381,7 +387,8 @@ class GroupTracker:
         pending: frozenset[str] = NOTHING, standby: frozenset[str] = NOTHING, warmup: frozenset[str] = NOTHING,
     ) -> None:  # fmt: skip
         """The current assignment of a member, and the epoch that it has reached."""
-        self._note_member_epoch(member, epoch)
+        if epoch != member.epoch:
+            self._bump_member_epoch(member, epoch)
         if active != member.active or pending != member.pending:
             self._hold(member, active, pending, warmup)
         if standby != member.standby or warmup != member.warmup:
@@ -393,23 +400,26 @@ class GroupTracker:
 
     def reach(self, member: TrackedMember, epoch: int, member_state: int) -> None:
         """A member has reached an epoch with the assignment that it had."""
-        self._note_member_epoch(member, epoch)
+        if epoch != member.epoch:
+            self._bump_member_epoch(member, epoch)
         self._reconcile(member, member_state)
 
-    def _note_member_epoch(self, member: TrackedMember, epoch: int) -> None:
-        old = member.epoch
-        if epoch == old:
-            return
+    def _bump_member_epoch(self, member: TrackedMember, epoch: int) -> None:
+        old, member.epoch = member.epoch, epoch
         self.event("member_epoch", member.id, str(old), str(epoch))
-        self.state.away += (epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH) - (old == LEAVE_GROUP_STATIC_MEMBER_EPOCH)
-        member.epoch = epoch
+        if epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+            self.state.away += 1
+        elif old == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+            self.state.away -= 1
 
     def _reconcile(self, member: TrackedMember, member_state: int) -> None:
         state = self.state
         self.told.pop(member.id, None)
         member.state = member_state
-        was_reconciled, member.is_reconciled = member.is_reconciled, self._is_reconciled(member)
-        state.reconciling += was_reconciled - member.is_reconciled
+        is_reconciled = self._is_reconciled(member)
+        if is_reconciled != member.is_reconciled:
+            state.reconciling += -1 if is_reconciled else 1
+            member.is_reconciled = is_reconciled
         if not state.reconciling and state.rebalance is not None:
             self._converge_or_empty()
 
