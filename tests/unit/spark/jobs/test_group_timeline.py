@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from ottla.spark.jobs.folds.fold import Fold, fold
+from ottla.spark.jobs.folds.fold import Fold, RecordRow, fold
 from ottla.spark.jobs.params import Params
 from ottla.wire import uuid_text
+from ottla.wire.keyed import encode_framed
+from ottla.wire.types import ShareGroupMetadataValue
 from tests.unit.spark.jobs.histories import FAMILIES, Listener, Script, listen, scenario_texts
 
 TEXTS = scenario_texts()
@@ -168,3 +170,16 @@ def test_a_member_that_only_reaches_an_epoch_is_told_from_the_bytes_of_its_last_
     assert told(version + epoch + rest) == ([("member_epoch", "3"), ("state_changed", "Stable")], 0)
     assert told(b"\0\7" + epoch + rest) == ([("target_computed", "3"), ("state_changed", "Reconciling")], 1)
     assert told(version + epoch) == ([("target_computed", "3"), ("state_changed", "Reconciling")], 1)
+
+
+def test_a_group_that_is_replaced_by_one_of_another_type_is_created_once() -> None:
+    consumer = Script().at(0).member("A").settled(2, A=[0])
+    value = encode_framed(ShareGroupMetadataValue(epoch=3), 0)
+    share = [RecordRow(0, 100 + nth, Script.START_MS + 1_000, "ShareGroupMetadata", b"", value) for nth in range(2)]
+
+    events = fold(None, [*consumer.rows, *share])[1].events
+
+    assert [(each.type, each.new) for each in events if each.event == "created"] == [
+        ("consumer", "consumer"),
+        ("share", "share"),
+    ]

@@ -167,10 +167,9 @@ class GroupTracker:
 
     def set_type(self, kind: str, detail: str | None = None) -> None:
         """The group has this type, and did not exist before, or had another one: its history begins here."""
-        state = self.state
-        if state.type:
-            self.delete("replaced")
-        state.type = kind
+        if self.state.type:
+            self.delete("replaced")  # makes a new state
+        self.state.type = kind
         self.event("created", None, None, kind, detail)
 
     def delete(self, detail: str | None = None) -> None:
