@@ -101,7 +101,7 @@ def test_reading_in_one_go_gives_the_same_rows(rows: list[RecordRow]) -> None:
     reader = Fold(Params())
     found = []
     for row in rows:
-        reader.take_record(*row)
+        reader.take_records([row])
         found += reader.rows().rows()
     found += reader.end().rows()
 

@@ -11,10 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec.structs import astuple
 from pyspark.sql import functions as F
 
 from ottla.health.facts import Gone, Group
@@ -40,7 +43,9 @@ ROWS: Final = 20_000
 """About so many rows are in one batch."""
 RECORDS_FIRST, SAMPLES_AFTER = 0, 1
 _ORDER: Final = ("rank", "partition", "place", "seq")
-_COMMON: Final = frozenset(("cluster", "group", "source", "run_date"))
+_whose_and_rank: Final = itemgetter(0, 1, 2)
+_record: Final = itemgetter(3, 4, 6, 7, 8, 9)
+"""Of a row of the history: what a fold takes of a record."""
 _MADE: Final = (GROUP_TIMELINE, REBALANCES, STABILITY, TASK_MOVEMENT)
 _TABLES: Final = {table.name: table for table in (*_MADE, GROUP_FACTS)}
 
@@ -147,13 +152,6 @@ def _samples(samples: DataFrame) -> DataFrame:
     )
 
 
-def _take(fold: Fold, rank: int, partition: int, place: int, ts: int, kind: str, key: bytes, value: bytes) -> None:
-    if rank == RECORDS_FIRST:
-        fold.take_record(partition, place, ts, kind, key, value)
-    else:
-        fold.take_sample(ts, kind, value)
-
-
 # --- rows to columns --------------------------------------------------------------------------------------------------
 
 
@@ -174,10 +172,12 @@ class _Rows:
     def add(self, cluster: str, group: str, source: str, out: Out) -> None:
         found: tuple[Sequence[Row], ...] = (out.events, out.rebalances, out.windows, out.movements)
         for table, rows in zip(_MADE, found, strict=True):
+            if not rows:
+                continue
             columns = self._columns[table.name]
-            for name, values in columns.items():
-                if name not in _COMMON:
-                    values.extend([getattr(row, name) for row in rows])
+            for name, cells in zip(rows[0].__struct_fields__, zip(*map(astuple, rows), strict=True), strict=True):
+                if name in columns:
+                    columns[name].extend(cells)
             for name, value in (("cluster", cluster), ("group", group), ("source", source)):
                 columns[name].extend([value] * len(rows))
         self._add_facts(cluster, group, out.facts, is_open=False)
@@ -229,15 +229,18 @@ def _tables(batches: Iterable[pa.RecordBatch], params: Params) -> Iterator[tuple
     whose: tuple[str, str] | None = None
     fold = Fold(params)
     for batch in batches:
-        for cluster, group, rank, partition, place, _, ts, kind, key, value in zip(
-            *(column.to_pylist() for column in batch.columns), strict=True
-        ):
+        history = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        for (cluster, group, rank), alike in groupby(history, key=_whose_and_rank):
             if (cluster, group) != whose:
                 if whose is not None:
                     rows.add_end(*whose, fold)
                 whose = (cluster, group)
                 fold = Fold(params, facts_of=group)
-            _take(fold, rank, partition, place, ts, kind, key, value)
+            if rank == RECORDS_FIRST:
+                fold.take_records(map(_record, alike))
+            else:
+                for _, _, _, _, _, _, ts, kind, _, body in alike:
+                    fold.take_sample(ts, kind, body)
         if whose is not None:
             rows.add(*whose, fold.source, fold.rows())
         if rows.count >= ROWS:

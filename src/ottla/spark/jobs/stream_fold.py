@@ -147,8 +147,7 @@ def _advance_records(
 ) -> tuple[bytes, list[Change]]:
     was_sampled = state.sampled is not None and bool(state.fold or state.sampled.told)
     fold = Fold(params, None if state.sampled is not None else state.fold, facts_of=whose["group"])
-    for row in records:
-        fold.take_record(row.log_partition, row.place, row.ts, row.type, row.key or b"", row.value)
+    fold.take_records((row.log_partition, row.place, row.ts, row.type, row.key or b"", row.value) for row in records)
     kept, out = fold.cut()
     changes = [Change(ALL_OF_GROUP, 0, _pack(list(whose.values())), None)] if was_sampled else []
     changes += _group_changes(whose, "records", out)

@@ -44,8 +44,7 @@ def as_row(keyed: KeyedRecord, offset: int, timestamp: int, partition: int = 0) 
 def group_facts(group: str, rows: Iterable[RecordRow], params: Params | None = None) -> list[tuple[int, Group | Gone]]:
     """The facts about a group at each change, from its whole history."""
     fold = Fold(params or Params(), facts_of=group)
-    for row in rows:
-        fold.take_record(*row)
+    fold.take_records(rows)
     return fold.end().facts
 
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from ottla.spark.jobs.folds.fold import Fold, fold
+from ottla.spark.jobs.folds.fold import Fold, RecordRow, fold
 from ottla.spark.jobs.params import Params
 from ottla.wire import uuid_text
+from ottla.wire.keyed import encode_framed
+from ottla.wire.types import ShareGroupMetadataValue
 from tests.unit.spark.jobs.histories import FAMILIES, Listener, Script, listen, scenario_texts
 
 TEXTS = scenario_texts()
@@ -17,8 +19,7 @@ TEXTS = scenario_texts()
 
 def followed(scenario: Listener, group: str) -> Fold:
     reader = Fold(Params())
-    for row in scenario.found[group]:
-        reader.take_record(*row)
+    reader.take_records(scenario.found[group])
     return reader
 
 
@@ -153,3 +154,32 @@ def test_an_active_task_that_becomes_a_standby_is_demoted() -> None:
     assert [(each.kind, each.task, each.role) for each in out.movements] == [
         ("moved", "0_1", "active"), ("demoted", "0_1", "standby"), ("standby_added", "0_0", "standby"),
     ]  # fmt: skip
+
+
+def test_a_member_that_only_reaches_an_epoch_is_told_from_the_bytes_of_its_last_record() -> None:
+    script = Script().at(0).member("A").settled(2, A=[0, 1]).at(1).epoch(3).target(3)
+    first = script.rows[-3]
+    assert first.type == "ConsumerGroupCurrentMemberAssignment"
+    version, epoch, rest = (first.value or b"")[:2], (3).to_bytes(4, "big"), (first.value or b"")[6:]
+
+    def told(value: bytes) -> tuple[list[tuple[str, str | None]], int]:
+        row = first._replace(offset=len(script.rows), timestamp=script.now_ms + 1_000, value=value)
+        out = fold(None, [*script.rows, row])[1]
+        return [(each.event, each.new) for each in out.events[-2:]], len(out.faults)
+
+    assert told(version + epoch + rest) == ([("member_epoch", "3"), ("state_changed", "Stable")], 0)
+    assert told(b"\0\7" + epoch + rest) == ([("target_computed", "3"), ("state_changed", "Reconciling")], 1)
+    assert told(version + epoch) == ([("target_computed", "3"), ("state_changed", "Reconciling")], 1)
+
+
+def test_a_group_that_is_replaced_by_one_of_another_type_is_created_once() -> None:
+    consumer = Script().at(0).member("A").settled(2, A=[0])
+    value = encode_framed(ShareGroupMetadataValue(epoch=3), 0)
+    share = [RecordRow(0, 100 + nth, Script.START_MS + 1_000, "ShareGroupMetadata", b"", value) for nth in range(2)]
+
+    events = fold(None, [*consumer.rows, *share])[1].events
+
+    assert [(each.type, each.new) for each in events if each.event == "created"] == [
+        ("consumer", "consumer"),
+        ("share", "share"),
+    ]

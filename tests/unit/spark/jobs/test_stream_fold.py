@@ -103,7 +103,7 @@ def at_once(found: list[HistoryRow], params: Params = PARAMS) -> Rows:
     fold = Fold(params, facts_of="g")
     for each in sorted(found):
         if each.rank == 0:
-            fold.take_record(each.log_partition, each.place, each.ts, each.type, each.key or b"", each.value)
+            fold.take_records([(each.log_partition, each.place, each.ts, each.type, each.key or b"", each.value)])
         else:
             fold.take_sample(each.ts, each.type, each.value)
     rows: Rows = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from ottla.spark.jobs.folds.state import NOBODY, NOTHING, TrackedMember
@@ -16,12 +17,9 @@ _read_subscription: Final = versioned_decoder("ConsumerProtocolSubscription")
 _read_assignment: Final = versioned_decoder("ConsumerProtocolAssignment")
 
 
-def follow_classic(group: GroupTracker, _: bytes, found: Any) -> None:
-    """Take a GroupMetadata record; None for a tombstone."""
-    if found is None:
-        group.delete()
-        return
-    state = group.state
+def follow_classic(group: GroupTracker, _: bytes, value: bytes, read: Callable[[bytes], Any]) -> None:
+    """Take a GroupMetadata record."""
+    found, state = read(value), group.state
     _membership(group, found)
     if found.protocol and state.protocol and found.protocol != state.protocol:
         group.cause("assignor_changed")

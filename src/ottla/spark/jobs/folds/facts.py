@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from ottla.health.facts import Gone, Group, GroupMember, Subtopology, Tasks, TopicPartitions
-from ottla.spark.jobs.folds.records import read_target, tasks_of
+from ottla.spark.jobs.folds.records import Record, read_target, tasks_of
 from ottla.spark.jobs.folds.state import NOBODY, NOTHING, State, TrackedMember
 from ottla.spark.jobs.folds.tracker import GroupTracker
 from ottla.spark.jobs.params import Params
@@ -56,12 +56,11 @@ class GroupFacts:
         self.kept = kept or FactState()
         self._group = group
         self._names = params.topic_names
-        self._members: dict[str, tuple[tuple[object, ...], GroupMember]] = {}
 
-    def before(self, tracker: GroupTracker, ts: int, types: Iterable[str], *, is_over: bool) -> None:
-        """Records of these types are about to be taken. The last state before a new epoch is noted, and that before a
-        pause: what follows later does not change it."""
-        kept, has_epoch = self.kept, not _EPOCHS.isdisjoint(types)
+    def before(self, tracker: GroupTracker, ts: int, records: Iterable[Record], *, is_over: bool) -> None:
+        """These records are about to be taken. The last state before a new epoch is noted, and that before a pause:
+        what follows later does not change it."""
+        kept, has_epoch = self.kept, any(record_type in _EPOCHS for _, _, _, record_type, _, _ in records)
         if ts == tracker.state.ts:  # the first records of this moment have come before
             if kept.before is not None and has_epoch:
                 tracker.out.facts.append(kept.before)
@@ -109,27 +108,20 @@ class GroupFacts:
             protocol=state.protocol,
             group_epoch=max(0, state.epoch),
             assignment_epoch=max(0, state.assignment_epoch),
-            members=self._members_of(state),
+            members=self._members_of(tracker),
             topology_epoch=state.topology_epoch,
             subtopologies=_subtopologies(state.topology) if state.topology else None,
             failed_topology_epoch=state.failed_topology_epoch,
             metadata_hash=state.fresh_hash,
         )
 
-    def _members_of(self, state: State) -> tuple[GroupMember, ...]:
+    def _members_of(self, tracker: GroupTracker) -> tuple[GroupMember, ...]:
         """The members of the group. Few of them differ from those of the last fact, and only these are made."""
-        known, self._members = self._members, {}
+        state, told = tracker.state, tracker.told
         for member in state.members.values():
-            about = (
-                member.epoch, member.state, member.active, member.pending, member.standby, member.warmup, member.target,
-                member.subscribed, member.topology_epoch, member.client, member.host, member.rack, member.instance,
-                member.process, member.rebalance_timeout_ms,
-            )  # fmt: skip
-            made = known.get(member.id)
-            if made is None or made[0] != about:
-                made = about, _member(state, member, self._name_of)
-            self._members[member.id] = made
-        return tuple([made for _, made in self._members.values()])
+            if member.id not in told:
+                told[member.id] = _member(state, member, self._name_of)
+        return tuple([told[member_id] for member_id in state.members])
 
     def _name_of(self, topic: str) -> str:
         return self._names.get(topic, topic)
@@ -149,34 +141,38 @@ def _member(state: State, member: TrackedMember, named: NameOf) -> GroupMember:
         state=None if state.type == "classic" else _STATES.get(member.state, "unknown"),
         subscribed=tuple(member.subscribed.split(",")) if member.subscribed else None,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
-        assigned=() if is_streams else _partitions(member.active | member.pending, named),
+        assigned=() if is_streams else _assigned(member, named),
         target=() if is_streams else _target(state, member, named),
         tasks=_tasks(member) if is_streams else None,
         target_tasks=_target_tasks(member.target) if is_streams else None,
     )
 
 
-def _partitions(held: frozenset[str], named: NameOf) -> tuple[TopicPartitions, ...]:
-    found: dict[str, list[int]] = {}
-    for each in held:
-        topic, _, partition = each.rpartition("-")
-        found.setdefault(topic, []).append(int(partition))
-    return tuple(
-        TopicPartitions(topic=named(topic), partitions=tuple(sorted(found[topic])), topic_id=topic)
-        for topic in sorted(found)
-    )
+def _assigned(member: TrackedMember, named: NameOf) -> tuple[TopicPartitions, ...]:
+    held = member.active | member.pending if member.pending else member.active
+    return _topics(_held_partitions(held), named)
+
+
+def _topics(found: tuple[tuple[str, tuple[int, ...]], ...], named: NameOf) -> tuple[TopicPartitions, ...]:
+    return tuple([TopicPartitions(topic=named(topic), partitions=numbers, topic_id=topic) for topic, numbers in found])
 
 
 def _target(state: State, member: TrackedMember, named: NameOf) -> tuple[TopicPartitions, ...]:
     if state.type == "classic":
-        return _partitions(member.active, named)
-    return tuple(
-        TopicPartitions(topic=named(topic), partitions=numbers, topic_id=topic)
-        for topic, numbers in _target_partitions(state.type, member.target)
-    )
+        return _topics(_held_partitions(member.active), named)
+    return _topics(_target_partitions(state.type, member.target), named)
 
 
-# Targets change seldom, and each of a group's facts has those of all members.
+# Most members have the same target, and hold the same, in one fact after the other.
+
+
+@lru_cache(maxsize=1_000)
+def _held_partitions(held: frozenset[str]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    found: dict[str, list[int]] = {}
+    for each in held:
+        topic, _, partition = each.rpartition("-")
+        found.setdefault(topic, []).append(int(partition))
+    return tuple((topic, tuple(sorted(found[topic]))) for topic in sorted(found))
 
 
 @lru_cache(maxsize=10_000)

@@ -9,15 +9,16 @@ are not returned again unchanged; a change of state that turns out to be none is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, NamedTuple
+from itertools import groupby
+from typing import Final, NamedTuple, cast
 from zlib import crc32
 
 import msgspec
 
 from ottla.health.facts import Gone, Group
 from ottla.spark.jobs.folds.facts import FactState, GroupFacts
-from ottla.spark.jobs.folds.records import follow_record
-from ottla.spark.jobs.folds.rows import Event, Out, Row
+from ottla.spark.jobs.folds.records import Record, follow_records
+from ottla.spark.jobs.folds.rows import STATE_CHANGED, Event, Out, Row
 from ottla.spark.jobs.folds.samples import follow_sample
 from ottla.spark.jobs.folds.state import NOBODY, State
 from ottla.spark.jobs.folds.tracker import GroupTracker
@@ -76,7 +77,7 @@ class Fold:
     ) -> None:
         """`facts_of` is the name of the group, if there shall be facts about it. `tells_all`: unfinished rows are
         returned even if the fold before has returned the same."""
-        self._moment: list[tuple[int, int, str, bytes, bytes | None]] = []
+        self._moment: list[Record] = []
         """Records of one time, which are taken together."""
         self._moment_ms = NOBODY
         found = _unpack(kept) if kept else None
@@ -93,39 +94,39 @@ class Fold:
     def source(self) -> str:
         return self._group.state.source
 
-    def take_record(
-        self, partition: int, offset: int, timestamp: int, record_type: str, key: bytes, value: bytes | None
-    ) -> None:
-        """The next record of the group. Records up to the last offset are skipped."""
-        state, moment = self._group.state, self._moment
-        last = moment[-1] if moment else (state.partition, state.offset)
-        if partition == last[0] and offset <= last[1]:
-            return
-        if timestamp != self._moment_ms or len(self._moment) == MOMENT_MAX:
-            self._take_moment(is_over=timestamp != self._moment_ms)
-            self._moment_ms = timestamp
-        self._moment.append((partition, offset, record_type, key, value))
+    def take_records(self, records: Iterable[Record]) -> None:
+        """The next records of the group. Records up to the last offset are skipped."""
+        moment, moment_ms, state = self._moment, self._moment_ms, self._group.state
+        last_partition, last_offset = moment[-1][:2] if moment else (state.partition, state.offset)
+        for record in records:
+            partition, offset, ts, _, _, _ = record
+            if offset <= last_offset and partition == last_partition:
+                continue
+            if ts != moment_ms or len(moment) == MOMENT_MAX:
+                self._take_moment(is_over=ts != moment_ms)
+                moment, self._moment_ms = self._moment, ts
+                moment_ms = ts
+            moment.append(record)
+            last_partition, last_offset = partition, offset
 
     def _take_moment(self, *, is_over: bool = True) -> None:
         """Take the records of one time. It is not over if more of them may follow."""
-        if not self._moment:
-            return
         moment, self._moment = self._moment, []
+        if not moment:
+            return
         if self._group.state.source != "records":
             self._begin_anew()
-        group, ts = self._group, self._moment_ms
-        if self._facts is not None:
-            self._facts.before(group, ts, [record_type for _, _, record_type, _, _ in moment], is_over=is_over)
-        for partition, offset, record_type, key, value in moment:
-            group.state.partition = partition
-            group.at(ts, offset)
-            follow_record(group, record_type, key, value)
-        if self._facts is None:
+        group, facts, ts = self._group, self._facts, self._moment_ms
+        if facts is not None:
+            facts.before(group, ts, moment, is_over=is_over)
+        group.at(ts)
+        follow_records(group, moment)
+        if facts is None:
             return
-        self._facts.kept.is_open = not is_over
+        facts.kept.is_open = not is_over
         if is_over:
             group.settle()
-            self._facts.after(group)
+            facts.after(group)
 
     def take_sample(self, ts: int, kind: str, body: bytes | str | None) -> None:
         """The next sample of the group. Once there are records, samples are skipped."""
@@ -172,7 +173,7 @@ class Fold:
         told = {each.digest for each in self._told}
         out = _joined(_without(before, told), _without(now, told))
         if told:
-            still = {_digest(each) for each in before.events + now.events}
+            still = {_digest(each) for each in before.events + now.events if each.event == STATE_CHANGED}
             out.events += [_taken_back(each.event) for each in self._told if each.event and each.digest not in still]
         return _pack(_Kept(state, open_now, facts)), out
 
@@ -216,14 +217,16 @@ def _digest(row: Row) -> int:
 
 
 def _without(out: Out, told: set[int]) -> Out:
+    """The rows but for those that were told. Of events, only changes of state are told before they are certain, and
+    movements never are."""
     if not told:
         return out
 
     return Out(
-        [each for each in out.events if _digest(each) not in told],
+        [each for each in out.events if each.event != STATE_CHANGED or _digest(each) not in told],
         [each for each in out.rebalances if _digest(each) not in told],
         [each for each in out.windows if _digest(each) not in told],
-        [each for each in out.movements if _digest(each) not in told],
+        out.movements,
         out.faults,
         out.facts,
         out.open_facts,
@@ -254,9 +257,10 @@ def fold(
 ) -> tuple[bytes, Out]:
     """From the kept state of a group and the next rows of its history, in order, to the next state and output rows."""
     following = Fold(params or Params(), kept, facts_of)
-    for row in rows:
-        if isinstance(row, RecordRow):
-            following.take_record(*row)
+    for kind, alike in groupby(rows, key=type):
+        if kind is RecordRow:
+            following.take_records(cast("Iterator[RecordRow]", alike))
         else:
-            following.take_sample(*row)
+            for row in alike:
+                following.take_sample(*row)
     return following.cut()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from struct import Struct
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
@@ -19,45 +20,61 @@ from ottla.spark.jobs.folds.tracker import GroupTracker
 from ottla.wire import WireError, uuid_text
 from ottla.wire.keyed import GROUP_TOPIC, decode_keyed, versioned_decoder
 
-__all__ = ["GROUP_RECORDS", "follow_record", "read_target", "tasks_of"]
+__all__ = ["GROUP_RECORDS", "Record", "follow_records", "read_target", "tasks_of"]
 
 read_target: Final = {
     kind.lower(): versioned_decoder(f"{kind}GroupTargetAssignmentMemberValue")
     for kind in ("Consumer", "Share", "Streams")
 }
 """Group type -> a function that reads the target of a member."""
-_read_topology: Final = versioned_decoder("StreamsGroupTopologyValue")
+_HEAD: Final = Struct(">hiib")
+"""How the value of a member's current assignment begins, in all types of groups: its version, the member's epoch, the
+one before, its state. What follows is what it holds."""
+_VERSION_0: Final = bytes(2)
+
+Record = tuple[int, int, int, str, bytes, bytes | None]
+"""A coordinator record, as a `RecordRow` has it."""
+_Read = Callable[[bytes], Any]
+_Sets = tuple[frozenset[str], frozenset[str], frozenset[str], frozenset[str]]
+"""What a member has as active, pending revocation, standby, warm-up."""
 
 
-def follow_record(group: GroupTracker, record_type: str, key: bytes, value: bytes | None) -> None:
-    """Take a record. `group.at` was called with its offset and time."""
-    found = GROUP_RECORDS.get(record_type)
-    if found is None or (value is None and found.group_type != group.state.type):
-        return
-    try:
-        if value is None:
-            found.step(group, key, None)
-        else:
-            group.set_type(found.group_type)
-            found.step(group, key, found.read(value))
-    except WireError as error:
-        group.out.faults.append(f"{record_type} at offset {group.state.offset} cannot be read: {error}")
+def follow_records(group: GroupTracker, records: Iterable[Record]) -> None:
+    """Take records of one time, with which `group.at` was called."""
+    for partition, offset, _, record_type, key, value in records:
+        group.from_record(partition, offset)
+        found = GROUP_RECORDS.get(record_type)
+        if found is None:
+            continue
+        group_type, read, step, gone = found
+        is_same_type = group_type == group.state.type
+        try:
+            if value is not None:
+                if not is_same_type:
+                    group.set_type(group_type)
+                step(group, key, value, read)
+            elif gone is not None and is_same_type:
+                gone(group, key)
+        except WireError as error:
+            group.out.faults.append(f"{record_type} at offset {offset} cannot be read: {error}")
 
 
 @lru_cache(maxsize=65_536)
-def _key(key: bytes) -> Any:
-    """The key of a record. Few are new: a group writes about the same members again and again."""
-    return decode_keyed(GROUP_TOPIC, key, None).key
+def _member_id(key: bytes) -> str:
+    """The member that a key names. Few keys are new: a group writes about the same members again and again."""
+    found: str = decode_keyed(GROUP_TOPIC, key, None).key.member_id
+    return found
 
 
 # --- the group --------------------------------------------------------------------------------------------------------
 
 
-def _epoch(group: GroupTracker, _: bytes, found: Any) -> None:
-    if found is None:
-        group.delete()
-        return
-    state = group.state
+def _deleted(group: GroupTracker, _: bytes) -> None:
+    group.delete()
+
+
+def _epoch(group: GroupTracker, _: bytes, value: bytes, read: _Read) -> None:
+    found, state = read(value), group.state
     if state.type == "streams":
         _note_settings(group, found)
     if found.epoch != state.epoch or state.metadata_hash is None:
@@ -75,34 +92,35 @@ def _note_settings(group: GroupTracker, found: Any) -> None:
         group.cause("config_changed")
 
 
-def _target_epoch(group: GroupTracker, _: bytes, found: Any) -> None:
-    if found is not None:
-        group.target(found.assignment_epoch)
+def _target_epoch(group: GroupTracker, _: bytes, value: bytes, read: _Read) -> None:
+    group.target(read(value).assignment_epoch)
 
 
-def _topology(group: GroupTracker, _: bytes, value: bytes | None) -> None:
-    if value is not None:
-        group.set_topology(_read_topology(value).epoch)
-        group.state.topology = value
+def _topology(group: GroupTracker, _: bytes, value: bytes, read: _Read) -> None:
+    group.set_topology(read(value).epoch)
+    group.state.topology = value
 
 
-def _regex(group: GroupTracker, key: bytes, found: Any) -> None:
-    regexes, regex = group.state.regexes, _key(key).regular_expression
-    if found is None:
-        regexes.pop(regex, None)
-        return
-    text = ",".join(sorted(found.topics))
+def _regex(group: GroupTracker, key: bytes, value: bytes, read: _Read) -> None:
+    text, regex, regexes = ",".join(sorted(read(value).topics)), _pattern(key), group.state.regexes
     if regexes.get(regex) != text:
         regexes[regex] = text
         group.cause("regex_changed")
 
 
-def _initialized(group: GroupTracker, _: bytes, found: Any) -> None:
+def _regex_gone(group: GroupTracker, key: bytes) -> None:
+    group.state.regexes.pop(_pattern(key), None)
+
+
+def _pattern(key: bytes) -> str:
+    found: str = decode_keyed(GROUP_TOPIC, key, None).key.regular_expression
+    return found
+
+
+def _initialized(group: GroupTracker, _: bytes, value: bytes, read: _Read) -> None:
     """The partitions of a share group that can be assigned."""
-    if found is None:
-        return
-    old, state = group.state.initialized, group.state
-    state.initialized = crc32(msgspec.msgpack.encode(found.initialized_topics))
+    state = group.state
+    old, state.initialized = state.initialized, crc32(msgspec.msgpack.encode(read(value).initialized_topics))
     if old is not None and old != state.initialized:
         group.cause("partitions_initialized")
 
@@ -110,11 +128,12 @@ def _initialized(group: GroupTracker, _: bytes, found: Any) -> None:
 # --- its members ------------------------------------------------------------------------------------------------------
 
 
-def _metadata(group: GroupTracker, key: bytes, found: Any) -> None:
-    member_id = _key(key).member_id
-    if found is None:
-        group.leave(member_id)
-        return
+def _member_gone(group: GroupTracker, key: bytes) -> None:
+    group.leave(_member_id(key))
+
+
+def _metadata(group: GroupTracker, key: bytes, value: bytes, read: _Read) -> None:
+    found, member_id = read(value), _member_id(key)
     member = group.state.members.get(member_id)
     topology_epoch = getattr(found, "topology_epoch", None)
     if member is None:
@@ -147,7 +166,7 @@ def _subscribed(found: Any) -> str:
 
 def _member(group: GroupTracker, key: bytes) -> TrackedMember:
     """The member that a record is about. If its first record is lost, it joined before the history began."""
-    member_id = _key(key).member_id
+    member_id = _member_id(key)
     member = group.state.members.get(member_id)
     if member is None:
         member = TrackedMember(member_id, NOBODY)
@@ -155,20 +174,17 @@ def _member(group: GroupTracker, key: bytes) -> TrackedMember:
     return member
 
 
-def _target(group: GroupTracker, key: bytes, value: bytes | None) -> None:
-    if value is not None:
-        _member(group, key).target = value
+def _target(group: GroupTracker, key: bytes, value: bytes, _: _Read) -> None:
+    group.aim(_member(group, key), value)
 
 
-def _target_tasks(group: GroupTracker, key: bytes, value: bytes | None) -> None:
-    if value is None:
-        return
+def _target_tasks(group: GroupTracker, key: bytes, value: bytes, read: _Read) -> None:
     member, state = _member(group, key), group.state
     if value == member.target:
         return
-    old = _placements(read_target["streams"](member.target)) if member.target else set()
-    new = _placements(read_target["streams"](value))
-    member.target = value
+    old = _placements(read(member.target)) if member.target else set()
+    new = _placements(read(value))
+    group.aim(member, value)
     state.target_tasks_changed.update(task for task, _ in old ^ new)
     state.target_tasks_warming.update(task for task, role in old | new if role == "warmup")
 
@@ -178,30 +194,39 @@ def _placements(found: Any) -> set[tuple[str, str]]:
     return {(task, role) for role, ids in roles for task in tasks_of(ids)}
 
 
-def _current(group: GroupTracker, key: bytes, found: Any) -> None:
-    if found is None:
-        return
-    group.current(
-        _member(group, key),
-        found.member_epoch,
-        found.state,
-        _partitions(found.assigned_partitions),
-        _partitions(getattr(found, "partitions_pending_revocation", ())),  # share groups have none
-    )
+def _partition_sets(found: Any) -> _Sets:
+    pending = getattr(found, "partitions_pending_revocation", ())  # share groups have none
+    return _partitions(found.assigned_partitions), _partitions(pending), NOTHING, NOTHING
 
 
-def _current_tasks(group: GroupTracker, key: bytes, found: Any) -> None:
-    if found is None:
+def _task_sets(found: Any) -> _Sets:
+    active, pending = tasks_of(found.active_tasks), tasks_of(found.active_tasks_pending_revocation)
+    return active, pending, tasks_of(found.standby_tasks), tasks_of(found.warmup_tasks)
+
+
+def _current(
+    group: GroupTracker,
+    key: bytes,
+    value: bytes,
+    read: _Read,
+    sets_of: Callable[[Any], _Sets] = _partition_sets,
+    stable: int = 0,
+) -> None:
+    """In a rebalance most members only reach another epoch: what they hold is the same to the byte, and is not read
+    again. `stable` is the number of the first state."""
+    member, held = group.state.members.get(_member_id(key)), value[_HEAD.size :]
+    if member is not None and held and held == member.assignment and value.startswith(_VERSION_0):
+        _, epoch, _, state = _HEAD.unpack_from(value)
+        group.reach(member, epoch, state - stable)
         return
-    group.current(
-        _member(group, key),
-        found.member_epoch,
-        found.state - 1,  # counted from 1 here, from 0 in consumer groups
-        tasks_of(found.active_tasks),
-        tasks_of(found.active_tasks_pending_revocation),
-        tasks_of(found.standby_tasks),
-        tasks_of(found.warmup_tasks),
-    )
+    found = read(value)
+    member = member or _member(group, key)
+    group.current(member, found.member_epoch, found.state - stable, *sets_of(found))
+    member.assignment = held
+
+
+def _current_tasks(group: GroupTracker, key: bytes, value: bytes, read: _Read) -> None:
+    _current(group, key, value, read, _task_sets, stable=1)
 
 
 def _partitions(found: Iterable[Any]) -> frozenset[str]:
@@ -231,50 +256,48 @@ def _task(subtopology: str, number: int) -> str:
 
 # --- types of records -------------------------------------------------------------------------------------------------
 
-_Step = Callable[[GroupTracker, bytes, Any], None]
-"""Takes the key of a record, and its value as `_RecordType.read` returns it; None for a tombstone."""
+_Step = Callable[[GroupTracker, bytes, bytes, _Read], None]
+"""Takes the key of a record, its value, and what reads the value."""
+_Gone = Callable[[GroupTracker, bytes], None]
+"""Takes the key of a tombstone."""
 
 
 class _RecordType(NamedTuple):
     group_type: str
     """The type of the group that this record creates."""
-    read: Callable[[bytes], Any]
+    read: _Read
     step: _Step
+    gone: _Gone | None
 
 
-def _unread(value: bytes) -> bytes:
-    """For values that are kept as they are, because they are seldom needed."""
-    return value
-
-
-_UNREAD: Final[frozenset[_Step]] = frozenset((_target, _target_tasks, _topology))
-_COMMON: Final[dict[str, _Step]] = {
-    "GroupMetadata": _epoch,
-    "GroupMemberMetadata": _metadata,
-    "GroupTargetAssignmentMetadata": _target_epoch,
-    "GroupTargetAssignmentMember": _target,
-    "GroupCurrentMemberAssignment": _current,
+_Steps = tuple[_Step, _Gone | None]
+_COMMON: Final[dict[str, _Steps]] = {
+    "GroupMetadata": (_epoch, _deleted),
+    "GroupMemberMetadata": (_metadata, _member_gone),
+    "GroupTargetAssignmentMetadata": (_target_epoch, None),
+    "GroupTargetAssignmentMember": (_target, None),
+    "GroupCurrentMemberAssignment": (_current, None),
 }
 
 
-def _types(prefix: str, group_type: str, **more: _Step) -> dict[str, _RecordType]:
-    return {prefix + name: _record_type(prefix + name, group_type, step) for name, step in {**_COMMON, **more}.items()}
+def _types(prefix: str, group_type: str, **more: _Steps) -> dict[str, _RecordType]:
+    return {prefix + name: _record_type(prefix + name, group_type, *steps) for name, steps in (_COMMON | more).items()}
 
 
-def _record_type(name: str, group_type: str, step: _Step) -> _RecordType:
-    return _RecordType(group_type, _unread if step in _UNREAD else versioned_decoder(f"{name}Value"), step)
+def _record_type(name: str, group_type: str, step: _Step, gone: _Gone | None) -> _RecordType:
+    return _RecordType(group_type, versioned_decoder(f"{name}Value"), step, gone)
 
 
 GROUP_RECORDS: Final[dict[str, _RecordType]] = {
-    "GroupMetadata": _record_type("GroupMetadata", "classic", follow_classic),
-    **_types("Consumer", "consumer", GroupRegularExpression=_regex),
-    **_types("Share", "share", GroupStatePartitionMetadata=_initialized),
+    "GroupMetadata": _record_type("GroupMetadata", "classic", follow_classic, _deleted),
+    **_types("Consumer", "consumer", GroupRegularExpression=(_regex, _regex_gone)),
+    **_types("Share", "share", GroupStatePartitionMetadata=(_initialized, None)),
     **_types(
         "Streams",
         "streams",
-        GroupTopology=_topology,
-        GroupTargetAssignmentMember=_target_tasks,
-        GroupCurrentMemberAssignment=_current_tasks,
+        GroupTopology=(_topology, None),
+        GroupTargetAssignmentMember=(_target_tasks, None),
+        GroupCurrentMemberAssignment=(_current_tasks, None),
     ),
 }
 """By Kafka's name of the record. Other records are ignored."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 import msgspec
 
 from ottla.health.facts import Gone, Group
 
-__all__ = ["Event", "Movement", "Out", "Rebalance", "Row", "Window"]
+__all__ = ["STATE_CHANGED", "Event", "Movement", "Out", "Rebalance", "Row", "Window"]
+
+
+STATE_CHANGED: Final = "state_changed"
 
 
 class Event(msgspec.Struct, gc=False):
@@ -33,7 +37,7 @@ class Event(msgspec.Struct, gc=False):
     @property
     def is_taken_back(self) -> bool:
         """Whether it takes back a change of state that was told too early."""
-        return self.event == "state_changed" and self.old == self.new
+        return self.event == STATE_CHANGED and self.old == self.new
 
 
 class Rebalance(msgspec.Struct, kw_only=True):

@@ -46,7 +46,8 @@ def _follow_gone(group: GroupTracker, fact: Gone) -> None:
 def _follow_group(group: GroupTracker, fact: Group) -> None:
     state = group.state
     is_first = state.type != fact.type
-    group.set_type(fact.type, "first_seen" if not state.type else None)
+    if is_first:
+        group.set_type(fact.type, "first_seen" if not state.type else None)
     if state.rebalance is not None and state.ts - state.seen_ms > GAP_MS:
         state.has_gap = True
     state.seen_ms = state.ts

@@ -51,7 +51,7 @@ class TrackedMember(msgspec.Struct, array_like=True):
     target: bytes = b""
     """The record's value, not decoded, because it is seldom needed."""
     assignment: bytes = b""
-    """Of a classic member: the bytes of its assignment, not decoded."""
+    """The bytes of what it holds, not decoded: the next record often has the same."""
     is_reconciled: bool = False
 
 

@@ -8,7 +8,7 @@ from ottla.spark.jobs.folds.moves import Move
 from ottla.spark.jobs.folds.rows import Movement, Rebalance
 from ottla.spark.jobs.folds.state import Assignments, Handover, State, TrackedMember, Warmup
 
-__all__ = ["movements", "note_current", "note_left"]
+__all__ = ["movements", "note_handovers", "note_left", "note_warmups"]
 
 _NO_HANDOVER = Handover()
 
@@ -16,17 +16,19 @@ _NO_HANDOVER = Handover()
 # --- while members take up and let go ---------------------------------------------------------------------------------
 
 
-def note_current(
-    state: State, member: TrackedMember, active: frozenset[str], pending: frozenset[str], warmup: frozenset[str]
-) -> list[Movement]:
-    """A member is about to get another assignment. Returns the warm-ups that begin with it."""
+def note_handovers(state: State, revoking: frozenset[str], revoked: frozenset[str], gained: frozenset[str]) -> None:
+    """A member has to give up tasks, has given up others, and got others."""
     ts, handovers = state.ts, state.handovers
-    for task in pending - member.pending:
+    for task in revoking:
         handovers.setdefault(task, Handover()).revoking_ms = ts
-    for task in (member.active | member.pending) - active - pending:
+    for task in revoked:
         handovers.setdefault(task, Handover()).released_ms = ts
-    for task in active - member.active:
+    for task in gained:
         handovers.setdefault(task, Handover()).gained_ms = ts
+
+
+def note_warmups(state: State, member: TrackedMember, warmup: frozenset[str]) -> list[Movement]:
+    """A member is about to get these warm-ups. Returns those that begin."""
     _end_warmups(state, member, member.warmup - warmup)
     return [_begin_warmup(state, member, task) for task in sorted(warmup - member.warmup)]
 

@@ -13,9 +13,10 @@ from typing import Final
 
 import msgspec
 
+from ottla.health.facts import GroupMember
 from ottla.spark.jobs.folds import tasks, windows
 from ottla.spark.jobs.folds.moves import moves, placed
-from ottla.spark.jobs.folds.rows import Event, Out, Rebalance
+from ottla.spark.jobs.folds.rows import STATE_CHANGED, Event, Out, Rebalance
 from ottla.spark.jobs.folds.state import NOBODY, NOTHING, Counted, EpochBump, State, TrackedMember
 
 __all__ = ["LEAVE_GROUP_STATIC_MEMBER_EPOCH", "LEFT", "GroupTracker", "listed"]
@@ -53,7 +54,9 @@ def listed(things: Iterable[str]) -> str:
 class GroupTracker:
     """One group, up to the last step of its history."""
 
-    __slots__ = ("_in_record", "_window_end_ms", "counted", "limits", "name_of", "out", "state")
+    __slots__ = (
+        "_listed", "_next_seq", "_window_end_ms", "counted", "limits", "name_of", "out", "state", "told",
+    )  # fmt: skip
 
     def __init__(
         self, state: State, limits: windows.Limits, name_of: Callable[[frozenset[str]], Iterable[str]] | None = None
@@ -61,15 +64,19 @@ class GroupTracker:
         self.state = state
         self.limits = limits
         self.name_of = name_of
+        self._listed = listed if name_of is None else lambda things: listed(name_of(things))
         self.out = Out()
+        self.told: dict[str, GroupMember] = {}
+        """Members as the last fact tells them; those that have changed since are missing."""
         self.counted: Counted = state.counted or Counted(0)
         self._window_end_ms = self.counted.start_ms + limits.window_ms if state.counted else NOBODY
-        self._in_record = 0
+        self._next_seq = state.offset << _SEQ_BITS
+        """The place of the next event that comes from the last record."""
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
-    def at(self, ts: int, offset: int = NOBODY) -> None:
-        """The next steps happened at this time, and come from the record at this offset."""
+    def at(self, ts: int) -> None:
+        """The next steps happened at this time."""
         state = self.state
         if ts != state.ts:
             if state.ts != NOBODY:
@@ -81,8 +88,11 @@ class GroupTracker:
                     self._forget()
             state.ts = ts
             state.order = 0
-        state.offset = offset if offset != NOBODY else state.offset
-        self._in_record = 0
+
+    def from_record(self, partition: int, offset: int) -> None:
+        """The next steps come from this record."""
+        state = self.state
+        state.partition, state.offset, self._next_seq = partition, offset, offset << _SEQ_BITS
 
     def _forget(self) -> None:
         """Forget old assignments, which no new member takes over."""
@@ -103,9 +113,10 @@ class GroupTracker:
         self.note_state()
 
     def note_state(self) -> None:
-        if self.state.source == "records" and self.state.type:
-            self._in_record = _LAST_OF_RECORD
-            self.set_state(self._state_name())
+        state = self.state
+        if state.source == "records" and state.type and (name := self._state_name()) != state.state:
+            self._next_seq = (state.offset << _SEQ_BITS) + _LAST_OF_RECORD
+            self.set_state(name)
 
     def set_state(self, name: str) -> None:
         """The group is in this state now."""
@@ -113,7 +124,7 @@ class GroupTracker:
         if name != old:
             windows.spend(self.state, self.state.ts)
             self.state.state = name
-            self.event("state_changed", None, old, name)
+            self.event(STATE_CHANGED, None, old, name)
 
     def _state_name(self) -> str:
         state = self.state
@@ -140,27 +151,25 @@ class GroupTracker:
     ) -> None:  # fmt: skip
         state = self.state
         if state.source == "records":
-            seq, offset = (state.offset << _SEQ_BITS) + self._in_record, state.offset
-            self._in_record += 1
+            seq, offset = self._next_seq, state.offset
+            self._next_seq = seq + 1
         else:
             seq, offset = state.order, None
             state.order += 1
-        epoch = state.epoch if state.epoch != NOBODY else None
-        assignment = state.assignment_epoch if state.assignment_epoch != NOBODY else None
+        epoch, assignment = state.epoch, state.assignment_epoch
+        epoch_or_none = None if epoch == NOBODY else epoch
+        assignment_or_none = None if assignment == NOBODY else assignment
         self.out.events.append(
-            Event(state.type, state.ts, seq, event, member, old, new, epoch, assignment, offset, detail)
+            Event(state.type, state.ts, seq, event, member, old, new, epoch_or_none, assignment_or_none, offset, detail)
         )
 
     # --- the group ----------------------------------------------------------------------------------------------------
 
     def set_type(self, kind: str, detail: str | None = None) -> None:
-        """The group has this type. If it did not exist, or had another type, its history begins here."""
-        state = self.state
-        if state.type == kind:
-            return
-        if state.type:
-            self.delete("replaced")
-        state.type = kind
+        """The group has this type, and did not exist before, or had another one: its history begins here."""
+        if self.state.type:
+            self.delete("replaced")  # makes a new state
+        self.state.type = kind
         self.event("created", None, None, kind, detail)
 
     def delete(self, detail: str | None = None) -> None:
@@ -230,6 +239,7 @@ class GroupTracker:
         member = state.members.pop(member_id, None)
         if member is None:
             return
+        self.told.pop(member_id, None)
         state.reconciling -= not member.is_reconciled
         state.away -= member.epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH
         state.has_new_who = True
@@ -244,6 +254,8 @@ class GroupTracker:
         self.event("member_fenced" if is_fenced else "member_left", member_id, member.client, None, reason)
 
     def subscribe(self, member: TrackedMember, subscribed: str) -> None:
+        """A member tells about itself again, with these subscriptions."""
+        self.told.pop(member.id, None)
         if member.subscribed != subscribed:
             self.event("subscription_changed", member.id, member.subscribed, subscribed)
             self.cause("subscription_changed", member.id)
@@ -359,6 +371,11 @@ class GroupTracker:
         if state.rises:
             windows.update_alarm(state, self.counted, self.limits)
 
+    def aim(self, member: TrackedMember, target: bytes) -> None:
+        """A member has a new target, in the form that its record has."""
+        member.target = target
+        self.told.pop(member.id, None)
+
     def _is_reconciled(self, member: TrackedMember) -> bool:
         if member.epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
             return True
@@ -369,18 +386,39 @@ class GroupTracker:
         pending: frozenset[str] = NOTHING, standby: frozenset[str] = NOTHING, warmup: frozenset[str] = NOTHING,
     ) -> None:  # fmt: skip
         """The current assignment of a member, and the epoch that it has reached."""
-        state = self.state
         if epoch != member.epoch:
-            self.event("member_epoch", member.id, str(member.epoch), str(epoch))
-            state.away += (epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH) - (member.epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH)
-            member.epoch = epoch
+            self._bump_member_epoch(member, epoch)
         if active != member.active or pending != member.pending:
             self._hold(member, active, pending, warmup)
         if standby != member.standby or warmup != member.warmup:
-            self._prepare(member, standby, warmup)
+            if warmup != member.warmup:
+                self.out.movements += tasks.note_warmups(self.state, member, warmup)
+            member.standby = self._tell_role(member, "standby", member.standby, standby)
+            member.warmup = self._tell_role(member, "warmup", member.warmup, warmup)
+        self._reconcile(member, member_state)
+
+    def reach(self, member: TrackedMember, epoch: int, member_state: int) -> None:
+        """A member has reached an epoch with the assignment that it had."""
+        if epoch != member.epoch:
+            self._bump_member_epoch(member, epoch)
+        self._reconcile(member, member_state)
+
+    def _bump_member_epoch(self, member: TrackedMember, epoch: int) -> None:
+        old, member.epoch = member.epoch, epoch
+        self.event("member_epoch", member.id, str(old), str(epoch))
+        if epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+            self.state.away += 1
+        elif old == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+            self.state.away -= 1
+
+    def _reconcile(self, member: TrackedMember, member_state: int) -> None:
+        state = self.state
+        self.told.pop(member.id, None)
         member.state = member_state
-        was_reconciled, member.is_reconciled = member.is_reconciled, self._is_reconciled(member)
-        state.reconciling += was_reconciled - member.is_reconciled
+        is_reconciled = self._is_reconciled(member)
+        if is_reconciled != member.is_reconciled:
+            state.reconciling += -1 if is_reconciled else 1
+            member.is_reconciled = is_reconciled
         if not state.reconciling and state.rebalance is not None:
             self._converge_or_empty()
 
@@ -389,28 +427,24 @@ class GroupTracker:
     ) -> None:
         state = self.state
         detail = self._role(member, "active")
-        if revoking := pending - member.pending:
+        revoking, gained = pending - member.pending, active - member.active
+        revoked = (member.active | member.pending) - active - pending
+        if revoking:
             self.event("partition_revoking", member.id, self._listed(revoking), None, detail)
             if not member.pending:
                 member.pending_since_ms = state.ts
-        if revoked := (member.active | member.pending) - active - pending:
+        if revoked:
             self.event("partition_revoked", member.id, self._listed(revoked), None, detail)
             if state.rebalance is not None and state.rebalance.target_at is not None:
                 state.rebalance.revoking_ms = state.ts - state.rebalance.target_at
-        if gained := active - member.active:
+        if gained:
             self.event("partition_gained", member.id, None, self._listed(gained), detail)
-        if state.type == "streams":
-            self.out.movements += tasks.note_current(state, member, active, pending, warmup)
-            member.warmup = self._tell_role(member, "warmup", member.warmup, warmup)
         member.active, member.pending = active, pending
-
-    def _listed(self, things: frozenset[str]) -> str:
-        return listed(things if self.name_of is None else self.name_of(things))
-
-    def _prepare(self, member: TrackedMember, standby: frozenset[str], warmup: frozenset[str]) -> None:
-        self.out.movements += tasks.note_current(self.state, member, member.active, member.pending, warmup)
-        member.standby = self._tell_role(member, "standby", member.standby, standby)
-        member.warmup = self._tell_role(member, "warmup", member.warmup, warmup)
+        if state.type == "streams":
+            tasks.note_handovers(state, revoking, revoked, gained)
+            if warmup != member.warmup:
+                self.out.movements += tasks.note_warmups(state, member, warmup)
+                member.warmup = self._tell_role(member, "warmup", member.warmup, warmup)
 
     def _tell_role(self, member: TrackedMember, role: str, old: frozenset[str], new: frozenset[str]) -> frozenset[str]:
         if revoked := old - new:
