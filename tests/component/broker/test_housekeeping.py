@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from ottla.broker.loop.clock import ShiftedClock
 from ottla.log.checkpoint import parse_offsets
+from ottla.wire.errors import ErrorCode
 from ottla.wire.types import DeleteRecordsRequest, DeleteTopicsRequest
 from ottla.wire.types.cluster_metadata import ConfigRecord
 from tests.component.broker.raw_client import RunningNode, Topic, batch, batches, running_node
@@ -144,8 +146,8 @@ def test_compaction_keeps_the_last_value_of_each_key(timed: Timed):
     assert timed.checkpoint("cleaner-offset-checkpoint")[topic.name, 0] > 0
 
 
-def test_all_partitions_that_need_it_are_compacted(timed: Timed):
-    """One at a time would leave none for others where some are dirty again before the next time."""
+def compacted_topic(timed: Timed) -> Topic:
+    """Its three partitions have an old value of a key each."""
     topic = timed.client.topic(
         3, cleanup_policy="compact", segment_bytes=1 << 20, min_cleanable_dirty_ratio=0.01, min_compaction_lag_ms=0
     )
@@ -153,9 +155,41 @@ def test_all_partitions_that_need_it_are_compacted(timed: Timed):
         for number in range(4):
             value = b"x" * 600_000 + bytes([number])
             timed.client.produce(topic, batch(value, keys=[b"k"]), partition=partition)
-    timed.later(16_000)
+    return topic
+
+
+def compacted_partitions(timed: Timed, topic: Topic) -> list[int]:
     checkpoint = timed.checkpoint("cleaner-offset-checkpoint")
-    assert [checkpoint[topic.name, partition] > 0 for partition in range(3)] == [True] * 3
+    return [partition for partition in range(3) if checkpoint.get((topic.name, partition), 0) > 0]
+
+
+def test_all_partitions_that_need_it_are_compacted(timed: Timed):
+    """One at a time would leave none for others where some are dirty again before the next time."""
+    topic = compacted_topic(timed)
+    timed.later(16_000)
+    assert compacted_partitions(timed, topic) == [0, 1, 2]
+
+
+def test_a_damaged_log_does_not_keep_others_from_being_compacted(timed: Timed, caplog: pytest.LogCaptureFixture):
+    topic = compacted_topic(timed)
+    with min(timed.partition(topic).glob("*.log")).open("r+b") as file:
+        file.seek(1_000)
+        file.write(b"y")
+    timed.later(16_000)
+    assert compacted_partitions(timed, topic) == [1, 2]
+    assert f"compaction partition={topic.name}-0 failed" in caplog.text
+
+
+def test_a_disk_that_fails_under_compaction_is_offline(timed: Timed, monkeypatch: pytest.MonkeyPatch):
+    topic = compacted_topic(timed)
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("ottla.log.cleaner._Writer.write", fail)
+        timed.later(16_000)
+    assert timed.client.produce(topic, batch(b"a", keys=[b"k"])).error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def test_compaction_can_be_switched_off(tmp_path: Path):

@@ -15,6 +15,7 @@ from ottla.log.errors import LogError, StorageError
 from ottla.log.names import CLEANER_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT, TopicPartition
 from ottla.log.partition import Partition
 from ottla.log.retention import apply_retention
+from ottla.wire.fault import WireError
 
 if TYPE_CHECKING:
     from ottla.broker.replicas.ports import LogChorePorts
@@ -159,7 +160,12 @@ class LogChores:
         except StorageError as error:
             self._node.replicas.directory_failed(directory, error)
             return
-        except LogError as error:
+        except OSError as error:
+            if self._can_compact(partition):  # otherwise its files may be gone
+                failure = directory.storage.fail(error, f"compacting {key}")
+                self._node.replicas.directory_failed(directory, failure)
+            return
+        except (LogError, WireError) as error:
             log.warning("compaction partition=%s failed: %s", key, error)
             return
         if result.first_dirty_offset is None:
