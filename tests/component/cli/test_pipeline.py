@@ -90,6 +90,24 @@ def test_no_pyspark(monkeypatch: pytest.MonkeyPatch):
         session.check_machine()
 
 
+@pytest.mark.parametrize(
+    ("pyspark", "is_too_new"), [("4.1.1", False), ("4.2.0", False), ("4.3.0", True), ("4.10.0", True)]
+)
+def test_delta_needs_a_spark_that_it_knows(monkeypatch: pytest.MonkeyPatch, pyspark: str, is_too_new: bool):
+    versions = {"pyspark": pyspark, "delta-spark": "4.4.0"}
+    monkeypatch.setattr("importlib.metadata.version", versions.__getitem__)
+    monkeypatch.setattr(
+        "importlib.metadata.requires", lambda _: ["importlib_metadata<=8.7.1", "pyspark<=4.2.0,>=4.0.1"]
+    )
+    if is_too_new:
+        with pytest.raises(
+            session.OttlaSparkError, match=rf"works with pyspark 4\.2 at the newest, and pyspark {pyspark}"
+        ):
+            session.check_machine(delta=True)
+    else:
+        session.check_machine(delta=True)
+
+
 # --- words ------------------------------------------------------------------------------------------------------------
 
 

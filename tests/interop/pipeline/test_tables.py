@@ -13,7 +13,7 @@ from ottla.client import group_offsets
 from ottla.client.cluster import describe_quorum
 from ottla.client.share.offsets import describe_offsets
 from ottla.spark.jobs.tables import TABLES
-from tests.interop.jars import DELTA, libraries
+from tests.component.spark.delta_programs import delta_jars
 from tests.interop.pipeline.conftest import (
     FILES,
     ON_STANDALONE,
@@ -106,7 +106,7 @@ def test_a_run_on_a_standalone_cluster_gives_the_same_tables(cluster: Cluster, o
 
 def test_tables_of_delta_are_the_same_and_a_second_run_adds_no_version_with_changes(cluster: Cluster, tmp_path: Path):
     expected = run_pipeline(tmp_path / "parquet", *cluster.source(FILES))
-    jars = ",".join(map(str, libraries(DELTA).glob("*.jar")))
+    jars = delta_jars()
     for _ in range(2):
         run = run_pipeline(tmp_path / "delta", "--delta", "--conf", f"spark.jars={jars}", *cluster.source(FILES)).run
         rows = {each["name"]: each["rows"] for each in run["tables"]}

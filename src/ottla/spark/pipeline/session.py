@@ -47,6 +47,7 @@ _CONF: Final = {
     "spark.driver.memory": "2g",
 }
 _LOCAL: Final = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+_NEWEST_SPARK: Final = re.compile(r"^pyspark\b.*<=(\d+\.\d+)")
 _VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)([^"]*)"')
 
 
@@ -104,13 +105,21 @@ def _check_pyspark() -> None:
 
 
 def _delta_package() -> str:
-    from importlib.metadata import PackageNotFoundError, version
+    """The jar of Delta. Raises OttlaSparkError if delta-spark is missing, or too old for the pyspark that is there."""
+    from importlib.metadata import PackageNotFoundError, requires, version
 
-    spark = ".".join(version("pyspark").split(".")[:2])
     try:
-        return f"io.delta:delta-spark_{spark}_{SCALA}:{version('delta-spark')}"
+        delta, wanted = version("delta-spark"), requires("delta-spark") or ()
     except PackageNotFoundError:
         raise OttlaSparkError('delta-spark is not installed: pip install "ottla[delta]"') from None
+    spark = version("pyspark").split(".")[:2]
+    newest = next((found[1].split(".") for each in wanted if (found := _NEWEST_SPARK.search(each))), spark)
+    if [*map(int, spark)] > [*map(int, newest)]:
+        raise OttlaSparkError(
+            f"delta-spark {delta} works with pyspark {'.'.join(newest)} at the newest, and pyspark "
+            f'{version("pyspark")} is installed: pip install "ottla[delta]", or leave --delta out'
+        )
+    return f"io.delta:delta-spark_{'.'.join(spark)}_{SCALA}:{delta}"
 
 
 def check_java() -> None:
