@@ -79,8 +79,7 @@ class ReplicaWriter:
             is_transactional=True,
         )
         guard = self.verification_guard(producer.producer_id) if producer.guard is None else producer.guard
-        # The guard counts markers in any version: the coordinator's appends have no sequence that could tell.
-        return self._stage(records, len(batch), Verification(guard))
+        return self._stage(records, len(batch), Verification(guard, producer.transaction_version))
 
     def _stage(self, records: bytes, count: int, verification: Verification = NOT_VERIFIED) -> int:
         offset = self._led().stage_as_coordinator(bytearray(records), verification=verification).base_offset

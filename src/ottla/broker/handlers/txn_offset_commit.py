@@ -81,17 +81,12 @@ def _judge(node: Transactions, request: Request) -> ErrorCode:
 
 
 def _verify(node: Transactions, request: Request, targets: _Targets, later: DelayedResponse) -> None:
-    """Ask the transaction's coordinator first, then the group's: a marker in between makes the append fail.
+    """Ask the transaction's coordinator first, then the group's: its marker in between makes the append fail.
 
-    The coordinator may have to be asked again until the transaction before has ended, whose marker is no such one.
     Where the group has no coordinator here, the transaction's is not asked.
     """
     body: TxnOffsetCommitRequest = request.body
-    guard: int | None = None
-
-    def take_guard() -> None:
-        nonlocal guard
-        guard = node.groups.verification_guard(body.group_id, body.producer_id)
+    guard = node.groups.verification_guard(body.group_id, body.producer_id)
 
     def verified(code: ErrorCode) -> None:
         if code:
@@ -102,7 +97,7 @@ def _verify(node: Transactions, request: Request, targets: _Targets, later: Dela
 
     partition = partition_for(body.group_id, node.groups.partition_count)
     if partition in node.groups.shards:
-        verify_offsets(node, body, request.version, partition, verified, take_guard)
+        verify_offsets(node, body, request.version, partition, verified)
     else:
         verified(ErrorCode.NONE)
 

@@ -85,14 +85,12 @@ class _VerificationRequest:
         partitions: frozenset[Partition],
         support: TransactionSupport,
         done: Callable[[Codes], None],
-        asking: Callable[[], None],
     ) -> None:
         self._node = node
         self._transactional_id = transactional_id
         self._partitions = partitions
         self._support = support
         self._done = done
-        self._asking = asking
         self._body: AddPartitions | VerifyPartitions
         if support is TransactionSupport.ADDS:
             self._body = AddPartitions(transactional_id, *producer, partitions, _V2)
@@ -101,7 +99,6 @@ class _VerificationRequest:
         self._until_ms = node.clock.monotonic_ms() + node.settings["add.partitions.to.txn.retry.backoff.max.ms"]
 
     def ask(self) -> None:
-        self._asking()
         coordinator = self._node.transactions.coordinator_of(self._transactional_id)
         if coordinator not in (NO_LEADER, self._node.node_id):
             self._node.remote_transactions.ask(coordinator, self._body, self._answered)
@@ -147,11 +144,9 @@ def ask_coordinator(
     partitions: frozenset[Partition],
     support: TransactionSupport,
     done: Callable[[Codes], None],
-    asking: Callable[[], None] = lambda: None,
 ) -> None:
-    """Verify or add partitions. `done` gets a code for each; at once, if nothing had to be written for it. `asking` is
-    called before the coordinator is asked, and before it is asked again."""
-    _VerificationRequest(node, transactional_id, producer, partitions, support, done, asking).ask()
+    """Verify or add partitions. `done` gets a code for each; at once, if nothing had to be written for it."""
+    _VerificationRequest(node, transactional_id, producer, partitions, support, done).ask()
 
 
 def verify_offsets(
@@ -160,7 +155,6 @@ def verify_offsets(
     version: int,
     partition: int,
     done: Callable[[ErrorCode], None],
-    asking: Callable[[], None],
 ) -> None:
     """The same for the partition of `__consumer_offsets` to which a transaction commits offsets of a group.
 
@@ -177,7 +171,7 @@ def verify_offsets(
     def answered(codes: Codes) -> None:
         done(ErrorCode.COORDINATOR_NOT_AVAILABLE if codes[wanted] in UNDECIDED else codes[wanted])
 
-    ask_coordinator(node, body.transactional_id, producer, frozenset({wanted}), support, answered, asking)
+    ask_coordinator(node, body.transactional_id, producer, frozenset({wanted}), support, answered)
 
 
 def has_open_transaction(replicas: Replicas, partition: Partition, producer: tuple[int, int]) -> bool:

@@ -70,13 +70,15 @@ class Timer(NamedTuple):
 class Producer(NamedTuple):
     """The transaction that records belong to: they become visible with its marker.
 
-    `guard` is what `Runtime.verification_guard` gave before the transaction's coordinator was asked: a marker that came
-    in between makes the append fail. None stands for: asked in this very step, or not at all.
+    `guard` is what `Runtime.verification_guard` gave before the transaction's coordinator was asked: up to transaction
+    version 1, a marker that came in between makes the append fail; from version 2 on, its epoch does. None stands for:
+    asked in this very step, or not at all.
     """
 
     producer_id: int
     producer_epoch: int
     guard: int | None = None
+    transaction_version: int = 0
 
 
 class Outcome(NamedTuple):

@@ -43,6 +43,9 @@ __all__ = ["Committing"]
 _COMMIT_BY_ID_FROM: Final = 10
 _COMMIT_GROUP_ERRORS_FROM: Final = 9
 _TXN_BY_ID_FROM: Final = 6
+_TXN_V2_FROM: Final = 5
+"""From here on each transaction has an epoch of its own (KIP-890)."""
+_V2: Final = 2
 _TXN_GROUP_ERRORS_FROM: Final = 6
 """From here on clients know GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH; before, both are ILLEGAL_GENERATION."""
 _DEFAULT_RETENTION: Final = -1
@@ -83,11 +86,12 @@ class Committing:
         targets = _targets(request.topics, context, by_id=by_id)
         terms = _terms(context, NO_EXPIRY, keeps_topic_id=by_id)
         records, refusal = self._decide(request, targets, terms, context)
+        transaction_version = _V2 if context.api_version >= _TXN_V2_FROM else 0
         topics = _answer(TxnOffsetCommitResponse, targets, refusal, terms)
         return Result(
             records,
             (Reply(context.token, TxnOffsetCommitResponse(topics=topics)),),
-            producer=Producer(request.producer_id, request.producer_epoch, commit.guard),
+            producer=Producer(request.producer_id, request.producer_epoch, commit.guard, transaction_version),
         )
 
     def _decide(

@@ -103,7 +103,8 @@ def test_records_go_under_the_producers_id(bench: Bench):
     kind = TxnOffsetCommitRequest
     topics = request_topics(kind.TxnOffsetCommitRequestTopic, kind.TxnOffsetCommitRequestPartition, [("orders", 0, 1)])
     request = TransactionalCommit(kind("tx", "g", 7, 3, topics=topics), guard=12)
-    assert bench.core.handle(request, bench.context(5)).producer == Producer(7, 3, 12)
+    assert bench.core.handle(request, bench.context(4)).producer == Producer(7, 3, 12, transaction_version=0)
+    assert bench.core.handle(request, bench.context(5)).producer == Producer(7, 3, 12, transaction_version=2)
 
 
 @pytest.mark.parametrize("version", [0, 3, 5, 6])
