@@ -128,12 +128,12 @@ def plant_share_write_overtakes(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("plant", "first_seed"),
     [
-        (plant_load_to_high_watermark, 3),
+        (plant_load_to_high_watermark, 24),
         (plant_answers_while_loading, 27),
         (plant_former_coordinator, 3),
         (plant_answers_before_commit, 3),
         (plant_decision_forgotten, 27),
-        (plant_marker_of_any_coordinator, 304),
+        (plant_marker_of_any_coordinator, 463),
         (plant_any_share_leader, 5),
         (plant_locks_kept, 64),
         (plant_share_write_overtakes, 51),

@@ -111,7 +111,7 @@ def plant_join_of_an_earlier_life(monkeypatch: pytest.MonkeyPatch) -> None:
     ("plant", "first_seed"),
     [
         (plant_committed_in_sync_replicas_only, 25),
-        (plant_high_watermark_under_the_minimum, 50),
+        (plant_high_watermark_under_the_minimum, 210),
         (plant_truncation_by_high_watermark, 24),
         (plant_divergence_ignored, 18),
         (plant_unclean_in_elr, 305),
