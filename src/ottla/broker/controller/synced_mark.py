@@ -1,8 +1,8 @@
-"""synced-offset: up to where the metadata log is on the disk for good, in a file beside it.
+"""synced-offset: the recovery point of the metadata log, below which it is on the disk for good, in a file beside it.
 
-A power cut may lose any page that was not synced. What looks like damage within a log is its torn end, then, and was
-acknowledged to nobody. Below the mark it is not. The mark is written after each sync, and not synced itself: it may be
-too low after a power cut, never too high. Apache Kafka passes the file over.
+A power cut may lose any page that was not synced. So damage at the mark or behind it is the torn end of the log, which
+was acknowledged to nobody; below the mark it is real damage. The mark is written after each sync, and not synced
+itself: after a power cut it may be too low, never too high. Apache Kafka ignores the file.
 """
 
 from __future__ import annotations
