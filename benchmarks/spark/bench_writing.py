@@ -4,8 +4,9 @@
 
 write   rows of 100 bytes from memory into four partitions, as a batch
 share   a share group from the first record to the last, into nothing (Trigger.AvailableNow), acknowledged. A batch has
-        as many records as the group may lock: 2,000 in each of four partitions, as is usual with Kafka, or the most
-        that can be set. Beside it our share consumer alone, with the usual locks
+        as many records as the group may lock: 2,000 in each of four partitions, as is usual with Kafka; the same in
+        each of sixteen; or the most that can be set in each of four. Beside it our share consumer alone, with the usual
+        locks in four partitions
 """
 
 import sys
@@ -36,6 +37,7 @@ ROWS = {
 }
 VALUE_BYTES = 100
 PARTITIONS = 4
+MANY_PARTITIONS = 16
 Run = Callable[[Setup, int], float]
 
 
@@ -57,11 +59,11 @@ def write(form: str, **options: str) -> Run:
     return run
 
 
-def share(*, locks: int | None = None) -> Run:
+def share(*, partitions: int = PARTITIONS, locks: int | None = None) -> Run:
     """A new group from the first record to the last, until all are acknowledged."""
 
     def run(setup: Setup, rows: int) -> float:
-        topic, group = _share_group(setup, rows, locks)
+        topic, group = _share_group(setup, rows, partitions, locks)
         given = {"kafka.bootstrap.servers": setup.servers, "subscribe": topic, "group": group}
         seconds, _ = drain(Source(SHARE, "ottla-share", given).stream(setup.spark))
         with BlockingClient(setup.servers) as client:
@@ -74,15 +76,15 @@ def share(*, locks: int | None = None) -> Run:
 
 def consume(setup: Setup, rows: int) -> float:
     """The same by our share consumer, without Spark."""
-    topic, group = _share_group(setup, rows, None)
+    topic, group = _share_group(setup, rows, PARTITIONS, None)
     times = with_ottla(setup.servers, group, topic, consumers=1, records=rows)
     return times.to_first_s + times.first_to_last_s
 
 
-def _share_group(setup: Setup, rows: int, locks: int | None) -> tuple[str, str]:
+def _share_group(setup: Setup, rows: int, partitions: int, locks: int | None) -> tuple[str, str]:
     """A topic with records, and a group that begins with the first of them."""
     topic, group = f"share-{uuid.uuid4().hex[:8]}", uuid.uuid4().hex
-    fill(setup.servers, topic, records=rows, value_bytes=VALUE_BYTES, partitions=PARTITIONS, codec="none")
+    fill(setup.servers, topic, records=rows, value_bytes=VALUE_BYTES, partitions=partitions, codec="none")
     changes = [Change(Operation.SET, "share.auto.offset.reset", "earliest")]
     if locks is not None:
         changes.append(Change(Operation.SET, "share.partition.max.record.locks", str(locks)))
@@ -100,7 +102,12 @@ def _new_topic(servers: str) -> str:
 
 ACTIONS: dict[str, dict[str, Run]] = {
     "write": {OURS: write("ottla"), EXACTLY: write("ottla", exactlyOnce="true"), THEIRS: write("kafka")},
-    "share": {SHARE: share(), f"{SHARE}, {LOCKS_MAX:,} locks": share(locks=LOCKS_MAX), CONSUMER: consume},
+    "share": {
+        SHARE: share(),
+        f"{SHARE}, {MANY_PARTITIONS} partitions": share(partitions=MANY_PARTITIONS),
+        f"{SHARE}, {LOCKS_MAX:,} locks": share(locks=LOCKS_MAX),
+        CONSUMER: consume,
+    },
 }
 
 
