@@ -17,7 +17,7 @@ checked last, before anything changes.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -388,16 +388,37 @@ def stage_verbatim(
             )
         # An empty log, whose start lies inside a batch: the leader has deleted the batch's first records.
         partition.truncate_fully(first_offset, now_ms, partition.log_start_offset)
-    size_bytes = sum(batch.size_bytes for batch in batches)
-    if size_bytes > partition.config.segment_bytes:
-        raise RecordListTooLargeError(f"{size_bytes} bytes do not fit in a segment of {partition.config.segment_bytes}")
+    data, at = memoryview(records), 0
+    for group in _in_segments(batches, partition.config.segment_bytes):
+        end = at + sum(batch.size_bytes for batch in group)
+        _stage_in_segment(partition, group, data[at:end], now_ms)
+        at = end
     max_timestamp = max(batch.max_timestamp for batch in batches)
-    partition.prepare_segment(size_bytes, max_timestamp, first_offset, last_offset, now_ms)
+    return AppendInfo(first_offset, last_offset, max_timestamp, _NO_TIMESTAMP, partition.log_start_offset, at)
+
+
+def _in_segments(batches: Sequence[AnyBatch], segment_bytes: int) -> Iterator[list[AnyBatch]]:
+    """The batches in groups that fit in a segment. A follower takes what its leader has, even if that was written when
+    segments were larger: a batch that does not fit gets a segment of its own."""
+    group: list[AnyBatch] = []
+    size_bytes = 0
+    for batch in batches:
+        if group and size_bytes + batch.size_bytes > segment_bytes:
+            yield group
+            group, size_bytes = [], 0
+        group.append(batch)
+        size_bytes += batch.size_bytes
+    yield group
+
+
+def _stage_in_segment(partition: Partition, batches: Sequence[AnyBatch], data: memoryview, now_ms: int) -> None:
+    max_timestamp = max(batch.max_timestamp for batch in batches)
+    size_bytes = min(len(data), partition.config.segment_bytes)
+    partition.prepare_segment(size_bytes, max_timestamp, _first_offset(batches[0]), batches[-1].last_offset, now_ms)
     for batch in batches:
         _note_replicated(partition, batch)
     indexed = [(batch.last_offset, batch.max_timestamp, batch.size_bytes) for batch in batches]
-    partition.gather(memoryview(records)[:size_bytes], indexed, last_offset + 1)
-    return AppendInfo(first_offset, last_offset, max_timestamp, _NO_TIMESTAMP, partition.log_start_offset, size_bytes)
+    partition.gather(data, indexed, batches[-1].last_offset + 1)
 
 
 def _first_offset(batch: AnyBatch) -> int:

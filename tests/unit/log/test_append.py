@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ottla.log.config import LogConfig
 from ottla.log.errors import (
     CorruptMessageError,
     InvalidRecordError,
@@ -454,6 +455,19 @@ def test_a_follower_does_not_go_back(tmp_path: Path):
     with pytest.raises(OffsetsOutOfOrderError):
         log.append_as_follower(led((4, 1), (4, 1)), 1, NOW)
     assert log.log_end_offset == 4
+
+
+def test_a_follower_takes_what_was_written_when_segments_were_larger(tmp_path: Path):
+    one = len(led((0, 1)))
+    log = open_partition(tmp_path / "orders-0", segment_bytes=2 * one)
+    info = log.append_as_follower(led((0, 1), (2, 1), (4, 1), (6, 2), (8, 2)), 2, NOW)
+    assert info is not None
+    assert (info.base_offset, info.last_offset, info.size_bytes) == (0, 9, 5 * one)
+    log.update_config(LogConfig(segment_bytes=one - 1))
+    log.append_as_follower(led((10, 2), (12, 2)), 2, NOW)
+    assert [segment.base_offset for segment in log.segments] == [0, 4, 8, 10, 12]
+    assert [each.base_offset for each in all_batches(log)] == [0, 2, 4, 6, 8, 10, 12]
+    assert (log.log_end_offset, log.epochs.entries) == (14, ((1, 0), (2, 6)))
 
 
 def test_a_follower_whose_log_starts_inside_a_batch_takes_all_of_it(tmp_path: Path):
