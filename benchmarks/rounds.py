@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks import runner
+from benchmarks import changed_settings, runner
 from benchmarks.broker import raw
 from benchmarks.broker.brokers import Apache, Broker, Ottla
 from benchmarks.runner import Case, Measurement, Size
@@ -31,6 +31,8 @@ Figures = Iterator[tuple[str, float]]
 """Cases and figures of one broker in one round."""
 Found = dict[str, dict[str, list[float]]]
 """Case -> broker -> one figure of each round."""
+Changed = dict[str, dict[str, str]]
+"""Broker -> its settings that are not defaults."""
 Measure = Callable[[Broker, Path], Figures]
 """Of one broker, which is not started yet; the directory is its own."""
 NewBroker = Callable[[str, Path, Mapping[str, str] | None, Path | None], Broker]
@@ -65,10 +67,11 @@ def run(
     """
     chosen = [each for each in subjects if options.brokers in each and not (options.no_java and each == Apache.name)]
     found: Found = {}
+    changed: Changed = {}
     for measure in measures:
-        found |= _run_rounds(options, measure, settings, new_broker or make_broker, chosen)
-    print("\n".join(table(found, is_rate, subjects)), flush=True)
-    save(name, found, options, packages, subjects)
+        found |= _run_rounds(options, measure, settings, new_broker or make_broker, chosen, changed)
+    print("\n".join([*table(found, is_rate, subjects), *changed_settings.told(changed)]), flush=True)
+    save(name, found, options, packages, subjects, changed)
     return 0
 
 
@@ -78,6 +81,7 @@ def _run_rounds(
     settings: Mapping[str, str] | None,
     new_broker: NewBroker,
     subjects: Sequence[str],
+    changed: Changed,
 ) -> Found:
     found: Found = {}
     turn = deque(subjects)
@@ -88,7 +92,7 @@ def _run_rounds(
                 directory = Path(base) / f"{number}-{name.split()[0]}"
                 bytecode = None if options.size is Size.SMOKE else Path(base) / "bytecode"
                 broker = new_broker(name, directory, settings, bytecode)
-                for case, figure in _run_round(broker, directory, measure).items():
+                for case, figure in _run_round(broker, directory, measure, settings or {}, changed).items():
                     found.setdefault(case, {}).setdefault(name, []).append(figure)
             turn.rotate(-1)
     return found
@@ -101,9 +105,15 @@ def make_broker(name: str, directory: Path, settings: Mapping[str, str] | None, 
     return Ottla(directory, free_ports(1)[0], settings, bytecode)
 
 
-def _run_round(broker: Broker, directory: Path, measure: Measure) -> dict[str, float]:
+def _run_round(
+    broker: Broker, directory: Path, measure: Measure, given: Mapping[str, str], changed: Changed
+) -> dict[str, float]:
+    """The figures, and beside them what the broker says of its settings in the end, or what it was given."""
     try:
-        return dict(measure(broker, directory))
+        figures = dict(measure(broker, directory))
+        told = changed_settings.changed_settings(broker.port, broker.pid)
+        changed.setdefault(broker.name, {}).update(given if told is None else told)
+        return figures
     finally:
         broker.stop()
         shutil.rmtree(directory, ignore_errors=True)
@@ -162,6 +172,7 @@ def save(
     options: argparse.Namespace,
     packages: Sequence[str],
     subjects: Sequence[str] = SUBJECTS,
+    changed: Changed | None = None,
 ) -> None:
     """Write times in the form that every benchmark has, and what is no time beside them."""
     done = []
@@ -175,4 +186,4 @@ def save(
         for each, figures in ours_first:
             row: dict[str, object] = {"case": case, "subject": each, unit: [int(figure) for figure in figures]}
             beside.setdefault(next(word for word in UNITS if word in case), []).append(row)
-    runner.save(name, done, options, packages, beside)
+    runner.save(name, done, options, packages, beside | {"settings that are not defaults": changed or {}})

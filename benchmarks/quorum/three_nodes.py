@@ -27,7 +27,10 @@ class ThreeNodes:
             number: int(node.bootstrap_servers.rpartition(":")[2]) for number, node in self._quorum.nodes.items()
         }
         self.port = self.ports[NODES[0]]
-        self.pid = 0
+
+    @property
+    def pid(self) -> int:
+        return self._quorum.nodes[NODES[0]].pid or 0
 
     def prepare(self) -> None:
         """The nodes are formatted when they start."""

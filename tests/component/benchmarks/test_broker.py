@@ -5,10 +5,11 @@ import json
 import socket
 from pathlib import Path
 
-from benchmarks import rounds
+from benchmarks import changed_settings, rounds
 from benchmarks.broker import bench_brokers as bench
 from benchmarks.broker import raw
 from benchmarks.runner import Size
+from ottla import testing
 
 FOUND: dict[str, dict[str, list[float]]] = {
     "start: exec to first acknowledged produce": {"ottla": [0.2, 0.3, 0.25], "Apache Kafka": [2.5, 5.0, 2.0]},
@@ -34,3 +35,24 @@ def test_the_file_has_times_as_every_benchmark_has_and_memory_beside(tmp_path: P
     assert (start["best_s"], start["paired_over_first"]) == (2.0, 12.5)
     assert [row["subject"] for row in content["memory"]] == ["ottla", "Apache Kafka"]
     assert content["memory"][0]["bytes"] == [30 << 20] * 3
+
+
+def test_the_broker_itself_tells_which_of_its_settings_are_not_defaults() -> None:
+    with testing.broker(num_partitions=1, log_retention_ms=86_400_000) as broker:
+        found = changed_settings.changed_settings(int(broker.bootstrap_servers.rpartition(":")[2]), pid=0)
+    assert found is not None
+    assert found["log.retention.ms"] == "86400000"
+    assert "num.partitions" not in found, "it has the value of the default"
+    assert not {"listeners", "log.dirs"} & found.keys()
+    lines = changed_settings.told({"ottla": {"log.retention.ms": "86400000"}, "Apache Kafka": {}})
+    assert lines == [
+        "ottla: these settings are not defaults",
+        "  log.retention.ms=86400000",
+        "Apache Kafka: all settings are defaults",
+    ]
+
+
+def test_a_broker_that_does_not_answer_tells_nothing() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    assert changed_settings.changed_settings(port, pid=0) is None
