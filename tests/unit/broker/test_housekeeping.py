@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ottla.broker.loop.clock import SystemClock
-from ottla.broker.loop.cooperative_tasks import REST_FACTOR, SLICE_SECONDS, URGENT_REST_FACTOR, CooperativeTasks
+from ottla.broker.loop.cooperative_tasks import REST_FACTOR, SLICE_SECONDS, CooperativeTasks
 from ottla.broker.loop.offload import Offload
 
 # --- tasks -----------------------------------------------------------------------------------------------------------
@@ -180,17 +180,15 @@ def test_what_requests_wait_for_goes_first():
     assert done == ["long", "urgent", "urgent", "more", "more", "long"]
 
 
-@pytest.mark.parametrize(("is_urgent", "factor"), [(False, REST_FACTOR), (True, URGENT_REST_FACTOR)])
-def test_work_rests_for_so_many_times_as_long_as_it_ran(is_urgent: bool, factor: int) -> None:
-    now = 100.0
+def endless_work(now: list[float]) -> Generator[None, None, None]:
+    """Each step takes a slice."""
+    while True:
+        now[0] += SLICE_SECONDS
+        yield
 
-    def work() -> Generator[None, None, None]:
-        nonlocal now
-        while True:
-            now += SLICE_SECONDS
-            yield
 
-    rests: list[float] = []
+def test_work_rests_for_some_times_as_long_as_it_ran() -> None:
+    now, rests = [100.0], []
 
     class Loop:
         def call_soon(self, call: Any) -> Any:
@@ -199,6 +197,23 @@ def test_work_rests_for_so_many_times_as_long_as_it_ran(is_urgent: bool, factor:
         def call_later(self, seconds: float, call: Any) -> Any:
             rests.append(seconds)
 
-    clock = SimpleNamespace(precise_s=lambda: now)
-    CooperativeTasks(Loop(), clock).add("work", work(), is_urgent=is_urgent)  # type: ignore[arg-type]
-    assert rests == [pytest.approx(SLICE_SECONDS * factor)]
+    clock = SimpleNamespace(precise_s=lambda: now[0])
+    CooperativeTasks(Loop(), clock).add("work", endless_work(now))  # type: ignore[arg-type]
+    assert rests == [pytest.approx(SLICE_SECONDS * REST_FACTOR)]
+
+
+def test_urgent_work_lets_the_loop_turn_and_does_not_wait() -> None:
+    now, turns = [100.0], []
+
+    class Loop:
+        def call_soon(self, call: Any) -> Any:
+            turns.append(call)
+
+        def call_later(self, seconds: float, call: Any) -> Any:
+            raise AssertionError("nobody needs the loop")
+
+    clock = SimpleNamespace(precise_s=lambda: now[0])
+    CooperativeTasks(Loop(), clock).add("work", endless_work(now), is_urgent=True)  # type: ignore[arg-type]
+    for number in range(1, 4):
+        turns.pop()()
+        assert now[0] == pytest.approx(100 + number * SLICE_SECONDS), "a slice in each turn"
