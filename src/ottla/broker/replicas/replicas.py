@@ -367,11 +367,10 @@ class Replicas:
     def _follow_followers(self, replica: Replica, *, is_new: bool) -> None:
         """Follow who the replicas are, in this leader epoch or in a new one."""
         leading = None if is_new else replica.leading
-        now_ms = self.clock.monotonic_ms()
         if not replica.is_leader or len(replica.replicas) == 1:
             replica.leading = None
         elif leading is not None:
-            leading.follow(replica.replicas, replica.isr, replica.partition_epoch, now_ms)
+            leading.follow(replica.replicas, replica.isr, replica.partition_epoch, self.clock.monotonic_ms())
         else:
             replica.leading = PartitionLeader(
                 self.node_id,
@@ -380,7 +379,7 @@ class Replicas:
                 leader_epoch=replica.leader_epoch,
                 partition_epoch=replica.partition_epoch,
                 epoch_start_offset=replica.log_end_offset,
-                now_ms=now_ms,
+                now_ms=self.clock.monotonic_ms(),
                 lag_max_ms=self.settings["replica.lag.time.max.ms"],
                 is_eligible=self._is_eligible,
             )

@@ -54,7 +54,10 @@ class PartitionImage(msgspec.Struct, frozen=True, gc=False):
 
     def directory_of(self, broker_id: int) -> bytes:
         """The log directory of a replica; UNASSIGNED for a broker that has none."""
-        return next((directory for replica, directory in self.placed if replica == broker_id), UNASSIGNED)
+        for replica, directory in self.placed:
+            if replica == broker_id:
+                return directory
+        return UNASSIGNED
 
 
 class TopicImage:
