@@ -5,8 +5,8 @@
 write   rows of 100 bytes from memory into four partitions, as a batch
 share   a share group from the first record to the last, into nothing (Trigger.AvailableNow), acknowledged. A batch has
         as many records as the group may lock: 2,000 in each of four partitions, as is usual with Kafka; the same in
-        each of sixteen; or the most that can be set in each of four. Beside it our share consumer alone, with the usual
-        locks in four partitions
+        each of sixteen, of which a task reads several; or the most that can be set in each of four. Beside it our share
+        consumer alone, with the usual locks in four partitions
 """
 
 import sys
@@ -37,7 +37,7 @@ ROWS = {
 }
 VALUE_BYTES = 100
 PARTITIONS = 4
-MANY_PARTITIONS = 16
+MANY_PARTITIONS, TASK_RECORDS = 16, 10_000
 Run = Callable[[Setup, int], float]
 
 
@@ -59,12 +59,12 @@ def write(form: str, **options: str) -> Run:
     return run
 
 
-def share(*, partitions: int = PARTITIONS, locks: int | None = None) -> Run:
+def share(*, partitions: int = PARTITIONS, locks: int | None = None, **options: str) -> Run:
     """A new group from the first record to the last, until all are acknowledged."""
 
     def run(setup: Setup, rows: int) -> float:
         topic, group = _share_group(setup, rows, partitions, locks)
-        given = {"kafka.bootstrap.servers": setup.servers, "subscribe": topic, "group": group}
+        given = {"kafka.bootstrap.servers": setup.servers, "subscribe": topic, "group": group, **options}
         seconds, _ = drain(Source(SHARE, "ottla-share", given).stream(setup.spark))
         with BlockingClient(setup.servers) as client:
             left = sum(each.lag or 0 for each in client.call(describe_offsets, group).values())
@@ -104,7 +104,7 @@ ACTIONS: dict[str, dict[str, Run]] = {
     "write": {OURS: write("ottla"), EXACTLY: write("ottla", exactlyOnce="true"), THEIRS: write("kafka")},
     "share": {
         SHARE: share(),
-        f"{SHARE}, {MANY_PARTITIONS} partitions": share(partitions=MANY_PARTITIONS),
+        f"{SHARE}, {MANY_PARTITIONS} partitions": share(partitions=MANY_PARTITIONS, minRecordsPerPartition=str(TASK_RECORDS)),
         f"{SHARE}, {LOCKS_MAX:,} locks": share(locks=LOCKS_MAX),
         CONSUMER: consume,
     },

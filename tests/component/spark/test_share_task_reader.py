@@ -126,3 +126,24 @@ def test_a_batch_of_a_topic_that_was_deleted(jobs: Jobs) -> None:
     with pytest.raises(OttlaSparkError, match="data lost: topic gone partition 0: the topic was deleted"):
         gone.rows((0, 4, 1))
     assert gone.rows((0, 4, 1), failOnDataLoss="false") == []
+
+
+def test_partitions_with_few_records_are_read_by_one_task(jobs: Jobs) -> None:
+    """A task takes tens of milliseconds, however little it reads."""
+    other = Jobs(jobs.servers, "other-jobs")
+    acquired = {other.tp: (Acquisition(5, 6, 2),), jobs.tp: (Acquisition(0, 1, 1),)}
+    names = {jobs.tp.topic_id: "jobs", other.tp.topic_id: "other-jobs"}
+    end = ShareOffset(1, "g", acquired, names).to_json()
+
+    def tasks(**given: str) -> list[list[tuple[str, int, int]]]:
+        reader = ShareStreamReader(jobs.options(subscribe="jobs,other-jobs", **given))
+        parts = reader.partitions(reader.initialOffset(), end)
+        rows = [[row for batch in reader.read(part) for row in batch.to_pylist()] for part in parts]
+        return [sorted((row["topic"], row["offset"], row["deliveryCount"]) for row in each) for each in rows]
+
+    of_jobs, of_other = [("jobs", 0, 1), ("jobs", 1, 1)], [("other-jobs", 5, 2), ("other-jobs", 6, 2)]
+    assert tasks() == [of_jobs + of_other]
+    assert sorted(tasks(minRecordsPerPartition="1")) == [of_jobs, of_other]
+    assert sorted(tasks(maxRecordsPerPartition="5")) == [of_jobs, of_other]
+    with pytest.raises(OttlaSparkError, match="minRecordsPerPartition: 6 is more than maxRecordsPerPartition, 5"):
+        jobs.options(minRecordsPerPartition="6", maxRecordsPerPartition="5")

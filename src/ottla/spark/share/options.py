@@ -8,7 +8,7 @@ from typing import Final
 from ottla.spark.cluster_options import MIB, ClusterOptions, RecordOptions
 from ottla.spark.options import bad_option, boolean, names, option, positive, text
 from ottla.spark.schemas import RecordColumns
-from ottla.spark.topic.options import TopicOptions
+from ottla.spark.topic.options import TopicOptions, joined_records
 
 __all__ = ["SHARE_COLUMNS", "ShareOptions"]
 
@@ -29,6 +29,7 @@ class ShareOptions(RecordOptions, ClusterOptions):
     max_records_per_trigger: int = option("maxRecordsPerTrigger", positive, 100_000)
     max_bytes_per_trigger: int = option("maxBytesPerTrigger", positive, 64 * MIB)
     max_records_per_partition: int | None = option("maxRecordsPerPartition", positive, None)
+    min_records_per_partition: int | None = option("minRecordsPerPartition", positive, None)
     fetch_wait_ms: int = option("fetchWaitMs", positive, 500)
     acquire_time_ms: int = option("acquireTimeMs", positive, 2_000)
     fail_on_data_loss: bool = option("failOnDataLoss", boolean, True)
@@ -42,6 +43,12 @@ class ShareOptions(RecordOptions, ClusterOptions):
             raise bad_option("group", "it is required")
         if not self.subscribe:
             raise bad_option("subscribe", "it is required: the topics that the group shares")
+        joined_records(self.min_records_per_partition, self.max_records_per_partition)  # raises if they disagree
+
+    @property
+    def joined_records(self) -> int:
+        """The least number of records of a task."""
+        return joined_records(self.min_records_per_partition, self.max_records_per_partition)
 
     def types(self) -> dict[str, str]:
         """The columns and their types."""

@@ -65,12 +65,16 @@ class ShareMember(Protocol):
 
 
 class Task(NamedTuple):
-    """The work of one task."""
+    """Records of one partition that one task reads."""
 
     tp: TopicIdPartition
     topic: str
     ranges: tuple[Acquisition, ...]
     seq: int
+
+    @property
+    def size(self) -> int:
+        return sum(each.size for each in self.ranges)
 
 
 class SharePlan:

@@ -20,6 +20,7 @@ from ottla.spark.share.decisions import Decisions
 from ottla.spark.share.offsets import ShareOffset, TopicIdPartition
 from ottla.spark.share.options import ShareOptions
 from ottla.spark.share.plan import Limits, SharePlan, Task, tasks_of
+from ottla.spark.topic.ranges import join_parts
 from ottla.wire import uuid_text
 
 if TYPE_CHECKING:
@@ -33,9 +34,9 @@ SECOND_MS: Final = 1000
 
 
 class Work(NamedTuple):
-    """The data that are sent to a task."""
+    """What a task reads, one after the other, and where it tells its decisions."""
 
-    task: Task
+    parts: tuple[Task, ...]
     address: Address | None
 
 
@@ -83,7 +84,7 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._decisions.expect(batch)
             tasks = tasks_of(batch, self._options.max_records_per_partition)
             address = self._decisions_at() if self._options.reject_when else None
-            return [InputPartition(Work(each, address)) for each in tasks]
+            return [InputPartition(Work(parts, address)) for parts in join_parts(tasks, self._options.joined_records)]
 
     def commit(self, end: dict[str, Any]) -> None:
         with one_sentence():
@@ -131,4 +132,5 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         from ottla.spark.share.task_reader import rows_of
 
         with one_sentence():
-            yield from rows_of(partition.value.task, self._options, partition.value.address)
+            for each in partition.value.parts:
+                yield from rows_of(each, self._options, partition.value.address)

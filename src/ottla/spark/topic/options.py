@@ -16,7 +16,7 @@ from ottla.spark.options import at_least, bad_option, json_object, names, one_of
 from ottla.spark.range_options import RangeOptions, pattern
 from ottla.spark.schemas import RecordColumns
 
-__all__ = ["TopicOptions"]
+__all__ = ["TopicOptions", "joined_records"]
 
 POLL_TIMEOUT_MS: Final = 120_000
 JOINED_RECORDS: Final = 1_000
@@ -34,6 +34,13 @@ def _assigned(value: str) -> tuple[TopicPartition, ...]:
     if not found:
         raise ValueError("it is empty")
     return tuple(dict.fromkeys(found))
+
+
+def joined_records(least: int | None, most: int | None, usual: int = JOINED_RECORDS) -> int:
+    """The least number of records of a task, from the options minRecordsPerPartition and maxRecordsPerPartition."""
+    if least is not None and most is not None and least > most:
+        raise bad_option("minRecordsPerPartition", f"{least} is more than maxRecordsPerPartition, {most}")
+    return least or (usual if most is None else 1)
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,9 +61,7 @@ class TopicOptions(RangeOptions, RecordOptions, ClusterOptions):
             raise OttlaSparkError("options subscribe, subscribePattern, assign: give exactly one")
         if RESERVED in {*self.subscribe, *(at.topic for at in self.assign)}:
             raise OttlaSparkError(f"topic {RESERVED} cannot be read: its name is reserved for checkpoints")
-        least, most = self.min_records_per_partition, self.max_records_per_partition
-        if least is not None and most is not None and least > most:
-            raise bad_option("minRecordsPerPartition", f"{least} is more than maxRecordsPerPartition, {most}")
+        joined_records(self.min_records_per_partition, self.max_records_per_partition)  # raises if they disagree
         self.read_options(None)  # raises in the planner, not in a task
 
     # --- what the values mean -----------------------------------------------------------------------------------------
@@ -64,8 +69,8 @@ class TopicOptions(RangeOptions, RecordOptions, ClusterOptions):
     @property
     def joined_records(self) -> int:
         """The least number of records of a task of a stream."""
-        is_split = self.min_partitions is not None or self.max_records_per_partition is not None
-        return self.min_records_per_partition or (1 if is_split else JOINED_RECORDS)
+        usual = JOINED_RECORDS if self.min_partitions is None else 1
+        return joined_records(self.min_records_per_partition, self.max_records_per_partition, usual)
 
     @property
     def columns(self) -> RecordColumns:

@@ -16,7 +16,7 @@ from ottla.spark.options import bad_option
 from ottla.spark.range_options import RangeBound, RangeOptions
 from ottla.spark.topic.cluster import Assigned, Cluster
 from ottla.spark.topic.loss import Loss
-from ottla.spark.topic.ranges import Range, split_ranges
+from ottla.spark.topic.ranges import Range, join_parts, split_ranges
 
 __all__ = ["JoinedTask", "Task", "join_tasks", "plan_batch", "require_all", "resolve", "tasks_of"]
 
@@ -32,6 +32,10 @@ class Task(NamedTuple):
     """The leader at planning."""
     log_start: int
 
+    @property
+    def size(self) -> int:
+        return self.until - self.start
+
 
 class JoinedTask(NamedTuple):
     """Ranges that one task reads, one after the other."""
@@ -41,15 +45,7 @@ class JoinedTask(NamedTuple):
 
 def join_tasks(tasks: Iterable[Task], min_records: int = 1) -> list[JoinedTask]:
     """Tasks of at least so many offsets, except for the last. Tasks keep their order."""
-    joined: list[list[Task]] = []
-    size = min_records
-    for each in tasks:
-        if size >= min_records:
-            joined.append([])
-            size = 0
-        joined[-1].append(each)
-        size += each.until - each.start
-    return [JoinedTask(tuple(parts)) for parts in joined]
+    return [JoinedTask(parts) for parts in join_parts(tasks, min_records)]
 
 
 def plan_batch(cluster: Cluster, options: RangeOptions, bounds: Bounds = EVERYTHING) -> list[Task]:

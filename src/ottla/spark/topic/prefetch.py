@@ -57,7 +57,7 @@ def small_batch(
     tasks: Sequence[JoinedTask], max_records: int, rows_of: Callable[[JoinedTask], Iterator[pa.RecordBatch]]
 ) -> Sequence[pa.RecordBatch] | None:
     """The rows of a batch of one task with few records and bytes; None if a task should read them."""
-    if len(tasks) != 1 or sum(part.until - part.start for part in tasks[0].parts) > max_records:
+    if len(tasks) != 1 or sum(part.size for part in tasks[0].parts) > max_records:
         return None
     found: list[pa.RecordBatch] = []
     size = 0

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from math import ceil, floor
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 from ottla.client.metadata import TopicPartition
 
-__all__ = ["Range", "split_ranges"]
+__all__ = ["Range", "join_parts", "split_ranges"]
+
+
+class _Sized(Protocol):
+    @property
+    def size(self) -> int: ...
+
+
+PartT = TypeVar("PartT", bound=_Sized)
 
 
 class Range(NamedTuple):
@@ -58,3 +66,16 @@ def _equal_parts(whole: Range, count: int) -> Iterator[Range]:
         if end > start:
             yield Range(whole.at, start, end)
         start = end
+
+
+def join_parts(parts: Iterable[PartT], min_records: int) -> list[tuple[PartT, ...]]:
+    """The parts in groups of at least so many offsets, except for the last group. Parts keep their order."""
+    joined: list[list[PartT]] = []
+    size = min_records
+    for each in parts:
+        if size >= min_records:
+            joined.append([])
+            size = 0
+        joined[-1].append(each)
+        size += each.size
+    return [tuple(group) for group in joined]
