@@ -215,14 +215,25 @@ def _current(
     """In a rebalance most members only reach another epoch: what they hold is the same to the byte, and is not read
     again. `stable` is the number of the first state."""
     member, held = group.state.members.get(_member_id(key)), value[_HEAD.size :]
-    if member is not None and held and held == member.assignment and value.startswith(_VERSION_0):
+    if not held or not value.startswith(_VERSION_0):
+        found = read(value)
+        epoch, state, sets = found.member_epoch, found.state, sets_of(found)
+    else:
         _, epoch, _, state = _HEAD.unpack_from(value)
-        group.reach(member, epoch, state - stable)
-        return
-    found = read(value)
+        if member is not None and held == member.assignment:
+            group.reach(member, epoch, state - stable)
+            return
+        sets = _sets_in(held, read, sets_of)
     member = member or _member(group, key)
-    group.current(member, found.member_epoch, found.state - stable, *sets_of(found))
+    group.current(member, epoch, state - stable, *sets)
     member.assignment = held
+
+
+@lru_cache(maxsize=4_096)
+def _sets_in(held: bytes, read: _Read, sets_of: Callable[[Any], _Sets]) -> _Sets:
+    """What a member holds, from the bytes behind the head. Groups that do not come to rest go back and forth between a
+    few assignments."""
+    return sets_of(read(bytes(_HEAD.size) + held))
 
 
 def _current_tasks(group: GroupTracker, key: bytes, value: bytes, read: _Read) -> None:

@@ -38,6 +38,7 @@ UNKNOWN: Final = "unknown"
 CAUSES: Final = 1_000
 TRIGGER_MEMBERS: Final = 100
 RECENT_HASHES: Final = 32
+LISTS: Final = 512
 
 _SEQ_BITS: Final = 16
 _LAST_OF_RECORD: Final = (1 << _SEQ_BITS) - 1
@@ -55,7 +56,7 @@ class GroupTracker:
     """One group, up to the last step of its history."""
 
     __slots__ = (
-        "_listed", "_next_seq", "_window_end_ms", "counted", "limits", "name_of", "out", "state", "told",
+        "_lists", "_next_seq", "_window_end_ms", "counted", "limits", "name_of", "out", "state", "told",
     )  # fmt: skip
 
     def __init__(
@@ -64,7 +65,8 @@ class GroupTracker:
         self.state = state
         self.limits = limits
         self.name_of = name_of
-        self._listed = listed if name_of is None else lambda things: listed(name_of(things))
+        self._lists: dict[frozenset[str], str] = {}
+        """Some sets of partitions, as `_listed` tells them."""
         self.out = Out()
         self.told: dict[str, GroupMember] = {}
         """Members as the last fact tells them; those that have changed since are missing."""
@@ -162,6 +164,15 @@ class GroupTracker:
         self.out.events.append(
             Event(state.type, state.ts, seq, event, member, old, new, epoch_or_none, assignment_or_none, offset, detail)
         )
+
+    def _listed(self, things: frozenset[str]) -> str:
+        """Partitions with the names of their topics. The same few sets recur."""
+        found = self._lists.get(things)
+        if found is None:
+            if len(self._lists) == LISTS:
+                self._lists.clear()
+            found = self._lists[things] = listed(things if self.name_of is None else self.name_of(things))
+        return found
 
     # --- the group ----------------------------------------------------------------------------------------------------
 
@@ -427,8 +438,7 @@ class GroupTracker:
     ) -> None:
         state = self.state
         detail = self._role(member, "active")
-        revoking, gained = pending - member.pending, active - member.active
-        revoked = (member.active | member.pending) - active - pending
+        revoking, revoked, gained = _differences(member.active, member.pending, active, pending)
         if revoking:
             self.event("partition_revoking", member.id, self._listed(revoking), None, detail)
             if not member.pending:
@@ -499,6 +509,14 @@ class GroupTracker:
             over.partitions_moved = found.exchanged / 2 if over.type == "share" else float(len(found.moved))
         over.members_touched = found.touched
         state.converged, state.has_converged = after, True
+
+
+@lru_cache(maxsize=4_096)
+def _differences(
+    had: frozenset[str], was_pending: frozenset[str], has: frozenset[str], pending: frozenset[str]
+) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """What a member has to give up from now on, what it has given up, what it has got."""
+    return pending - was_pending, (had | was_pending) - has - pending, has - had
 
 
 @lru_cache(maxsize=4_096)
