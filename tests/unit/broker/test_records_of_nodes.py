@@ -102,6 +102,26 @@ def test_a_table_is_the_same_on_all_nodes() -> None:
     run(scenario)
 
 
+def test_nobody_has_to_wait_for_the_topic_of_a_table() -> None:
+    """A call of the plugin may be given up while the controller makes its topic."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        faults: list[dict[str, Any]] = []
+        loop.set_exception_handler(lambda _, context: faults.append(context))
+        async with cluster(loop, settings=REPLICATED) as it:
+            tables = {number: CompactedTopicTable(it.nodes[number], TABLE) for number in NODES}
+            for table in tables.values():
+                given_up = loop.create_task(table.get(b"key"))
+                await asyncio.sleep(0)
+                given_up.cancel()
+            await asyncio.sleep(1)
+            await tables[1].put(b"key", b"value")
+            assert [await table.get(b"key") for table in tables.values()] == [b"value"] * len(NODES)
+        assert faults == []
+
+    run(scenario)
+
+
 def test_a_table_outlives_its_leader() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         async with cluster(loop, settings=REPLICATED) as it:

@@ -12,7 +12,8 @@ Failures:
 
 =============================  =========================================================================================
 the core refuses (Reject)      nothing has happened; the client gets the error
-the append is refused          nothing has happened; replies become errors, `settled(after)` gets the error
+the append is refused          nothing has happened; replies become errors, `settled(after)` gets the error; a deadline
+                               whose core has not asked to be told comes again
 not committed in time          replies become errors, `settled(after)` gets the error; the records stay applied, and the
                                effects leave if they are committed after all
 the batch cannot be written,   the shard is lost: state and log differ. `Edge.lost` discards it; it is loaded again
@@ -53,12 +54,14 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.reject import Reject, message_of
 
-__all__ = ["Edge", "PartitionWriter", "Shard"]
+__all__ = ["RETRY_MS", "Edge", "PartitionWriter", "Shard"]
 
 log = logging.getLogger(__name__)
 
 _RECORD_OVERHEAD_BYTES: Final = 32
 """The largest size of a record's lengths and deltas in a batch."""
+RETRY_MS: Final = 5_000
+"""After so long a deadline comes again whose records the log has refused."""
 
 _Encoded = tuple[bytes, bytes | None]
 
@@ -195,8 +198,17 @@ class Shard:
             key = self.deadlines.take_due(now_ms) if self.is_loaded else None
             if key is None:
                 break
-            self.tell(lambda context, key=key: self.core.expire(key, context))  # type: ignore[misc]
+            self._expire_one(key, now_ms)
         self._expire_pending(now_ms)
+
+    def _expire_one(self, key: Any, now_ms: int) -> None:  # noqa: ANN401
+        """Tell the core of a deadline. If the log refuses what that brings, as while too few replicas are in sync, the
+        deadline comes again: a member whose session has ended must not stay for ever. A core that asked to be told of a
+        refusal sees to it itself, and the time of a deadline that it has set anew stands."""
+        if self.tell(lambda context: self.core.expire(key, context)):
+            return
+        if self.is_loaded and key not in self.deadlines and self.deadlines.set(key, now_ms + RETRY_MS):
+            self._edge.due_at(self, now_ms + RETRY_MS)
 
     def next_at_ms(self) -> int | None:
         """When `expire` must be called."""
@@ -205,14 +217,15 @@ class Shard:
         known = [each for each in (at_ms, waiting_at_ms) if each is not None]
         return min(known) if known else None
 
-    def tell(self, call: Callable[[Context], Result]) -> None:
-        """Call the core for something other than a request."""
+    def tell(self, call: Callable[[Context], Result]) -> bool:
+        """Call the core for something other than a request. False if the log has refused what the core decided, and the
+        core has not asked to be told of that."""
         try:
             result = call(self.context())
         except Exception:
             log.exception("a coordinator failed")
-            return
-        self._apply(result)
+            return True
+        return self._apply(result) or result.after is not None
 
     def topics_changed(self, change: TopicsChange) -> None:
         self.tell(lambda context: self.core.topics_changed(change, context))
@@ -254,13 +267,14 @@ class Shard:
 
     # --- what a result brings -----------------------------------------------------------------------------------------
 
-    def _apply(self, result: Result) -> None:
+    def _apply(self, result: Result) -> bool:
+        """Whether the log has taken the records."""
         if result.records:
             try:
                 self._append(result)
             except Exception as error:  # noqa: BLE001  # whatever the log refuses, nothing has happened
                 self._fail(result, as_coordinator_error(_code(error)), message_of(error))
-                return
+                return False
         for key, at_ms in result.timers:
             if at_ms is None:
                 self.deadlines.cancel(key)
@@ -268,9 +282,10 @@ class Shard:
                 self._edge.due_at(self, at_ms)
         if self._is_behind or self._pending or result.effects or result.after is not None:
             self._file(result)
-            return
+            return True
         for token, message in result.replies:  # the usual case, a heartbeat that changes nothing
             self._edge.reply(token, message)
+        return True
 
     def _append(self, result: Result) -> None:
         """Assign offsets to the records and replay them."""

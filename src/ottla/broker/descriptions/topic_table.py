@@ -187,10 +187,11 @@ class CompactedTopicTable:
         return topic
 
     async def _create(self) -> None:
-        created: asyncio.Future[CreateTopicsResponse] = self._node.loop.create_future()
         config = CreateTopicsRequest.CreatableTopicConfig("cleanup.policy", "compact")
         topic = CreateTopicsRequest.CreatableTopic(self._topic, 1, -1, configs=(config,))
-        self._node.controller_channel.send(CreateTopicsRequest((topic,)), _CREATE_VERSION, created.set_result)
-        (answer,) = (await created).topics
+        reply: CreateTopicsResponse = await self._node.controller_channel.call(
+            CreateTopicsRequest((topic,)), _CREATE_VERSION
+        )
+        (answer,) = reply.topics
         if answer.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             raise TransientFailure(f"{self._topic} cannot be created: {answer.error_message or answer.error_code}")

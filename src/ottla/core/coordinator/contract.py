@@ -10,9 +10,9 @@ requests, when a member was last heard of, back-offs. Each module lists its soft
   whose records came with a producer id.
 * Replies and effects of a result leave when its records are committed. A result without records waits until everything
   that it may have read is committed. Timers are set when the records are appended.
-* If the append fails, nothing has happened: the replies become errors. If it is not committed in time, the replies
-  become errors and the records stay applied. In both cases, and when it is committed, `settled(after, outcome)` tells a
-  core that asked to be told.
+* If the append fails, nothing has happened: the replies become errors, and a deadline that brought the records comes
+  again, unless the result has `after`. If it is not committed in time, the replies become errors and the records stay
+  applied. In both cases, and when it is committed, `settled(after, outcome)` tells a core that asked to be told.
 * What an effect brings re-enters through `settled(effect, outcome)`.
 
 The law, tested in every scenario: `hard_state` of the live core equals that of a new core that replays the log, and

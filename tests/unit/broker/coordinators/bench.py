@@ -24,9 +24,11 @@ class MemoryWriter:
         self.high_watermark = 0
         self.batch_max_bytes = 10_000
         self.refusal: ErrorCode | None = None
+        self.is_short_of_replicas = False
 
     def check(self) -> None:
-        """It takes what comes."""
+        if self.is_short_of_replicas:
+            raise Reject(ErrorCode.NOT_ENOUGH_REPLICAS)
 
     def stage(self, batch: BatchBuilder, producer: Producer | None) -> int:
         if producer is None:

@@ -149,7 +149,8 @@ class Ledger:
         _, name, token = key
         if name == "bug":
             raise RuntimeError("a mistake")
-        return Result(records=[put(name, -5)], replies=[Reply(token, told(-5))])
+        after = ("told",) if name == "told" else None
+        return Result(records=[put(name, -5)], replies=[Reply(token, told(-5))], after=after)
 
     def settled(self, subject: Any, outcome: Outcome, context: Context) -> Result:
         if subject[0] == "chain" and subject[2] > 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ottla.broker.coordinators.shard import RETRY_MS
 from ottla.core.coordinator.contract import COMMITTED, Outcome, Producer
 from ottla.wire.batch import split_batches
 from ottla.wire.errors import ErrorCode
@@ -169,6 +170,46 @@ def test_a_failing_timer_does_not_keep_others_from_theirs(bench: Bench) -> None:
     bench.advance(100)
     bench.commit()
     assert bench.take() == [(2, -5)]
+
+
+def test_a_deadline_whose_records_are_refused_comes_again(bench: Bench) -> None:
+    bench.ask(1, "later", "a", 100)
+    bench.writer.is_short_of_replicas = True
+    bench.advance(100)
+    assert bench.take() == [(1, ErrorCode.COORDINATOR_NOT_AVAILABLE)]
+    assert bench.shard.next_at_ms() == 100 + RETRY_MS
+    bench.advance(RETRY_MS)
+    assert bench.core.numbers == {}
+    bench.writer.is_short_of_replicas = False
+    bench.advance(RETRY_MS - 1)
+    assert bench.core.numbers == {}
+    bench.advance(1)
+    assert bench.core.numbers == {"a": -5}
+    bench.commit()
+    assert bench.shard.next_at_ms() is None
+    check_law(bench)
+
+
+def test_a_deadline_that_waits_to_come_again_can_be_moved(bench: Bench) -> None:
+    bench.ask(None, "later", "a", 100)
+    bench.writer.is_short_of_replicas = True
+    bench.advance(100)
+    bench.writer.is_short_of_replicas = False
+    bench.ask(None, "later", "a", 2 * RETRY_MS)
+    bench.advance(2 * RETRY_MS - 1)
+    assert bench.core.numbers == {}
+    bench.advance(1)
+    assert bench.core.numbers == {"a": -5}
+
+
+def test_a_core_that_is_told_of_a_refused_deadline_sees_to_it_itself(bench: Bench) -> None:
+    bench.ask(1, "later", "told", 100)
+    bench.writer.is_short_of_replicas = True
+    bench.advance(100)
+    assert [(subject, outcome.error) for subject, outcome in bench.core.settlements] == [
+        (("told",), ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    ]
+    assert bench.shard.next_at_ms() is None
 
 
 # --- effects and settlements ------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from ottla.core.groups.classic.leave_group import remove_member
-from ottla.core.groups.classic.rebalance import complete_join, end_initial_delay, prepare
+from ottla.core.groups.classic.rebalance import complete_join, end_initial_delay, maybe_complete_join, prepare
 from ottla.core.groups.classic.states import GroupState
 from ottla.core.groups.classic.step import ClassicStep
 
@@ -32,8 +32,7 @@ def _remove(step: ClassicStep, member_id: str) -> None:
     was_member = member_id in group.members
     remove_member(step, member_id)
     if group.state is GroupState.PREPARING_REBALANCE:
-        if group.have_all_joined:
-            complete_join(step)
+        maybe_complete_join(step)
     elif was_member:
         prepare(step, f"the session of {member_id} has expired")
 

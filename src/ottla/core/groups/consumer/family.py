@@ -67,12 +67,13 @@ MEMBER_TIMERS = ("session", "rebalance", "join", "sync")
 
 
 class Upgrade(msgspec.Struct, frozen=True):
-    """A classic group that becomes a consumer group: the group as it will be, and what that takes."""
+    """A group that a consumer joins: as it will be, and what that takes if it is a classic group until now."""
 
     group: ConsumerGroup
-    records: Sequence[KeyedRecord]
-    replies: Sequence[Reply] = ()
-    timers: Sequence[Timer] = ()
+    records: Sequence[KeyedRecord] = ()
+    release: Callable[[], Result] = lambda: NOTHING
+    """Gives the replies to whoever waits in the classic group, and the deadlines that change. Called when nothing can
+    refuse the join any more: until then the classic group may have to go on as it is."""
 
 
 class Migration(Protocol):
@@ -139,13 +140,14 @@ class ConsumerFamily(ModernFamily[ConsumerGroup]):
         step.advance(request.topic_partitions)
         response = self._response(step, request, context)
         session = self.renewed_session(group, step.member.member_id, context.now_ms + settings.session_timeout_ms)
+        released = upgrade.release()
         is_same_again = response.assignment is None or request.topic_partitions is not None
         if not step.records and not step.timers and not upgrade.records and is_same_again:
             self._remember_if_quiet(step, request, response, context)
         return Result(
             records=[*upgrade.records, *step.records],
-            replies=[*upgrade.replies, Reply(context.token, response)],
-            timers=[*upgrade.timers, *step.timers, session],
+            replies=[*released.replies, Reply(context.token, response)],
+            timers=[*released.timers, *step.timers, session],
             # The target of a large group may need more than one batch. A crash between two of them leaves a target that
             # is older than the group, so that the next heartbeat computes it anew. A conversion is whole or not at all.
             is_atomic=bool(upgrade.records),
@@ -155,10 +157,10 @@ class ConsumerFamily(ModernFamily[ConsumerGroup]):
         """The group, made or converted if need be."""
         group = self._table.get(request.group_id)
         if isinstance(group, ConsumerGroup):
-            return Upgrade(group, ())
+            return Upgrade(group)
         is_joining = request.member_epoch == JOIN_GROUP_MEMBER_EPOCH
         if group is None and is_joining:
-            return Upgrade(ConsumerGroup(request.group_id), ())
+            return Upgrade(ConsumerGroup(request.group_id))
         if group is not None and group.kind is GroupKind.CLASSIC and is_joining:
             if group.is_empty:
                 return Upgrade(ConsumerGroup(request.group_id), group.tombstones())

@@ -143,8 +143,13 @@ class ConsumerStep(HeartbeatStep[ConsumerGroup]):
     # --- the group ----------------------------------------------------------------------------------------------------
 
     def raise_epoch(self, must: bool) -> None:
-        """Raise the group epoch if it must be, or if the topics that are subscribed to have changed."""
-        group = self.group
+        """Raise the group epoch if it must be, or if the topics that are subscribed to have changed.
+
+        Who replaces a static member needs no new target, with one exception: a target on its way that will be finished
+        although the group has changed knows the old member alone.
+        """
+        group, job = self.group, self.group.target_job
+        must = must or (self.replaced_id is not None and job is not None and job.is_last_chance)
         if not must and not self.is_refresh_due():
             return
         gone = [group.members[self.replaced_id]] if self.replaced_id is not None else []

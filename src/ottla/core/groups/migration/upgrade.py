@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ottla.core.coordinator.contract import Context, Timer, Topics
+from ottla.core.coordinator.contract import Context, Result, Timer, Topics
 from ottla.core.groups.classic.group import ClassicGroup
 from ottla.core.groups.classic.member import ClassicGroupMember, Protocol
 from ottla.core.groups.classic.release import release
@@ -36,17 +36,16 @@ def upgrade(group: ClassicGroup, topic_sets: TopicSets, context: Context) -> Upg
     """Whoever waits for the end of a rebalance is told that there is another one, and joins again: the new kind of."""
     _check(group, context)
     converted = _convert(group, topic_sets, context.world.topics)
-    released = release(group, ErrorCode.REBALANCE_IN_PROGRESS)
-    sessions = [
-        Timer(timer_key("session", group.group_id, each.member_id), context.now_ms + each.session_timeout_ms)
-        for each in group.members.values()
-    ]
-    return Upgrade(
-        converted,
-        [*group.tombstones(), *_records(converted)],
-        replies=released.replies,
-        timers=[*released.timers, *sessions],
-    )
+
+    def let_go() -> Result:
+        released = release(group, ErrorCode.REBALANCE_IN_PROGRESS)
+        sessions = [
+            Timer(timer_key("session", group.group_id, each.member_id), context.now_ms + each.session_timeout_ms)
+            for each in group.members.values()
+        ]
+        return Result(replies=released.replies, timers=[*released.timers, *sessions])
+
+    return Upgrade(converted, [*group.tombstones(), *_records(converted)], let_go)
 
 
 def _check(group: ClassicGroup, context: Context) -> None:

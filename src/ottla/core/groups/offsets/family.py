@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from ottla.core.coordinator.contract import Context, Outcome, Result, TopicsChange
-from ottla.core.groups.coordinator import Handler, Replay, join_results
+from ottla.core.coordinator.contract import Context, Outcome, Result, Timer, TopicsChange
+from ottla.core.groups.coordinator import Handler, Replay
 from ottla.core.groups.offsets.commit import Committing
 from ottla.core.groups.offsets.deletion import Deleting
 from ottla.core.groups.offsets.expiry import EXPIRE, Expiring
@@ -34,6 +34,8 @@ from ottla.wire.types.offset_delete import OffsetDeleteRequest
 __all__ = ["OffsetsFamily"]
 
 _NO_PRODUCER: Final = -1
+_SWEEP: Final = ("offsets", "sweep")
+"""The key of the timer that removes offsets whose topics were deleted before the shard was loaded."""
 
 
 class OffsetsFamily:
@@ -97,12 +99,18 @@ class OffsetsFamily:
     # --- time and surroundings ----------------------------------------------------------------------------------------
 
     def loaded(self, context: Context) -> Result:
-        return join_results([self._deleting.of_missing_topics(context.world.topics), self._expiring.schedule(context)])
+        """Offsets whose topics are gone have a deadline of their own, at once: what is decided here stands or falls
+        with the deadlines of all groups of the shard, and must not fall because the log takes no records yet."""
+        (check,) = self._expiring.schedule(context).timers
+        is_sweep_due = self._deleting.of_missing_topics(context.world.topics).records
+        return Result(timers=(check, Timer(_SWEEP, context.now_ms)) if is_sweep_due else (check,))
 
     def unloaded(self) -> Iterable[Any]:
         return ()
 
     def expire(self, key: Any, context: Context) -> Result:  # noqa: ANN401
+        if key == _SWEEP:
+            return self._deleting.of_missing_topics(context.world.topics)
         return self._expiring.check(context) if key == EXPIRE else self._expiring.prepare(key[2], context)
 
     def settled(self, subject: Any, outcome: Outcome, context: Context) -> Result:  # noqa: ANN401

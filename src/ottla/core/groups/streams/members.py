@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from ottla.core.groups.modern.members import LEAVE_GROUP_MEMBER_EPOCH
+from ottla.core.groups.modern.members import LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from ottla.core.groups.streams.tasks import NOTHING_HELD, Held, Task
 from ottla.wire.types.group_streams import StreamsGroupMemberMetadataValue as Metadata
 
@@ -70,7 +70,8 @@ class StreamsGroupMember(msgspec.Struct):
 
     @property
     def must_revoke(self) -> bool:
-        return self.current.state is MemberState.UNREVOKED_TASKS
+        has_left = self.current.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH
+        return self.current.state is MemberState.UNREVOKED_TASKS and not has_left
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         return self.current.state is MemberState.STABLE and self.current.member_epoch == assignment_epoch

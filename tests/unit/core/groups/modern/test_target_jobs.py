@@ -160,6 +160,29 @@ def test_a_group_that_never_stands_still_gets_a_target(driver: JobDriver):
     assert len(owned(driver)) == 2 * len(NAMES)
 
 
+def test_a_static_member_that_is_replaced_while_a_target_is_finished_whatever_comes_gets_its_share(driver: JobDriver):
+    driver.join("a", *NAMES, instance_id="i")
+    driver.finish()
+    driver.beat("a", 1, instance_id="i", topic_partitions=())
+    for number in range(DROPS_MAX):
+        driver.join(f"b{number}", *NAMES)
+        driver.step()
+        driver.beat(f"b{number}", -1)
+        driver.step()
+    driver.join("b", *NAMES)
+    driver.step_until(lambda: driver.group.target_job is not None and driver.group.target_job.is_waiting)
+    assert driver.group.target_job is not None
+    assert driver.group.target_job.is_last_chance
+    driver.beat("a", -2, instance_id="i")
+    driver.join("new", *NAMES, instance_id="i")
+    driver.finish()
+    driver.beat("b", 2, topic_partitions=())
+    driver.finish()
+    assert driver.group.assignment_epoch == driver.group.group_epoch
+    assert set(owned(driver).values()) == {1}
+    assert len(owned(driver)) == 2 * len(NAMES)
+
+
 def test_a_static_member_that_is_replaced_supersedes_a_target(driver: JobDriver):
     driver.join("a", *NAMES, instance_id="i")
     driver.finish()

@@ -182,13 +182,12 @@ class Bench:
         return written
 
     def restart(self) -> list[KeyedRecord]:
-        """Replay the log into a new core; gives what is written as it is loaded."""
+        """Replay the log into a new core; gives what is written when it is loaded."""
         self.core, self.table, self.family = core()
         self.timers.clear()
         replay_into(self.core, self.log)
-        result = self.core.loaded(self.context())
-        self._take(result)
-        return list(result.records)
+        self._take(self.core.loaded(self.context()))
+        return self.advance(0)
 
     def delete_topic(self, name: str) -> list[KeyedRecord]:
         topic = self.topics.all.pop(name)

@@ -136,6 +136,13 @@ def test_a_crash_after_a_topic_was_replaced_drops_what_is_known_to_be_the_olds(b
     assert record.key.partition == 0
 
 
+def test_offsets_of_lost_topics_are_no_part_of_what_loading_decides_for_all_groups(stocked: Bench):
+    del stocked.topics.all["bills"]
+    loaded = stocked.core.loaded(stocked.context())
+    assert not loaded.records, "a log that refuses them would refuse the deadlines of all members, too"
+    assert len(loaded.timers) == 2, "for these offsets, and for those that expire"
+
+
 def test_a_deleted_topic_without_offsets_writes_nothing(bench: Bench):
     assert bench.delete_topic("bills") == []
 
