@@ -214,7 +214,10 @@ class Partition:
         The buffer is changed, and kept until then.
         """
         self.storage.check()
-        return append.stage_as_leader(self, records, leader_epoch, now_ms, verification)
+        try:
+            return append.stage_as_leader(self, records, leader_epoch, now_ms, verification)
+        except OSError as error:
+            raise self.storage.fail(error, f"writing to {self.topic_partition}") from error
 
     def append_as_leader(
         self,
@@ -243,7 +246,10 @@ class Partition:
         The buffer is changed, and kept until it is written.
         """
         self.storage.check()
-        return append.stage_as_coordinator(self, batch, leader_epoch, now_ms, verification)
+        try:
+            return append.stage_as_coordinator(self, batch, leader_epoch, now_ms, verification)
+        except OSError as error:
+            raise self.storage.fail(error, f"writing to {self.topic_partition}") from error
 
     def append_as_coordinator(
         self,
@@ -267,7 +273,10 @@ class Partition:
         RAFT_LEADER the batches are this node's own, which has numbered them itself.
         """
         self.storage.check()
-        info = append.stage_verbatim(self, records, leader_epoch, now_ms, origin or Origin.REPLICATION)
+        try:
+            info = append.stage_verbatim(self, records, leader_epoch, now_ms, origin or Origin.REPLICATION)
+        except OSError as error:
+            raise self.storage.fail(error, f"writing to {self.topic_partition}") from error
         self.write()
         return info
 
