@@ -57,6 +57,8 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True):
     has_log_append_time: bool = False
     looks_at_records: bool = False
     takes_batches_as_they_are: bool = False
+    roll_ms: int = 0
+    """For how long a segment is written at most: before that its records cannot be compacted, however old they are."""
 
     def __post_init__(self) -> None:
         is_compacted = "compact" in self.cleanup_policy
@@ -67,6 +69,8 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True):
         takes = self.compression_type == "producer" and self.message_timestamp_type == "CreateTime"
         takes = takes and not looks_at_records and self.message_timestamp_before_max_ms == LONG_MAX
         msgspec.structs.force_setattr(self, "takes_batches_as_they_are", takes)
+        roll_ms = min(self.segment_ms, self.max_compaction_lag_ms) if is_compacted else self.segment_ms
+        msgspec.structs.force_setattr(self, "roll_ms", roll_ms)
 
     @property
     def is_deleted(self) -> bool:

@@ -214,7 +214,10 @@ class Partition:
         The buffer is changed, and kept until then.
         """
         self.storage.check()
-        return append.stage_as_leader(self, records, leader_epoch, now_ms, verification)
+        try:
+            return append.stage_as_leader(self, records, leader_epoch, now_ms, verification)
+        except OSError as error:
+            raise self.storage.fail(error, f"writing to {self.topic_partition}") from error
 
     def append_as_leader(
         self,
@@ -243,7 +246,10 @@ class Partition:
         The buffer is changed, and kept until it is written.
         """
         self.storage.check()
-        return append.stage_as_coordinator(self, batch, leader_epoch, now_ms, verification)
+        try:
+            return append.stage_as_coordinator(self, batch, leader_epoch, now_ms, verification)
+        except OSError as error:
+            raise self.storage.fail(error, f"writing to {self.topic_partition}") from error
 
     def append_as_coordinator(
         self,
@@ -267,7 +273,10 @@ class Partition:
         RAFT_LEADER the batches are this node's own, which has numbered them itself.
         """
         self.storage.check()
-        info = append.stage_verbatim(self, records, leader_epoch, now_ms, origin or Origin.REPLICATION)
+        try:
+            info = append.stage_verbatim(self, records, leader_epoch, now_ms, origin or Origin.REPLICATION)
+        except OSError as error:
+            raise self.storage.fail(error, f"writing to {self.topic_partition}") from error
         self.write()
         return info
 
@@ -402,8 +411,8 @@ class Partition:
     def prepare_flush(self, *, is_closing: bool = False) -> Flush:
         """Write out what is in memory and note what must be synced, up to the end of the log.
 
-        At the end of its life (`is_closing`) that includes the active segment's indexes and every name: the next start
-        believes all of it.
+        Of the active segment's indexes that includes the one of aborted transactions only. At the end of its life
+        (`is_closing`) it includes all of them and every name: the next start believes all of it.
         """
         assert self._flush_limit is None, "one flush of a partition at a time"
         self.write()
@@ -415,7 +424,12 @@ class Partition:
         paths += [f"{self.directory.path}/{name}" for name in self.producers.snapshot_names_past(self.recovery_point)]
         epochs = format_epochs(self.epochs.entries) if self.epochs.is_dirty else None
         is_new = is_closing or any(segment.base_offset >= self.recovery_point for segment in self.segments[first:])
+        aborted = self.active_segment.txn_index
         try:
+            if not aborted.is_flushed:
+                aborted.write()
+                aborted.is_flushed = is_new = True
+                paths.append(aborted.file.path)
             flush = Flush(self, self.log_end_offset, self.active_segment.file, paths, epochs, sync_directory=is_new)
         except OSError as error:
             raise self.storage.fail(error, f"flushing {self.topic_partition}") from error

@@ -33,6 +33,7 @@ class Expired(NamedTuple):
 
 def apply_retention(partition: Partition, now_ms: int) -> Expired:
     """Delete expired segments; returns which and why."""
+    partition.write()  # or what is staged, which may be new, would go with the active segment
     expired = expired_segments(partition, now_ms)
     if expired.segment_count:
         partition.delete_oldest_segments(expired.segment_count, now_ms)

@@ -73,7 +73,7 @@ class Segment:
         self.time_index = TimeIndex(directory, base_offset, state, is_new=is_new)
         self.txn_index = TxnIndex(directory, base_offset, state, is_new=is_new)
         self.created_ms = now_ms
-        jitter_limit = min(config.segment_jitter_ms, config.segment_ms)
+        jitter_limit = min(config.segment_jitter_ms, config.roll_ms)
         self.roll_jitter_ms = directory.storage.jitter(jitter_limit) if jitter_limit > 0 else 0
         self._bytes_since_entry = 0
         self._is_index_full: bool | None = False if is_new else None
@@ -113,7 +113,7 @@ class Segment:
             return True
         if self.size_bytes == 0:
             return False
-        return self.time_waited_for_roll(now_ms, max_timestamp) > config.segment_ms - self.roll_jitter_ms
+        return self.time_waited_for_roll(now_ms, max_timestamp) > config.roll_ms - self.roll_jitter_ms
 
     def is_index_full(self, config: LogConfig) -> bool:
         if self._is_index_full is None:

@@ -3,6 +3,9 @@
 An entry is 34 bytes and speaks of absolute offsets. The file exists only if there was an abort. A reader of committed
 data is told the transactions that overlap what it fetched. It can stop searching at an entry whose last stable offset
 is past the end of the fetch: whatever was aborted later began later, too.
+
+Of a segment that is still written, it is the only index that each flush includes. What it lacks nothing else tells, and
+readers of committed data would be given what was aborted; so it must not have lost anything below the recovery point.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
+from ottla.log.files import Directory
 from ottla.log.index_file import IndexFile
 from ottla.log.names import TXN_INDEX_SUFFIX
 
@@ -28,13 +32,19 @@ class AbortedTxn(NamedTuple):
 
 
 class TxnIndex(IndexFile):
-    __slots__ = ()
+    __slots__ = ("is_flushed",)
 
     ENTRY = struct.Struct(">hqqqq")
     SUFFIX = TXN_INDEX_SUFFIX
 
+    def __init__(self, directory: Directory, base_offset: int, state: str = "", *, is_new: bool = False) -> None:
+        super().__init__(directory, base_offset, state, is_new=is_new)
+        self.is_flushed = True
+        """Whether a flush has included all entries."""
+
     def append(self, txn: AbortedTxn) -> None:
         self.append_entry(_VERSION, *txn)
+        self.is_flushed = False
 
     def transactions(self, start: int = 0) -> list[AbortedTxn]:
         return [AbortedTxn(*entry[1:]) for entry in self.entries(start)]

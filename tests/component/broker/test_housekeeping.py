@@ -11,6 +11,7 @@ import pytest
 
 from ottla.broker.loop.clock import ShiftedClock
 from ottla.log.checkpoint import parse_offsets
+from ottla.log.steps import finish
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import DeleteRecordsRequest, DeleteTopicsRequest
 from ottla.wire.types.cluster_metadata import ConfigRecord
@@ -168,6 +169,22 @@ def test_all_partitions_that_need_it_are_compacted(timed: Timed):
     topic = compacted_topic(timed)
     timed.later(16_000)
     assert compacted_partitions(timed, topic) == [0, 1, 2]
+
+
+def test_a_topic_that_is_deleted_while_it_is_compacted_leaves_nothing_to_the_next_of_its_name(timed: Timed):
+    topic = timed.client.topic(
+        cleanup_policy="compact", segment_bytes=1 << 20, min_cleanable_dirty_ratio=0.01, min_compaction_lag_ms=0
+    )
+    for number in range(60):
+        timed.client.produce(topic, batch(b"x", keys=[b"k"]))
+        if number % 3 == 0:
+            timed.running.change(lambda: timed.node.replicas.by_key[topic.name, 0].log.roll(0))
+    directory = timed.node.storage.directories[0]
+    steps = timed.node.log_chores._compaction()
+    timed.running.change(lambda: next(steps))
+    timed.client.ask(DeleteTopicsRequest(topics=(DeleteTopicsRequest.DeleteTopicState(topic.name),)), 6)
+    timed.running.change(lambda: finish(steps))
+    assert (topic.name, 0) not in directory.cleaner_offsets()
 
 
 def test_a_damaged_log_does_not_keep_others_from_being_compacted(timed: Timed, caplog: pytest.LogCaptureFixture):

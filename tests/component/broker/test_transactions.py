@@ -249,6 +249,24 @@ def test_the_next_transaction_s_first_batch_does_not_wait_for_ever(manual: Runni
         connection.close()
 
 
+def test_a_partition_that_this_node_comes_to_lead_while_the_coordinator_is_asked(manual: RunningNode):
+    """Its batch was not asked about: it is sent again, and does not end the transaction."""
+    topic = manual.client.topic(2)
+    replica = replica_of(manual, topic, 1)
+    manual.change(lambda: setattr(replica, "leader", 2))
+    with ending(manual) as (producer, held):
+        connection = manual.client.connect()
+        records = {each: producer.batch(topic, b"next", partition=each) for each in (0, 1)}
+        number = connection.send(produce_request(topic, records, transactional_id=producer.name), 13)
+        assert connection.is_silent(0.1)
+        manual.change(lambda: setattr(replica, "leader", 1))
+        held.release()
+        manual.advance(20)
+        answers = connection.receive(0, 13, number).responses[0].partition_responses
+        assert [error(each) for each in answers] == [NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER]
+        connection.close()
+
+
 @pytest.mark.parametrize("version", [10, 11])
 def test_older_producers_are_told_to_send_again(manual: RunningNode, version: int):
     topic = manual.client.topic()
@@ -301,8 +319,8 @@ def test_a_batch_without_acknowledgement_begins_a_transaction(client: RawClient)
 # --- replicas that are slow, or led elsewhere -------------------------------------------------------------------------
 
 
-def replica_of(running: RunningNode, topic: Topic) -> Replica:
-    replica = running.node.replicas.get(topic.name, 0)
+def replica_of(running: RunningNode, topic: Topic, partition: int = 0) -> Replica:
+    replica = running.node.replicas.get(topic.name, partition)
     assert replica is not None
     return replica
 

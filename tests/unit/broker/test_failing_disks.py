@@ -171,6 +171,31 @@ def test_a_disk_that_is_full_when_the_index_of_a_partition_is_written(victim: in
     run(scenario)
 
 
+def test_a_follower_whose_disk_fails_before_it_writes_goes_on_in_its_other_directory() -> None:
+    """Its connection to the leader serves both: the failure of one must not end what it fetches for the other."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        it, disks = faulty_cluster(loop, {"log.dirs": "/one,/two"})
+        await it.start(*NODES)
+        topic_id = await it.create_topic("orders", (1, 2), (1, 2))
+        for number in (0, 1):
+            await it.client(1).ask(produce_to(topic_id, partition=number), 13)
+        await it.stop(2)
+        await it.start(2)
+        await until(lambda: all(set(partition_of(it, 1, number).isr) == {1, 2} for number in (0, 1)))
+        replicas = it.nodes[2].replicas.by_key
+        (lost,) = (number for number in (0, 1) if replicas["orders", number].directory.path == "/two")
+        disks[2].break_at("read", "/two/*.log")  # a log that was just loaded is read before it is written
+        await it.client(1).ask(produce_to(topic_id, partition=lost, acks=1), 13)
+        await until(lambda: bool(disks[2].failed))
+        await it.client(1).ask(produce_to(topic_id, partition=1 - lost, acks=1), 13)
+        await until(lambda: replicas["orders", 1 - lost].log_end_offset == 2)
+        assert replicas["orders", lost].is_offline
+        await end(it)
+
+    run(scenario)
+
+
 def test_a_controller_whose_log_directory_fails_does_not_become_a_broker() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         it = Cluster(loop, dict(APART))

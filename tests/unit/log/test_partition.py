@@ -2,6 +2,7 @@
 
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -357,6 +358,28 @@ def test_bytes_that_cannot_be_read_take_the_directory_offline(tmp_path: Path, di
     disk.fails_on.add("open")
     with pytest.raises(StorageError):
         log.bytes_of(region)
+    assert storage.failure is not None
+
+
+@pytest.mark.parametrize(
+    "append",
+    [
+        lambda log: log.append_as_leader(batch(), 0, NOW),
+        lambda log: log.append_as_coordinator(marker(7, committed=True), 0, NOW),
+        lambda log: log.append_as_follower(led((6, 0)), 0, NOW),
+    ],
+    ids=["client", "coordinator", "follower"],
+)
+def test_a_disk_that_fails_before_the_write_takes_the_directory_offline(
+    tmp_path: Path, disk: BrokenDisk, storage: LogStorage, append: Callable[[Partition], object]
+):
+    """Whether a log that was just loaded must be rolled is told by its files only."""
+    filled(tmp_path, batches=3, storage=storage).close()
+    log = open_partition(tmp_path / "orders-0", storage=storage)
+    storage.open_files.close_all()
+    disk.fails_on.add("open")
+    with pytest.raises(StorageError):
+        append(log)
     assert storage.failure is not None
 
 

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from ottla.log.errors import StorageError
+from ottla.log.files import LogStorage
 from ottla.log.partition import Partition
 from ottla.log.recovery import LoadRequest, RecoveryReport, load_steps
 from ottla.log.txn_index import AbortedTxn
+from ottla.testing.disk import VirtualDisk
 from ottla.wire.batch import AnyBatch, split_batches
 from tests.unit.log.logs import (
     NOW,
@@ -125,6 +127,21 @@ def test_segments_below_the_recovery_point_are_not_read(tmp_path: Path, recovery
     _, report = load_partition(tmp_path / "crashed-0", is_clean=False, recovery_point=recovery_point, **SETTINGS)
     first = max(base for base in bases if base <= recovery_point)
     assert report.recovered == [base for base in bases if base >= first]
+
+
+def test_a_power_cut_after_a_roll_loses_no_aborted_transaction():
+    """A flush that has reached the end of a segment is enough, although its indexes are closed only later."""
+    path = Path("/virtual/orders-0")
+    for seed in range(200):
+        disk = VirtualDisk(seed)
+        log = open_partition(path, storage=LogStorage(disk))
+        transaction(log, 8, 0)
+        log.append_as_coordinator(marker(8, committed=False), 0, NOW)
+        log.flush()
+        log.roll(NOW)
+        after = LogStorage(disk.crash(power_loss=True))
+        again = open_partition(path, storage=after, is_clean=False, recovery_point=log.recovery_point)
+        assert again.aborted_transactions(0, 2) == [AbortedTxn(8, 0, 1, 2)], f"seed {seed}"
 
 
 def test_every_torn_tail_is_cut(tmp_path: Path):

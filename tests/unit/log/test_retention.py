@@ -77,3 +77,12 @@ def test_without_timestamps_the_age_of_the_file_counts(tmp_path: Path) -> None:
     written_ms = partition.segments[0].modified_ms()
     assert expired_segments(partition, written_ms + 1_000).segment_count == 0
     assert expired_segments(partition, written_ms + 1_001).segment_count == 1
+
+
+def test_what_is_staged_does_not_go_with_an_old_segment(tmp_path: Path) -> None:
+    partition = open_partition(tmp_path / "orders-0", retention_ms=DAY)
+    partition.append_as_leader(sized_batch(200, timestamp=NOW - 2 * DAY), 0, NOW - 2 * DAY)
+    partition.update_high_watermark(1)
+    partition.stage_as_leader(sized_batch(200, timestamp=NOW), 0, NOW)
+    assert apply_retention(partition, NOW) == Expired(0, None)
+    assert offsets(partition) == [0, 1]

@@ -129,6 +129,17 @@ def test_rolling_by_the_clock_where_records_have_no_time(tmp_path: Path):
     assert rolls(segment, segment_ms=1000, max_timestamp=-1, now_ms=NOW + 1001)
 
 
+def test_a_compacted_log_rolls_in_time_to_be_compacted(tmp_path: Path):
+    segment = new_segment(tmp_path)
+    add(segment, 0, NOW)
+    settings: dict[str, Any] = {"segment_ms": 1000, "max_compaction_lag_ms": 500, "max_timestamp": NOW + 501}
+    compacted = frozenset(("compact", "delete"))
+    assert rolls(segment, cleanup_policy=compacted, **settings)
+    assert not rolls(segment, cleanup_policy=compacted, **settings | {"max_timestamp": NOW + 500})
+    assert not rolls(segment, **settings), "without compaction nothing waits for it"
+    assert rolls(segment, cleanup_policy=compacted, **settings | {"segment_ms": 100})
+
+
 def test_the_first_timestamp_is_found_again_after_opening(tmp_path: Path):
     segment = new_segment(tmp_path)
     add(segment, 0, NOW + 7)

@@ -168,8 +168,8 @@ class LogChores:
         except (LogError, WireError) as error:
             log.warning("compaction partition=%s failed: %s", key, error)
             return
-        if result.first_dirty_offset is None:
-            return
+        if result.first_dirty_offset is None or not self._can_compact(partition):
+            return  # nothing is known of a log that came into its place meanwhile
         directory.cleaner_offsets()[key] = result.first_dirty_offset
         self._writers[directory].write({CLEANER_CHECKPOINT: format_offsets(directory.cleaner_offsets())})
         log.info(

@@ -55,9 +55,10 @@ def verify_produce(node: ports.VerificationPorts, request: Request, produce: Pro
         raise Reject(ErrorCode.INVALID_PRODUCER_ID_MAPPING, "The batches of the request have more than one producer.")
     support = TransactionSupport.of_produce(request.version)
     version = 2 if support is TransactionSupport.ADDS else 0
-    guards = {each.partition: _guard(node, each) for each in batches}
-    asked = frozenset(partition for partition, guard in guards.items() if guard is not None)
-    verified = {each: Verification(guard, version) for each, guard in guards.items()}
+    verified = {each.partition: _unasked(node, each, version) for each in batches}
+    asked = frozenset(
+        each for each, known in verified.items() if isinstance(known, Verification) and known.guard is not None
+    )
     if not asked or not (
         support is TransactionSupport.ADDS or node.settings["transaction.partition.verification.enable"]
     ):
@@ -82,7 +83,7 @@ class _VerifiedProduce:
         request: Request,
         produce: Produce,
         support: TransactionSupport,
-        verified: dict[Partition, Verification],
+        verified: Verified,
     ) -> None:
         self._node = node
         self._request = request
@@ -93,7 +94,7 @@ class _VerifiedProduce:
         self._staged: AfterWrite | None = None
 
     def answered(self, codes: Mapping[Partition, ErrorCode]) -> None:
-        verified: dict[Partition, Verification | Reject] = {**self._verified}
+        verified = {**self._verified}
         verified.update({each: _reject(code, self._support) for each, code in codes.items() if code})
         self._staged = _stage(self._produce, verified)
         if self._later is not None:
@@ -134,17 +135,17 @@ def _transactional(node: ports.VerificationPorts, request: Request) -> Iterator[
                 yield _FirstBatch(Partition(name, partition.index), (batch.producer_id, batch.producer_epoch))
 
 
-def _guard(node: ports.VerificationPorts, first: _FirstBatch) -> int | None:
-    """What the log must be given with the batch; None if the producer's transaction is open there already."""
+def _unasked(node: ports.VerificationPorts, first: _FirstBatch, version: int) -> Verification | Reject:
+    """What is known of a partition before the coordinator is asked: with a guard, if it must be."""
     replica = node.replicas.get(*first.partition)
     if replica is None or not replica.is_leader or replica.is_offline:
-        return None  # the handler refuses it
+        # The handler says why, unless this node leads it by the time that the coordinator has answered for others.
+        return Reject(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     if not replica.has_log:
-        return 0
+        return Verification(0, version)
     producers: ProducerState = replica.log.producers
-    return (
-        None if producers.has_ongoing_transaction(*first.producer) else producers.verification_guard(first.producer[0])
-    )
+    is_open = producers.has_ongoing_transaction(*first.producer)
+    return Verification(None if is_open else producers.verification_guard(first.producer[0]), version)
 
 
 def _reject(code: ErrorCode, support: TransactionSupport) -> Reject:

@@ -28,6 +28,9 @@ Prepare...      CONCURRENT_TRANSACTIONS,     CONCURRENT_...  CONCURRENT_TRANSACT
 
 While a transaction of version 2 ends, its producer may already use the epoch, or after an overflow the id, of the next
 one: so in the Prepare states whoever is not sending again is asked to wait, not refused.
+
+A producer that was shut out (`Transaction.fenced`) may go on with the epoch that did it, as if it had sent its abort
+again. Not with 32767, which its next end could not raise: then it gets PRODUCER_FENCED.
 """
 
 from __future__ import annotations
@@ -75,7 +78,7 @@ def is_done_v2(request: EndTxnRequest, known: Transaction) -> bool:
         raise _while_ending(request, known) if is_again else Reject(ErrorCode.CONCURRENT_TRANSACTIONS)
     if request.producer_id != known.producer_id and not is_after_overflow:
         raise Reject(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-    if not known.state.is_complete:
+    if not known.state.is_complete or known.producer_epoch == EPOCH_MAX:
         is_again = False
     if request.producer_epoch != known.producer_epoch and not is_again:
         raise Reject(ErrorCode.PRODUCER_FENCED)

@@ -131,7 +131,8 @@ class Transaction(msgspec.Struct, frozen=True):
         )
 
     def fenced(self, server_version: int, now_ms: int) -> Transaction:
-        """Shut out the present producer and abort what it has open. No producer ever gets this epoch."""
+        """Shut out the present producer and abort what it has open. No newcomer gets this epoch; with version 2 the
+        producer itself may go on with it (`end_txn`)."""
         bumps = server_version >= _EPOCH_BUMPS_FROM
         step = self.prepared(is_commit=False, client_version=server_version if bumps else 0, now_ms=now_ms)
         return step if bumps else msgspec.structs.replace(step, producer_epoch=step.producer_epoch + 1)

@@ -8,6 +8,7 @@ from ottla.core.coordinator.contract import TopicsChange
 from ottla.core.coordinator.records import record
 from ottla.core.txn.messages import DescribeTransaction, Listed, ListTransactions
 from ottla.core.txn.states import MAY_FOLLOW, TransactionState
+from ottla.core.txn.transaction import EPOCH_MAX
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.types.group_classic import OffsetCommitKey, OffsetCommitValue
@@ -44,6 +45,15 @@ def test_a_producer_that_was_too_slow(driver: Driver) -> None:
     # Its epoch is that of a request sent again, and the transaction was not committed.
     assert driver.end(producer, True)[0] is ErrorCode.INVALID_TXN_STATE
     assert driver.end(producer, False) == (ErrorCode.NONE, 1000, 1)
+
+
+def test_a_producer_that_was_too_slow_in_its_last_epoch(driver: Driver) -> None:
+    producer = driver.exhausted()
+    driver.add(producer)
+    driver.advance(70_001)
+    assert (driver.known().producer_epoch, driver.state()) == (EPOCH_MAX, "CompleteAbort")
+    assert driver.end(producer, False)[0] is ErrorCode.PRODUCER_FENCED, "no end could raise the epoch that is left"
+    assert driver.begun() == (1001, 0)
 
 
 def test_a_producer_of_version_1_that_was_too_slow(driver_v1: Driver) -> None:
