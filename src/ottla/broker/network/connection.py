@@ -197,10 +197,10 @@ class Connection:
 
     @property
     def is_known(self) -> bool:
-        """Whether it is over with the TLS handshake and the login."""
+        """Whether it is over with the TLS handshake and the first login."""
         if self._tls is not None and not self._tls.is_ready:
             return False
-        return self.sasl is None or self.sasl.state is SaslState.LOGGED_IN
+        return self.sasl is None or self.sasl.has_logged_in
 
     @property
     def _has_unsent(self) -> bool:
