@@ -255,10 +255,14 @@ class Listener:
             self._watch(True)
 
     def close_idle(self, now_ms: int) -> None:
-        """Close those that have said nothing for too long and wait for nothing, or do not take what they asked for."""
+        """Close those that have said nothing for too long and wait for nothing, or do not take what they asked for.
+
+        A negative bound, as Kafka takes it, is none.
+        """
+        idle_max_ms = self._limits.idle_max_ms
         for connection in list(self.connections):
             is_late = not connection.is_known and now_ms - connection.opened_ms > LOGIN_MAX_MS
-            is_idle = not connection.is_waiting and now_ms - connection.last_active_ms > self._limits.idle_max_ms
+            is_idle = not connection.is_waiting and 0 <= idle_max_ms < now_ms - connection.last_active_ms
             if is_late or is_idle:
                 connection.close_idle()
 
