@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from ottla.broker.network.addresses import address_text
 from ottla.broker.network.connection import Connection, ConnectionLimits, Loop, Owner, Peer
 from ottla.broker.network.dispatch import Dispatch
 from ottla.broker.network.listener_security import PLAINTEXT, ListenerSecurity
@@ -87,7 +88,7 @@ def address_limits(text: str) -> dict[str, int]:
         except OSError:
             log.warning("max.connections.per.ip.overrides: the address of %s is unknown", host)
             continue
-        found.update((str(place[4][0]), limit) for place in places)
+        found.update((address_text(str(place[4][0])), limit) for place in places)
     return found
 
 
@@ -183,7 +184,7 @@ class Listener:
                 self._rest()
                 return
             self._creations.add()
-            self._admit(sock, Peer(address[0], address[1], self.name))
+            self._admit(sock, Peer(address_text(address[0]), address[1], self.name))
 
     def _rest(self) -> None:
         self._watch(False)

@@ -9,7 +9,7 @@ import pytest
 
 from ottla.broker.network.connection import Connection
 from ottla.broker.network.dispatch import Dispatch
-from ottla.broker.network.listener import Listener, ListenerLimits
+from ottla.broker.network.listener import Listener, ListenerLimits, address_limits
 from ottla.testing.virtual_loop import VirtualLoop
 from tests.component.broker.fake_loop import FakeLoop, FakeOwner
 
@@ -61,3 +61,15 @@ def test_silence_ends_a_connection_unless_there_is_no_bound(make_bench: MakeBenc
     assert not connection.is_closed
     bench.listener.close_idle(MINUTE_MS + 1)
     assert connection.is_closed is is_closed
+
+
+def test_a_client_has_the_same_address_on_a_socket_for_both_kinds(make_bench: MakeBench):
+    bench = make_bench(ListenerLimits(connections_per_ip_max=1))
+    connection = bench.connect("::ffff:10.0.0.5")
+    assert connection is not None
+    assert connection.peer.host == "10.0.0.5", "as ACLs name it"
+    assert bench.connect("10.0.0.5") is None, "it has its connection"
+
+
+def test_limits_of_addresses_may_be_written_in_short():
+    assert address_limits("[::1]:3,10.0.0.5:4") == {"0:0:0:0:0:0:0:1": 3, "10.0.0.5": 4}
