@@ -148,6 +148,7 @@ def test_a_certificate_is_replaced_while_the_node_runs(tmp_path: Any):
         ({"ssl.keystore.location": "/nowhere.pem"}, r"/nowhere\.pem does not exist"),
         ({"ssl.keystore.type": "JKS"}, "keytool -importkeystore"),
         ({"ssl.enabled.protocols": "SSLv3"}, "SSLv3"),
+        ({"listener.name.sasl_ssl.ssl.client.auth": "REQUIRED"}, r"ssl\.client\.auth is .REQUIRED."),
         ({"sasl.enabled.mechanisms": "GSSAPI"}, "Kerberos"),
         ({"sasl.enabled.mechanisms": "OAUTHBEARER"}, "sasl.oauthbearer.jwks.endpoint.url"),
         ({"listener.name.sasl_ssl.plain.sasl.jaas.config": "secret-word"}, "is malformed"),
