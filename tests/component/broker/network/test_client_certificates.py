@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.network.listener_security import ListenerSecurity
+from ottla.broker.config.node_config import ListenerConfig
+from ottla.broker.network.listener_security import ListenerSecurity, listener_tls
 from ottla.broker.network.request import Answer, CloseCause, Request
 from ottla.security.principals import mapping_rules
 from ottla.security.tls import client_context, server_tls
@@ -18,6 +19,8 @@ from ottla.testing.certificates import CertificateAuthority
 from ottla.wire.types import HeartbeatResponse
 from tests.component.broker.connection_bench import Bench, heartbeat
 from tests.component.security.tls_pair import store
+
+SSL, SASL_SSL = 1, 3
 
 
 @pytest.fixture
@@ -74,3 +77,20 @@ def test_nothing_is_done_for_a_certificate_that_no_rule_fits(authority: Certific
         assert bench.connection.is_closed
         assert asked_by == []
         assert bench.owner.closed_connections.counts == {("PLAINTEXT", CloseCause.FAILED_LOGIN): 1}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "setting", "mode"),
+    [
+        (SSL, "ssl.client.auth", ssl.CERT_REQUIRED),
+        (SASL_SSL, "ssl.client.auth", ssl.CERT_NONE),
+        (SASL_SSL, "listener.name.clients.ssl.client.auth", ssl.CERT_REQUIRED),
+    ],
+)
+def test_who_logs_in_needs_no_certificate_unless_the_listener_asks_for_it(
+    authority: CertificateAuthority, protocol: int, setting: str, mode: ssl.VerifyMode
+):
+    stores = store(authority.issue("broker").pem) | store(authority.file, "truststore")
+    tls = listener_tls(ListenerConfig("CLIENTS", "", 9092, protocol), stores | {setting: "required"}, None)
+    assert tls is not None
+    assert tls.context.verify_mode is mode
