@@ -340,7 +340,7 @@ class Node:
         own = ListenerSettings(texts, name)
         return ListenerLimits(
             creation_rate=own["max.connection.creation.rate"],
-            connections_max=settings["max.connections"],
+            connections_max=own["max.connections"],
             connections_per_ip_max=settings["max.connections.per.ip"],
             overrides=address_limits(settings["max.connections.per.ip.overrides"]),
             idle_max_ms=settings["connections.max.idle.ms"],
