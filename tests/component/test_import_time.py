@@ -64,5 +64,5 @@ def test_help_loads_no_command(arguments: list[str]):
     assert "click" in loaded
     assert not (HEAVY - {"click"}) & loaded
     mine = {name for name in loaded if name.startswith("ottla.")}
-    names = ("colour", "failure", "lazy", "table", "verbosity")
+    names = ("colour", "failure", "lazy", "printable", "table", "verbosity")
     assert mine == {"ottla.cli", *(f"ottla.cli.{name}" for name in names)}

@@ -20,7 +20,7 @@ from contextlib import ExitStack
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from ottla.broker.config.node_config import ListenerConfig, NodeConfig, StartError
+from ottla.broker.config.node_config import ConfigError, ListenerConfig, NodeConfig, StartError
 from ottla.broker.config.settings import Settings
 from ottla.broker.controller.active_controller import ActiveController
 from ottla.broker.controller.broker_lifecycle import BrokerLifecycle
@@ -329,18 +329,18 @@ class Node:
                 self,
                 self.dispatch,
                 offered_apis=self._offered_apis(name),
-                limits=self._limits(name, self.config),
+                limits=self._limits(name, self.config, self.config.static),
                 connection_count=connection_count,
                 security=self.security.by_listener[name],
             )
             for name, sock in sockets.by_listener.items()
         }
 
-    def _limits(self, name: str, settings: NodeConfig | Settings) -> ListenerLimits:
-        own = ListenerSettings(self.settings.as_texts(), name)
+    def _limits(self, name: str, settings: NodeConfig | Settings, texts: Mapping[str, str]) -> ListenerLimits:
+        own = ListenerSettings(texts, name)
         return ListenerLimits(
             creation_rate=own["max.connection.creation.rate"],
-            connections_max=settings["max.connections"],
+            connections_max=own["max.connections"],
             connections_per_ip_max=settings["max.connections.per.ip"],
             overrides=address_limits(settings["max.connections.per.ip.overrides"]),
             idle_max_ms=settings["connections.max.idle.ms"],
@@ -558,8 +558,8 @@ class Node:
             directory.storage.when_failed = partial(self._storage_failed, directory)
         self._show_pages()
         self.log_dir_moves.start()
-        for name, listener in self.listeners.items():
-            listener.change_limits(self._limits(name, self.settings))
+        self._follow_limits()
+        for listener in self.listeners.values():
             listener.start()
 
     def _show_pages(self) -> None:
@@ -621,6 +621,15 @@ class Node:
         self.memory_pool.expire(now_ms)
         for listener in self.listeners.values():
             listener.close_idle(now_ms)
+
+    def _follow_limits(self) -> None:
+        """Take over limits of listeners that have changed."""
+        texts = self.settings.as_texts()
+        for name, listener in self.listeners.items():
+            try:
+                listener.change_limits(self._limits(name, self.settings, texts))
+            except ConfigError as error:
+                log.warning("changed limits of listener %s were rejected: %s", name, error)
 
     def _follow_security(self) -> None:
         """Take over security settings, certificates and keys that have changed."""
@@ -914,9 +923,8 @@ class Node:
         if any(resource_type == BROKER for resource_type, _ in changes.configs):
             self.settings.forget()
             self.replicas.reconfigure_all()
-            for name, listener in self.listeners.items() if self.is_serving else ():
-                listener.change_limits(self._limits(name, self.settings))
             if self.is_serving:
+                self._follow_limits()
                 self._follow_security()
                 self.housekeeping.follow_settings()
         if changes.quotas:

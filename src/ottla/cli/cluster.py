@@ -14,6 +14,7 @@ from click.core import ParameterSource
 
 from ottla.cli import colour
 from ottla.cli.failure import Failure, unknown_command
+from ottla.cli.printable import printable
 from ottla.cli.profiles import PROFILE_VARIABLE, profile_named
 from ottla.cli.refusal import failure_of
 from ottla.cli.times import parse_duration_ms
@@ -284,6 +285,11 @@ def print_line(text: str) -> None:
         click.echo(line)
 
 
+def print_heading(name: str, facts: Iterable[str]) -> None:
+    """Print what the lines below are about, and what there is to say of it; facts that are empty are left out."""
+    print_line("  ".join([click.style(printable(name), bold=True), *map(printable, filter(None, facts))]))
+
+
 def _fits(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int) -> bool:
     """Whether a table is readable in this width: only its last column may fold, and only if that is text."""
     widths = [
@@ -309,11 +315,9 @@ def paragraph(columns: Sequence[Column], row: Sequence[str], width: int) -> list
 
 
 def _cell(value: object) -> str:
-    if value is None:
-        return NO_VALUE
     if isinstance(value, tuple):
-        return ",".join(map(str, value)) or NO_VALUE
-    return str(value)
+        value = ",".join(map(str, value)) or None
+    return NO_VALUE if value is None else printable(str(value))
 
 
 def print_json(value: object) -> None:

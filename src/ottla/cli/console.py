@@ -17,6 +17,7 @@ from ottla.cli.failure import EXIT_REFUSED, Failure
 from ottla.cli.findings import Rules, evaluator_of, rule_options
 from ottla.cli.observer_run import observer_options, options_of
 from ottla.cli.verbosity import note
+from ottla.wire.access import SCRAM_MECHANISMS
 
 if TYPE_CHECKING:
     from ottla.client.settings import Changes
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 DEFAULT_PORT = 8080
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
+WITH_PASSWORDS = ("PLAIN", *SCRAM_MECHANISMS)
+"""The SASL mechanisms by which users of the console can log in."""
 
 
 @click.command()
@@ -139,6 +142,13 @@ def _login_properties(target: Target) -> dict[str, str]:
         raise Failure(
             "to log users in, the console must know how they authenticate to the cluster",
             "give a --command-config with security.protocol=SASL_SSL (or SASL_PLAINTEXT) and sasl.mechanism",
+        )
+    mechanism = properties.get("sasl.mechanism", "")
+    if mechanism not in WITH_PASSWORDS:
+        # The file's own identity, such as that of an OAuth client, would be given to whoever asks.
+        raise Failure(
+            f"users log in with a name and a password, which sasl.mechanism={mechanism} does not take",
+            f"set sasl.mechanism to {', '.join(WITH_PASSWORDS)}",
         )
     properties.pop("sasl.jaas.config", None)
     return properties

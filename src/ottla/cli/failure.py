@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterable
 
 import click
 
+from ottla.cli.printable import printable
+
 EXIT_REFUSED = 1
 EXIT_BAD_INPUT = 2
 EXIT_UNREACHABLE = 3
@@ -90,7 +92,8 @@ def _not_installed(error: ModuleNotFoundError) -> Failure | None:
 
 
 def _refuse(where: str, what: str, code: int) -> int:
-    click.echo(f"{where}: {what}", err=True)
+    for line in f"{where}: {what}".split("\n"):
+        click.echo(printable(line), err=True)
     return code
 
 

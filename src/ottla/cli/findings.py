@@ -13,6 +13,7 @@ import click
 from ottla.cli.cluster import with_options
 from ottla.cli.colour import wanted
 from ottla.cli.failure import Failure, nearest
+from ottla.cli.printable import printable
 
 if TYPE_CHECKING:
     from ottla.health import Change, Finding
@@ -111,7 +112,7 @@ def print_change(change: Change) -> None:
 
 
 def _say(text: str, colour: str) -> None:
-    click.secho(text, fg=colour, color=wanted())
+    click.secho(printable(text), fg=colour, color=wanted())
 
 
 def change_json(change: Change) -> str:
@@ -195,7 +196,7 @@ def _print_finding(finding: Finding) -> None:
     _say(f"{mark} {finding.severity.value} {finding.rule}: {finding.sentence} ({state})", colour)
     for step in finding.next:
         command = f": {step.command}" if isinstance(step.command, str) else ""
-        click.echo(f"  → {step.text}{command}")
+        click.echo(printable(f"  → {step.text}{command}"))
 
 
 def _print_unseen(evaluator: SampleEvaluator) -> None:
@@ -212,7 +213,7 @@ def _print_unseen(evaluator: SampleEvaluator) -> None:
     for why, names in reasons.items():
         click.echo(f"  {', '.join(names)}: {why}")
     for what, why in others:
-        click.echo(f"  {what}: {why}")
+        click.echo(printable(f"  {what}: {why}"))
 
 
 def _print_wrapped(first: str, text: str) -> None:

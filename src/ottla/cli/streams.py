@@ -17,6 +17,7 @@ from ottla.cli.cluster import (
     print_table,
     target_options,
 )
+from ottla.cli.printable import printable
 from ottla.cli.topology import topology
 from ottla.cli.watch import Watch, find_and_show, watching_options
 
@@ -153,7 +154,7 @@ def _show(seen: GroupSnapshot) -> None:
     print_table(MEMBER_COLUMNS, map(_member_row, group.members))
     for each in blockers(group):
         text = " ".join((each.member.client_id, each.reason, *each.tasks))
-        click.secho(f"waiting: {text}", fg="yellow")
+        click.secho(f"waiting: {printable(text)}", fg="yellow")
 
 
 def _subtopology_row(each: Any) -> tuple[object, ...]:  # noqa: ANN401

@@ -20,7 +20,7 @@ from hashlib import sha256
 from typing import Final, NamedTuple, Protocol
 
 from ottla.client import Client, ClientError
-from ottla.client.errors import AuthenticationError
+from ottla.client.errors import AuthenticationError, ConfigurationError
 from ottla.console.watcher import ClusterWatcher, now_ms
 from ottla.draw.svg import file_style
 
@@ -132,9 +132,13 @@ class TokenAccess:
         self._watcher.events.end()
 
 
+_Login = tuple[str, str]
+"""User and password. After a change of the password the old one may be refused, so each has its own view."""
+
+
 @dataclass
 class _Session:
-    user: str
+    login: _Login
     used_ms: int
 
 
@@ -153,40 +157,56 @@ class PasswordAccess:
     def __init__(self, make: Callable[[str, str], ClusterWatcher]) -> None:
         self._make = make
         self._sessions: dict[str, _Session] = {}
-        self._viewers: dict[str, _Viewer] = {}
+        self._viewers: dict[_Login, _Viewer] = {}
         self._failed_ms: deque[int] = deque(maxlen=FAILURES_MAX)
+        self._checking = 0
+        """Logins that the cluster is being asked about: any of them may fail."""
 
     def watcher_of(self, cookie: str | None) -> ClusterWatcher | None:
         session = self._sessions.get(cookie or "")
         if session is None:
             return None
         session.used_ms = now_ms()
-        return self._viewers[session.user].watcher
+        return self._viewers[session.login].watcher
 
     async def log_in(self, form: Mapping[str, str]) -> str:
         user, password = form.get("user", ""), form.get("password", "")
         if not user or not password:
             raise LoginError("Enter a user and a password.")
-        if len(self._failed_ms) == FAILURES_MAX and now_ms() - self._failed_ms[0] < FAILURES_WITHIN_MS:
-            raise LoginError("Too many failed logins. Try again in a minute.")
-        if len(self._sessions) >= SESSIONS_MAX:
-            raise LoginError("Too many users are logged in. Try again later.")
-        watcher = self._make(user, password)
-        await self._check(watcher)
-        if user not in self._viewers:
-            self._viewers[user] = _Viewer(watcher, asyncio.create_task(watcher.run()))
+        self._check_bounds()
+        self._checking += 1
+        try:
+            watcher = await self._checked(user, password)
+        finally:
+            self._checking -= 1
+        login = user, password
+        if login not in self._viewers:
+            self._viewers[login] = _Viewer(watcher, asyncio.create_task(watcher.run()))
         cookie = secrets.token_urlsafe(SECRET_BYTES)
-        self._sessions[cookie] = _Session(user, now_ms())
+        self._sessions[cookie] = _Session(login, now_ms())
         return cookie
 
-    async def _check(self, watcher: ClusterWatcher) -> None:
-        """Let the cluster say whether it knows the user."""
+    def _check_bounds(self) -> None:
+        """Refuse one login too many. Those that the cluster is still asked about count as failed, and as users."""
+        failed = sum(now_ms() - each < FAILURES_WITHIN_MS for each in self._failed_ms)
+        if failed >= FAILURES_MAX:
+            raise LoginError("Too many failed logins. Try again in a minute.")
+        if failed + self._checking >= FAILURES_MAX:
+            raise LoginError("Too many logins at once. Try again in a minute.")
+        if len(self._sessions) + self._checking >= SESSIONS_MAX:
+            raise LoginError("Too many users are logged in. Try again later.")
+
+    async def _checked(self, user: str, password: str) -> ClusterWatcher:
+        """The watcher of a user, if the cluster says that it knows him."""
         try:
+            watcher = self._make(user, password)
             async with Client(watcher.bootstrap_servers, **watcher.settings):
-                pass
+                return watcher
         except AuthenticationError:
             self._failed_ms.append(now_ms())
             raise LoginError("Wrong user or password.") from None
+        except ConfigurationError as error:
+            raise LoginError(f"Nobody can log in like that: {error}.") from None
         except ClientError as error:
             raise LoginError(f"The cluster cannot be reached: {error}") from None
 
@@ -213,9 +233,9 @@ class PasswordAccess:
         self._end_unused()
 
     def _end_unused(self) -> None:
-        used = {each.user for each in self._sessions.values()}
-        for user in self._viewers.keys() - used:
-            viewer = self._viewers.pop(user)
+        used = {each.login for each in self._sessions.values()}
+        for login in self._viewers.keys() - used:
+            viewer = self._viewers.pop(login)
             viewer.watching.cancel()
             viewer.watcher.events.end()
 

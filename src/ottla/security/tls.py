@@ -48,7 +48,10 @@ def server_tls(properties: Mapping[str, str]) -> ServerTls:
     certificate = load_key_store(context, properties)
     if certificate is None:
         raise SecuritySettingError("it has no certificate: set ssl.keystore.location (and ssl.keystore.type)")
-    context.verify_mode = _CLIENT_AUTH[properties.get("ssl.client.auth", "none")]
+    wanted = properties.get("ssl.client.auth", "none").strip()
+    if wanted not in _CLIENT_AUTH:
+        raise SecuritySettingError(f"ssl.client.auth is {wanted!r}; it is one of {', '.join(_CLIENT_AUTH)}")
+    context.verify_mode = _CLIENT_AUTH[wanted]
     if context.verify_mode is not ssl.CERT_NONE and not load_trust_store(context, properties):
         context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
     _set_versions(context, properties)

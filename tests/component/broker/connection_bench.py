@@ -9,6 +9,7 @@ from typing import Any
 
 from ottla.broker.network.connection import Connection, ConnectionLimits, Peer
 from ottla.broker.network.dispatch import Api, Dispatch
+from ottla.broker.network.listener_security import PLAINTEXT, ListenerSecurity
 from ottla.broker.network.request import Answer, Request
 from ottla.wire import frames
 from ottla.wire.types import HeartbeatRequest, HeartbeatResponse
@@ -23,7 +24,12 @@ class Bench:
     """A connection, the other end of its socket, and a handler that the test sets."""
 
     def __init__(
-        self, handle: Callable[[Any, Request], Answer], *, key: int = HEARTBEAT, limits: ConnectionLimits = NO_LIMITS
+        self,
+        handle: Callable[[Any, Request], Answer],
+        *,
+        key: int = HEARTBEAT,
+        limits: ConnectionLimits = NO_LIMITS,
+        security: ListenerSecurity = PLAINTEXT,
     ) -> None:
         self.loop, self.owner = FakeLoop(), FakeOwner()
         self.client, server = socket.socketpair()
@@ -39,6 +45,7 @@ class Bench:
             Dispatch(SimpleNamespace(), lambda each, _: {key: api}.get(each)),
             offered_apis={key},
             limits=limits,
+            security=security,
         )
 
     def send(self, *correlation_ids: int) -> None:

@@ -191,12 +191,15 @@ def test_connections_from_one_address(scene: Scene, name: str, value: str):
     assert scene.client.connect().ask(kind(()), 4).results == ()
 
 
-def test_all_connections(scene: Scene):
-    scene.set("max.connections", 1)
+@pytest.mark.parametrize(
+    ("name", "broker"), [("max.connections", ""), ("listener.name.plaintext.max.connections", "1")]
+)
+def test_all_connections(scene: Scene, name: str, broker: str):
+    scene.set(name, 1, broker)
     waiting = scene.client.connect()
     number = waiting.send(DescribeConfigsRequest(()), 4)
     assert waiting.is_silent(0.05)
-    scene.set("max.connections", 10)
+    scene.set(name, 10, broker)
     assert waiting.receive(32, 4, number).results == ()
 
 

@@ -103,6 +103,20 @@ def test_mistakes_are_named(capsys: Capture, monkeypatch: pytest.MonkeyPatch):
     assert "pip install 'ottla[console]'" in refused(capsys, "cluster", "up", "--console")
 
 
+@pytest.mark.parametrize("mechanism", ["OAUTHBEARER", "GSSAPI", ""])
+def test_users_need_a_mechanism_that_takes_their_password(capsys: Capture, tmp_path: Path, mechanism: str):
+    """Else everybody would come in as the client that the file is for."""
+    config = tmp_path / "client.properties"
+    own = "sasl.oauthbearer.client.credentials.client"
+    config.write_text(
+        f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism={mechanism}\n"
+        f"sasl.oauthbearer.token.endpoint.url=http://127.0.0.1:1/\n{own}.id=console\n{own}.secret=s3cret\n"
+    )
+    said = refused(capsys, "console", "--login", "--command-config", str(config), "--port", "0")
+    assert f"sasl.mechanism={mechanism} does not take" in said
+    assert "s3cret" not in said
+
+
 def test_a_node_without_an_open_listener_has_none(capsys: Capture, tmp_path: Path):
     reserved = PortReservation()
     listeners = f"SASL_PLAINTEXT://127.0.0.1:{reserved.port}"

@@ -336,6 +336,17 @@ def test_settings_of_single_listeners_have_their_types(node: SettingsNode) -> No
     assert (entry.value, entry.config_type, entry.read_only) == (None, 9, True)
 
 
+@pytest.mark.parametrize("name", ["1", ""])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("max.connection.creation.rate", "soon"), ("ssl.client.auth", "often"), ("ssl.client.auth", "NONE")],
+)
+def test_values_of_single_listeners_are_checked(node: SettingsNode, name: str, key: str, value: str) -> None:
+    key = f"listener.name.plaintext.{key}"
+    assert node.alter(BROKER, name, (key, SET, value)) == INVALID_REQUEST
+    assert node.alter(BROKER, name, (key, DELETE, None)) == 0
+
+
 def test_entries_of_lists_are_added_and_taken_away(node: SettingsNode) -> None:
     assert node.alter(TOPIC, "orders", ("cleanup.policy", APPEND, "compact")) == 0
     assert node.entry(TOPIC, "orders", "cleanup.policy").value == "delete,compact"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from ipaddress import ip_address
 
 import msgspec
 import pytest
 
+from ottla.broker.controller.forwarding import read_sender
 from ottla.broker.network.request import Request
 from ottla.broker.node import Node
 from ottla.broker.peers.peer_connection import Address
@@ -44,6 +46,15 @@ def envelope(request: object = create_topic("orders"), version: int = 7) -> Enve
 
 
 # --- what a controller does with them ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("address", "host"),
+    [("10.0.0.9", "10.0.0.9"), ("::ffff:10.0.0.9", "10.0.0.9"), ("fd00::9", "fd00:0:0:0:0:0:0:9")],
+)
+def test_the_client_has_the_address_that_acls_name(address: str, host: str) -> None:
+    sent = msgspec.structs.replace(envelope(), client_host_address=ip_address(address).packed)
+    assert read_sender(sent).host == host
 
 
 def test_the_client_is_the_one_that_the_envelope_names() -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
+from ottla.broker.network.addresses import address_text
 from ottla.wire import WireError, frames
 from ottla.wire.errors import ErrorCode
 from ottla.wire.index import MESSAGES
@@ -65,7 +66,7 @@ def read_sender(envelope: EnvelopeRequest) -> Sender:
     except WireError as error:
         raise Reject(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE, str(error)) from None
     try:
-        host = str(ip_address(bytes(envelope.client_host_address)))
+        host = address_text(str(ip_address(bytes(envelope.client_host_address))))
     except ValueError:
         size = len(envelope.client_host_address)
         raise Reject(ErrorCode.INVALID_REQUEST, f"an address of {size} bytes; it has 4 or 16") from None

@@ -197,10 +197,10 @@ class Connection:
 
     @property
     def is_known(self) -> bool:
-        """Whether it is over with the TLS handshake and the login."""
+        """Whether it is over with the TLS handshake and the first login."""
         if self._tls is not None and not self._tls.is_ready:
             return False
-        return self.sasl is None or self.sasl.state is SaslState.LOGGED_IN
+        return self.sasl is None or self.sasl.has_logged_in
 
     @property
     def _has_unsent(self) -> bool:
@@ -227,41 +227,55 @@ class Connection:
             self._owner.handshake_turns.run(self._shake_hands)
 
     def _shake_hands(self) -> None:
-        """Go on with the TLS handshake."""
+        """Go on with the TLS handshake. Requests can come in one piece with its end: first it must be known whose."""
         assert self._tls is not None
-        self._read()
+        size = self._receive()
         if self._tls.is_ready and not self.is_closed and not self._security.mechanisms:
-            try:
-                self.principal = self._security.principal_of(self._tls.peer_certificate)
-            except (LoginRefused, ValueError) as error:
-                self._owner.logins.failed(self.peer, CERTIFICATE, str(error))
-                self.close(Close(f"its certificate: {error}", CloseCause.FAILED_LOGIN))
-                return
-            if self.principal != ANONYMOUS:
-                self._owner.logins.succeeded(self.peer, CERTIFICATE, self.principal)
+            self._identify(self._tls.peer_certificate)
+        if size and not self.is_closed:
+            self._work_on(size)
+
+    def _identify(self, certificate: bytes | None) -> None:
+        """Take the principal from the certificate of the client."""
+        try:
+            self.principal = self._security.principal_of(certificate)
+        except (LoginRefused, ValueError) as error:
+            self._owner.logins.failed(self.peer, CERTIFICATE, str(error))
+            self.close(Close(f"its certificate: {error}", CloseCause.FAILED_LOGIN))
+            return
+        if self.principal != ANONYMOUS:
+            self._owner.logins.succeeded(self.peer, CERTIFICATE, self.principal)
 
     def _read(self) -> None:
-        received = _received.memory
+        size = self._receive()
+        if size:
+            self._work_on(size)
+
+    def _receive(self) -> int:
+        """How many bytes have come; 0 if there are none now, or if the connection has ended."""
         try:
-            size = self._sock.recv_into(received)
+            size = self._sock.recv_into(_received.memory)
         except (BlockingIOError, InterruptedError):
             if self._tls is not None:
                 self._watch_writing(self._has_unsent)
-            return
+            return 0
         except ssl.SSLError as error:
             reason = f"TLS: {(error.reason or str(error)).replace('_', ' ').lower()}"
             self._owner.logins.failed(self.peer, CERTIFICATE, reason)
             self.close(Close(reason, CloseCause.TLS))
-            return
+            return 0
         except OSError as error:
             self.close(f"reading failed: {error}")
-            return
+            return 0
         if not size:
             self.close("closed by the peer")
-            return
+        return size
+
+    def _work_on(self, size: int) -> None:
+        """Work on the bytes that have come."""
         self.last_active_ms = self._owner.monotonic_ms()
         try:
-            self._take(received[:size])
+            self._take(_received.memory[:size])
         except WireError as error:
             self.close(Close(str(error), CloseCause.FRAME_SIZE))
             return

@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from ottla.broker.network.addresses import address_text
 from ottla.broker.network.connection import Connection, ConnectionLimits, Loop, Owner, Peer
 from ottla.broker.network.dispatch import Dispatch
 from ottla.broker.network.listener_security import PLAINTEXT, ListenerSecurity
@@ -87,7 +88,7 @@ def address_limits(text: str) -> dict[str, int]:
         except OSError:
             log.warning("max.connections.per.ip.overrides: the address of %s is unknown", host)
             continue
-        found.update((str(place[4][0]), limit) for place in places)
+        found.update((address_text(str(place[4][0])), limit) for place in places)
     return found
 
 
@@ -183,7 +184,7 @@ class Listener:
                 self._rest()
                 return
             self._creations.add()
-            self._admit(sock, Peer(address[0], address[1], self.name))
+            self._admit(sock, Peer(address_text(address[0]), address[1], self.name))
 
     def _rest(self) -> None:
         self._watch(False)
@@ -255,10 +256,14 @@ class Listener:
             self._watch(True)
 
     def close_idle(self, now_ms: int) -> None:
-        """Close those that have said nothing for too long and wait for nothing, or do not take what they asked for."""
+        """Close those that have said nothing for too long and wait for nothing, or do not take what they asked for.
+
+        A negative bound, as Kafka takes it, is none.
+        """
+        idle_max_ms = self._limits.idle_max_ms
         for connection in list(self.connections):
             is_late = not connection.is_known and now_ms - connection.opened_ms > LOGIN_MAX_MS
-            is_idle = not connection.is_waiting and now_ms - connection.last_active_ms > self._limits.idle_max_ms
+            is_idle = not connection.is_waiting and 0 <= idle_max_ms < now_ms - connection.last_active_ms
             if is_late or is_idle:
                 connection.close_idle()
 

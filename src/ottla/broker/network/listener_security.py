@@ -34,6 +34,7 @@ __all__ = ["Credentials", "ListenerSecurity", "ListenerSettings", "listener_secu
 
 _UNSECURED: Final = "OAuthBearerUnsecuredValidatorCallbackHandler"
 _SECURED: Final = "OAuthBearerValidatorCallbackHandler"
+_CLIENT_AUTH: Final = "ssl.client.auth"
 
 
 class Credentials(Protocol):
@@ -84,6 +85,14 @@ class ListenerSettings:
         """The `ssl.*` settings that were made."""
         names = [name for name in broker_defs() if name.startswith("ssl.")]
         return {name: text for name in names if (text := self.text(name)) is not None}
+
+    def tls_of(self, listener: ListenerConfig) -> dict[str, str]:
+        """The same for this end of a listener. Whoever logs in needs a certificate only if the listener asks for it by
+        a setting of its own."""
+        found = self.tls()
+        if listener.has_sasl and self._prefixes[0] + _CLIENT_AUTH not in self._settings:
+            found[_CLIENT_AUTH] = "none"
+        return found
 
 
 class ListenerSecurity(NamedTuple):
@@ -154,7 +163,7 @@ def listener_tls(
         return None
     own = ListenerSettings(settings, listener.name)
     try:
-        tls = server_tls(own.tls())
+        tls = server_tls(own.tls_of(listener))
         if before is not None and before.certificate is not None:
             check_renewal(
                 before.certificate,

@@ -45,7 +45,8 @@ def web_security(config: NodeConfig) -> tuple[ssl.SSLContext | None, bool]:
     if listener is None:
         raise ConfigError(f"ottla.web.security.listener.name is {name}, which is not in listeners")
     try:
-        tls = server_tls(ListenerSettings(config.static, listener.name).tls()).context if listener.has_tls else None
+        own = ListenerSettings(config.static, listener.name)
+        tls = server_tls(own.tls_of(listener)).context if listener.has_tls else None
     except SecuritySettingError as error:
         raise ConfigError(f"listener {listener.name}: {error}") from None
     return tls, listener.has_sasl

@@ -86,6 +86,11 @@ class SaslLogin:
         self._shaken_at_ms: int | None = None
         self.state = SaslState.NEW
 
+    @property
+    def has_logged_in(self) -> bool:
+        """Whether somebody has, even if the session is being renewed now, or has expired."""
+        return self._user is not None
+
     # --- what may come ------------------------------------------------------------------------------------------------
 
     def takes(self, request: Request) -> bool:

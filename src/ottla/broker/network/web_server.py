@@ -9,6 +9,8 @@ from base64 import b64decode
 from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
+from ottla.broker.network.addresses import address_text
+
 __all__ = ["Find", "Page", "Source", "Stream", "Visit", "WebServer", "is_loopback"]
 
 _REQUEST_SECONDS: Final = 10
@@ -107,7 +109,8 @@ class WebServer:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
             async with asyncio.timeout(_REQUEST_SECONDS):
                 head = await reader.readuntil(b"\r\n\r\n")
-                answer = self._response(head.decode("latin-1"), writer.get_extra_info("peername")[0])
+                host = address_text(writer.get_extra_info("peername")[0])
+                answer = self._response(head.decode("latin-1"), host)
                 writer.write(_stream_head(answer) if isinstance(answer, Stream) else answer)
                 await writer.drain()
             if isinstance(answer, Stream):

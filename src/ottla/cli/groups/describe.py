@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ottla.cli.cluster import Column, Target, json_option, print_line, print_table, target_options
+from ottla.cli.cluster import Column, Target, json_option, print_heading, print_table, target_options
 from ottla.cli.groups.find import viewed_groups
+from ottla.cli.printable import printable
 from ottla.cli.watch import Watch, find_and_show_each, watch_options
 
 if TYPE_CHECKING:
@@ -44,9 +45,9 @@ def describe(target: Target, names: tuple[str, ...], as_json: bool, watch: Watch
 def _print_group(group: GroupView) -> None:
     from ottla.client.group_view import rebalance_blockers
 
-    print_line("  ".join([click.style(group.group_id, bold=True), *filter(None, _facts(group))]))
+    print_heading(group.group_id, _facts(group))
     for line in _blocker_lines(group, rebalance_blockers(group)):
-        click.echo(f"  {line}")
+        click.echo(f"  {printable(line)}")
     if group.members:
         has_epochs, has_targets = _extent(group)
         columns = MEMBER_COLUMNS + EPOCH_COLUMNS * has_epochs + ASSIGNMENT_COLUMNS

@@ -14,7 +14,7 @@ from ottla.cli.cluster import (
     Target,
     json_option,
     numbers,
-    print_line,
+    print_heading,
     print_table,
     target_options,
 )
@@ -98,7 +98,7 @@ def _print(found: Found) -> None:
         facts.append(f"{sum(known)} records behind")
     if ages:
         facts.append(f"{max(ages):.1f} seconds behind")
-    print_line("  ".join([click.style(group.group_id, bold=True), *facts]))
+    print_heading(group.group_id, facts)
     if found.rows:
         print_table(COLUMNS, map(_cells, found.rows))
     else:

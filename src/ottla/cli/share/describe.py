@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ottla.cli.cluster import Column, Target, json_option, print_line, print_table, target_options
+from ottla.cli.cluster import Column, Target, json_option, print_heading, print_table, target_options
 from ottla.cli.groups.describe import compact, group_json
 from ottla.cli.share.find import Found, share_groups
 from ottla.cli.share.offsets import COLUMNS, standing_cells, standing_json
@@ -52,7 +52,7 @@ def _print(found: Found) -> None:
     ]
     if found.lag is not None:
         facts.append(f"{found.lag} records left")
-    print_line("  ".join([click.style(group.group_id, bold=True), *facts]))
+    print_heading(group.group_id, facts)
     _print_members(group)
     if found.standings:
         print_table(COLUMNS, map(standing_cells, found.standings))

@@ -12,7 +12,7 @@ from ottla.cli.cluster import (
     Target,
     json_option,
     numbers,
-    print_line,
+    print_heading,
     print_table,
     target_options,
 )
@@ -65,7 +65,7 @@ def inflight(target: Target, name: str, topics: tuple[str, ...], as_json: bool, 
 
 def _print(found: Found) -> None:
     for window in found.windows:
-        print_line(f"{click.style(str(window.at), bold=True)}  {summary(window)}")
+        print_heading(str(window.at), [summary(window)])
     rows = [_cells(window, each, found.members) for window in found.windows for each in window.ranges]
     if rows:
         print_table(COLUMNS, rows)

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ottla.cli.cluster import PARTITION_COLUMNS, Target, json_option, numbers, print_line, print_table, target_options
+from ottla.cli.cluster import (
+    PARTITION_COLUMNS,
+    Target,
+    json_option,
+    numbers,
+    print_heading,
+    print_table,
+    target_options,
+)
 from ottla.cli.groups.find import topics_option
 from ottla.cli.share.find import Found, Standing, share_group
 from ottla.cli.watch import Watch, find_and_show, watch_options
@@ -40,8 +48,8 @@ def offsets(target: Target, name: str, topics: tuple[str, ...], as_json: bool, w
 
 
 def _print(found: Found) -> None:
-    left = "" if found.lag is None else f"  {found.lag} records left"
-    print_line(f"{click.style(found.group.group_id, bold=True)}  {found.group.state}{left}")
+    left = "" if found.lag is None else f"{found.lag} records left"
+    print_heading(found.group.group_id, [found.group.state, left])
     if found.standings:
         print_table(COLUMNS, map(standing_cells, found.standings))
     else:

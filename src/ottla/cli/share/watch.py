@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ottla.cli.cluster import PARTITION_COLUMNS, Target, json_option, numbers, print_line, print_table, target_options
+from ottla.cli.cluster import (
+    PARTITION_COLUMNS,
+    Target,
+    json_option,
+    numbers,
+    print_heading,
+    print_table,
+    target_options,
+)
 from ottla.cli.share.find import Found, Standing, group_windows, share_group
 from ottla.cli.watch import Watch, find_and_show, watching_options
 
@@ -73,7 +81,7 @@ def watch(target: Target, name: str, watch: Watch, as_json: bool) -> None:
 def _print(seen: Seen) -> None:
     group = seen.found.group
     left = "-" if seen.found.lag is None else seen.found.lag
-    print_line(f"{click.style(group.group_id, bold=True)}  {group.state}  {len(group.members)} members  {left} left")
+    print_heading(group.group_id, [group.state, f"{len(group.members)} members", f"{left} left"])
     print_table(COLUMNS, [_cells(each, seen) for each in seen.found.standings])
 
 

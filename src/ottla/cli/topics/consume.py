@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from ottla.cli.cluster import Target, json_option, on_cluster, target_options
+from ottla.cli.printable import printable
 from ottla.cli.topics.find import found_topics
 from ottla.cli.topics.read import compiled_filter, first_offsets, record_options
 from ottla.client.record_text import FORMS, decoded, filter_row, record_row, typed
@@ -122,7 +123,4 @@ def _content(record: ConsumerRecord, form: str) -> list[str]:
 
 
 def _text(text: str | None) -> str:
-    """A text on one line, without control characters."""
-    if text is None:
-        return "-"
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return "-" if text is None else printable(text)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ottla.cli.cluster import Column, Target, json_option, numbers, print_line, print_table, target_options
+from ottla.cli.cluster import Column, Target, json_option, numbers, print_heading, print_table, target_options
 from ottla.cli.configs.show import entry_json, value_text
+from ottla.cli.printable import printable
 from ottla.cli.topics.find import Ends, ends_of, found_topics, has_leader, id_text, is_unhealthy
 from ottla.cli.watch import Watch, find_and_show, rows_of, watch_options
 from ottla.health.phrases import number, size
@@ -126,9 +127,9 @@ def _print_all(found: list[Described]) -> None:
 def _print(described: Described) -> None:
     topic = described.topic
     facts = [f"id {id_text(topic)}" if id_text(topic) else "", "internal" if topic.is_internal else ""]
-    print_line("  ".join([click.style(topic.name, bold=True), *filter(None, facts)]))
+    print_heading(topic.name, facts)
     for entry in described.settings:
-        click.echo(f"  {entry.name}={value_text(entry)}")
+        click.echo(printable(f"  {entry.name}={value_text(entry)}"))
     print_table(COLUMNS, (_partition_row(described, each) for each in described.partitions))
     if described.readers:
         ends = described.known_ends

@@ -244,8 +244,8 @@ class Acls:
             return self._allows_without_rules
         if who.found(of_type.literal.get(WILDCARD, {}), Permission.DENY):
             return False
-        if self._allows_without_rules:
-            return True
+        if self._allows_without_rules and WILDCARD not in of_type.literal:
+            return True  # there are names that no rule is about
         for patterns, is_prefix in ((of_type.literal, False), (of_type.prefixed, True)):
             for name, rules in patterns.items():
                 is_allowed = who.found(rules, Permission.ALLOW) is not None

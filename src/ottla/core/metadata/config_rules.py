@@ -294,9 +294,10 @@ class Rules:
     def _check_broker(self, resource_name: str, configs: Mapping[str, str], changed: Mapping[str, str | None]) -> None:
         for name, value in changed.items():
             key = broker_key(name)
-            if key is None or name.startswith(LISTENER_PREFIX):
+            if key is None:
                 continue  # as Apache Kafka does: plugins may know it
-            _check_updatable(resource_name, key, value)
+            if not name.startswith(LISTENER_PREFIX):
+                _check_updatable(resource_name, key, value)
             try:
                 key.parse(None if value is None else self.resolve(name, value, configs), as_given=value)
             except ConfigError as error:
@@ -360,7 +361,7 @@ def broker_key(name: str) -> ConfigKey | None:
         return broker_defs().get(name)
     _, _, base = name.removeprefix(LISTENER_PREFIX).partition(".")
     key = broker_defs().get(base)
-    return None if key is None else ConfigKey(name, key.type, None)
+    return None if key is None else ConfigKey(name, key.type, None, rule=key.rule)
 
 
 _INTERVAL_MS: Final = (100, 3_600_000)

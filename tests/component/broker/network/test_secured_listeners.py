@@ -148,6 +148,7 @@ def test_a_certificate_is_replaced_while_the_node_runs(tmp_path: Any):
         ({"ssl.keystore.location": "/nowhere.pem"}, r"/nowhere\.pem does not exist"),
         ({"ssl.keystore.type": "JKS"}, "keytool -importkeystore"),
         ({"ssl.enabled.protocols": "SSLv3"}, "SSLv3"),
+        ({"listener.name.sasl_ssl.ssl.client.auth": "REQUIRED"}, r"ssl\.client\.auth is .REQUIRED."),
         ({"sasl.enabled.mechanisms": "GSSAPI"}, "Kerberos"),
         ({"sasl.enabled.mechanisms": "OAUTHBEARER"}, "sasl.oauthbearer.jwks.endpoint.url"),
         ({"listener.name.sasl_ssl.plain.sasl.jaas.config": "secret-word"}, "is malformed"),
@@ -283,6 +284,18 @@ def test_a_session_is_renewed_in_band(with_tokens: Broker):
         with_tokens.advance(50_000)
         sock.sendall(frame(18, 0, b""))
         assert answer(sock) == b"", "the session has expired"
+
+
+def test_a_session_can_be_renewed_slowly(with_tokens: Broker):
+    """Between the two requests of it comes the chore that closes connections on which nobody logs in."""
+    with socket.create_connection(("127.0.0.1", with_tokens.port), 5) as sock:
+        log_in(sock)
+        with_tokens.advance(50_000)
+        sock.sendall(frame(17, 1, HANDSHAKE))
+        assert answer(sock)[4:6] == b"\0\0"
+        with_tokens.advance(20_000)
+        sock.sendall(frame(36, 1, struct.pack(">i", len(LOGIN)) + LOGIN))
+        assert answer(sock)[4:6] == b"\0\0"
 
 
 def test_a_session_is_not_renewed_as_somebody_else(with_tokens: Broker):

@@ -130,6 +130,15 @@ def test_whether_there_is_a_resource_of_a_type(rules: list[Acl], expected: bool)
     assert may_any(rules) is expected
 
 
+def test_names_without_rules_count_as_long_as_no_rule_is_about_all_names():
+    of_another = acl("*", principal="User:bob")
+    assert may_any([], otherwise=True)
+    assert may_any([acl(principal="User:bob")], otherwise=True)
+    assert not may_any([of_another], otherwise=True)
+    assert may_any([of_another, acl("o", WRITE)], otherwise=True)
+    assert not may_any([acl("*", WRITE, DENY)], otherwise=True)
+
+
 # --- beside a look at every rule
 
 NAMES = st.sampled_from(["a", "ab", "abc", "b", "*", "ba"])

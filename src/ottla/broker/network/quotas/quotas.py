@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from ottla.broker.network.addresses import address_text
 from ottla.broker.network.quotas.limits import Limit
 from ottla.broker.network.quotas.rates import Rate, Windows
 from ottla.broker.network.quotas.sensors import RateQuotas, TokenQuotas, _Sensors
@@ -38,7 +39,10 @@ class ConnectionRates:
         return bool(self._by_entity)
 
     def replace(self, by_entity: Mapping[QuotaEntity, float]) -> None:
-        self._by_entity = by_entity
+        self._by_entity = {
+            tuple((kind, None if name is None else address_text(name)) for kind, name in entity): bound
+            for entity, bound in by_entity.items()
+        }
 
     def record(self, address: str, now_ms: int) -> int:
         """Count a connection; returns after how long one that is too many is to be closed. Those do not count."""

@@ -143,6 +143,11 @@ class TestConnectionRates:
         assert sum(rates.record("10.0.0.1", 0) > 0 for _ in range(50)) == 0
         assert sum(rates.record("10.0.0.2", 0) > 0 for _ in range(50)) == 40
 
+    def test_an_address_may_be_written_in_short(self) -> None:
+        rates = ConnectionRates(Windows())
+        rates.replace({((IP, "fd00::5"),): 1.0})
+        assert sum(rates.record("fd00:0:0:0:0:0:0:5", 0) > 0 for _ in range(50)) == 40
+
     def test_no_longer_than_a_window(self) -> None:
         rates = self.made(default=0.001)
         assert rates.record("10.0.0.2", 0) == 1000

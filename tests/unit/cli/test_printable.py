@@ -1,0 +1,41 @@
+"""Names of groups, members and clients can hold control characters, which a terminal must not get."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.cli.cluster import Column, print_heading, print_table
+from ottla.cli.failure import EXIT_BAD_INPUT, Failure, answer
+from ottla.cli.printable import printable
+
+NAME = "\x1b]0;owned\x07\u202etxt\n"
+SHOWN = r"\x1b]0;owned\x07\u202etxt\n"
+
+Capture = pytest.CaptureFixture[str]
+
+
+def test_what_is_printable_stays_as_it_is():
+    assert printable("größer 数える → 1") == "größer 数える → 1"
+    assert printable("") == ""
+
+
+def test_tables(capsys: Capture):
+    print_table((Column("GROUP"), Column("MEMBERS")), [(NAME, (NAME, "b")), (None, ())])
+    _, first, second = capsys.readouterr().out.splitlines()
+    assert first.split() == [SHOWN, f"{SHOWN},b"]
+    assert second.split() == ["-", "-"]
+
+
+def test_headings(capsys: Capture):
+    print_heading(NAME, ["Stable", "", f"assignor {NAME}"])
+    assert capsys.readouterr().out == f"{SHOWN}  Stable  assignor {SHOWN}\n"
+
+
+def test_errors(capsys: Capture):
+    def fail() -> None:
+        raise Failure(f"there is no group '{NAME.strip()}'", "'ottla groups list' lists them")
+
+    assert answer(fail) == EXIT_BAD_INPUT
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == f"ottla: there is no group '{printable(NAME.strip())}'"
+    assert second == "  → 'ottla groups list' lists them"
