@@ -104,7 +104,9 @@ ACTIONS: dict[str, dict[str, Run]] = {
     "write": {OURS: write("ottla"), EXACTLY: write("ottla", exactlyOnce="true"), THEIRS: write("kafka")},
     "share": {
         SHARE: share(),
-        f"{SHARE}, {MANY_PARTITIONS} partitions": share(partitions=MANY_PARTITIONS, minRecordsPerPartition=str(TASK_RECORDS)),
+        f"{SHARE}, {MANY_PARTITIONS} partitions": share(
+            partitions=MANY_PARTITIONS, minRecordsPerPartition=str(TASK_RECORDS)
+        ),
         f"{SHARE}, {LOCKS_MAX:,} locks": share(locks=LOCKS_MAX),
         CONSUMER: consume,
     },

@@ -7,15 +7,26 @@ something up is no longer shown with it, though it may still have it; then all w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
 
+from ottla.client.metadata import TopicPartition
 from ottla.health.facts import Group, GroupMember, Tasks, TopicPartitions
 from ottla.health.phrases import runs
 
-__all__ = ["Awaited", "MemberState", "TaskMark", "compact", "shares", "state_of", "task_marks", "task_order"]
+__all__ = [
+    "Awaited",
+    "MemberState",
+    "TaskMark",
+    "compact",
+    "read_by_tasks",
+    "shares",
+    "state_of",
+    "task_marks",
+    "task_order",
+]
 
 ROLES: Final = ("active", "standby", "warmup")
 LEFT_FOR_A_WHILE: Final = -2
@@ -110,3 +121,14 @@ def _marks(member: GroupMember, role: str) -> Iterable[TaskMark]:
 def task_order(name: str) -> tuple[str, int]:
     subtopology, _, number = name.rpartition("_")
     return subtopology, int(number)
+
+
+def read_by_tasks(group: Group) -> Iterator[tuple[TopicPartition, str]]:
+    """The partitions of a streams group with the members that read them: a task reads the partition of its number of
+    each source topic of its subtopology."""
+    topics = {each.id: (*each.source, *each.repartition_source) for each in group.subtopologies or ()}
+    for member in group.members:
+        for task in member.tasks.active if member.tasks is not None else ():
+            subtopology, _, partition = task.rpartition("_")
+            for topic in topics.get(subtopology, ()):
+                yield TopicPartition(topic, int(partition)), member.member

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.console.group_members import Awaited, TaskMark, compact, state_of, task_marks
-from ottla.health.facts import Group, GroupMember, Tasks, TopicPartitions
+from ottla.client import TopicPartition
+from ottla.console.group_members import Awaited, TaskMark, compact, read_by_tasks, state_of, task_marks
+from ottla.health.facts import Group, GroupMember, Subtopology, Tasks, TopicPartitions
 
 
 def held(*partitions: int) -> tuple[TopicPartitions, ...]:
@@ -76,4 +77,21 @@ def test_neighbours_are_joined():
         "0_1",
         "1_0 (standby)",
         "1_1 (warm-up)",
+    ]
+
+
+def test_tasks_read_the_partition_of_their_number_of_each_source_topic():
+    first = GroupMember(member="first", tasks=Tasks(active=("0_0", "1_1"), standby=("0_1",)))
+    second = GroupMember(member="second", tasks=Tasks(active=("0_1",)))
+    parts = (
+        Subtopology(id="0", source=("lines", "words"), changelog=("store",)),
+        Subtopology(id="1", repartition_source=("totals-repartition",)),
+    )
+    found = Group(group="g", type="streams", state="Stable", members=(first, second), subtopologies=parts)
+    assert list(read_by_tasks(found)) == [
+        (TopicPartition("lines", 0), "first"),
+        (TopicPartition("words", 0), "first"),
+        (TopicPartition("totals-repartition", 1), "first"),
+        (TopicPartition("lines", 1), "second"),
+        (TopicPartition("words", 1), "second"),
     ]

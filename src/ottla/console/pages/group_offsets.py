@@ -11,6 +11,7 @@ from ottla.client import Client, TopicPartition
 from ottla.client.group_offsets import Committed, committed, share_starts
 from ottla.client.lag import Lag, lags
 from ottla.console.group_lookup import find_group
+from ottla.console.group_members import read_by_tasks
 from ottla.console.html.groups import SHARE_LAG, group_tabs, member_names
 from ottla.console.html.parts import (
     Cell,
@@ -97,6 +98,8 @@ def _members(group: Group) -> dict[TopicPartition, list[str]]:
         for each in member.assigned:
             for partition in each.partitions:
                 found.setdefault(TopicPartition(each.topic, partition), []).append(member.member)
+    for at, name in read_by_tasks(group):
+        found.setdefault(at, []).append(name)
     return found
 
 
