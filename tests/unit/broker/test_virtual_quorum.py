@@ -487,6 +487,21 @@ async def leader_cut_off_behind_a_snapshot(it: Cluster) -> tuple[int, Node, Snap
     return old, node, newest
 
 
+def test_a_former_leader_that_loads_a_snapshot_forgets_what_was_never_committed() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            old, leader, newest = await leader_cut_off_behind_a_snapshot(it)
+            it.heal()
+            follower = it.nodes[old]
+            await until(lambda: follower.raft.snapshots.newest == newest)
+            await it.client(leader.node_id).ask(create_topic("later"), 7)
+            await asyncio.sleep(1)
+            assert set(follower.image.topics_by_name) == {"orders", "later"}
+            assert follower.image == leader.image
+
+    run(scenario)
+
+
 def test_a_node_that_crashed_before_a_snapshot_took_the_place_of_a_longer_log_starts_with_the_snapshot() -> None:
     """The snapshot has its name; the log goes on behind its end, with records that are not those of the leader."""
 
