@@ -36,6 +36,7 @@ from ottla.core.quorum.states import Leader, State
 from ottla.core.quorum.voters import Listener, Voter, VoterSet
 from ottla.testing.trace import Trace, Violation
 from ottla.wire.batch import Record, build_batch
+from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from ottla.wire.types.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from ottla.wire.types.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -282,6 +283,8 @@ class QuorumWorld:
             is_done = message.response is None or not getattr(message.response, "error_code", 1)
             self.counts["voter changes"] += is_done
             return
+        if isinstance(message.response, Reject) and message.response.code is ErrorCode.UNKNOWN_SERVER_ERROR:
+            self.broken(node, message.response)  # two nodes contradict each other
         response = _response(token.request, message.response)
         if isinstance(token.request, VoteRequest):
             assert isinstance(response, VoteResponse)

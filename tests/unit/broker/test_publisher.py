@@ -177,3 +177,19 @@ def test_a_snapshot_waits_for_a_batch_that_is_being_replayed() -> None:
     assert it.names == {"a"}
     assert it.follower.created == [*sorted(MANY), "a"]
     assert it.follower.deleted == sorted(MANY)
+
+
+def test_what_a_snapshot_has_cut_off_is_never_published() -> None:
+    """A node that was away has records behind the snapshot's end which their leader could not commit any more."""
+    it = Publishing()
+    it.append("a")
+    it.commit()
+    it.append("lost")
+    it.append(*(f"lost-{number}" for number in range(20)))
+    it.publisher.load(snapshot("a", "b", last_offset=9))
+    it.tasks.run()
+    assert it.names == {"a", "b"}
+    it.end_offset = 10
+    it.append("c")
+    it.commit()
+    assert it.names == {"a", "b", "c"}

@@ -6,10 +6,16 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from ottla.broker.node import Node
+from ottla.core.metadata.context import Result
+from ottla.core.metadata.image import CLIENT_METRICS
 from ottla.testing.disk import VirtualDisk
 from ottla.testing.virtual_loop import InlineOffload, VirtualLoop
 from ottla.wire.errors import ErrorCode
+from ottla.wire.keyed import Versioned
+from ottla.wire.types.cluster_metadata import ConfigRecord
 from tests.unit.broker.virtual_node import Client, create_topic, run, running
 
 
@@ -75,5 +81,26 @@ def test_nobody_is_fenced_for_the_time_in_which_nothing_could_be_committed() -> 
             partition = node.image.partition("orders", 0)
             assert partition is not None
             assert (partition.leader, partition.leader_epoch) == (1, 0)
+
+    run(scenario)
+
+
+def test_a_batch_that_is_committed_is_published_when_the_next_one_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change that is too large for one batch may lose its end together with the leadership."""
+    monkeypatch.setattr("ottla.core.metadata.records.BATCH_RECORDS_MAX", 2)
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk(), SlowOffload) as node:
+            slow: Any = node.offload
+            slow.is_held = True
+            first_end = node.raft.end_offset + 2
+            names = ("kept", "kept, too", "lost")
+            records = [ConfigRecord(CLIENT_METRICS, name, "interval.ms", "1000") for name in names]
+            node.controller.append(Result(tuple(Versioned(each, 0) for each in records), None, is_atomic=False))
+            node.truncated(first_end)
+            node.committed(first_end)
+            assert node.image.config_resources(CLIENT_METRICS) == ["kept", "kept, too"]
+            assert node.image.last_offset == first_end - 1
+            slow.go_on()
 
     run(scenario)

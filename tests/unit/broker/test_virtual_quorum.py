@@ -9,10 +9,14 @@ import pytest
 
 from ottla.broker.controller.metadata_replay import MetadataLogError
 from ottla.broker.node import Node
+from ottla.core.metadata.context import Result
+from ottla.core.metadata.image import CLIENT_METRICS
+from ottla.core.metadata.snapshot import SnapshotId
 from ottla.log.disk import read_all
 from ottla.testing.disk import VirtualDisk
 from ottla.testing.virtual_loop import VirtualLoop
 from ottla.wire.errors import ErrorCode
+from ottla.wire.keyed import Versioned
 from ottla.wire.types import (
     AddRaftVoterRequest,
     DescribeClusterRequest,
@@ -21,6 +25,7 @@ from ottla.wire.types import (
     MetadataRequest,
     UpdateFeaturesRequest,
 )
+from ottla.wire.types.cluster_metadata import ConfigRecord, NoOpRecord
 from tests.unit.broker.virtual_cluster import (
     APART,
     CLUSTER_ID,
@@ -418,6 +423,12 @@ def write_file(disk: VirtualDisk, path: str, data: bytes) -> None:
     file.close()
 
 
+def put_snapshot(it: Cluster, leader: Node, number: int, identity: SnapshotId) -> None:
+    """Give a node the leader's snapshot, as far as a download comes before its log is touched."""
+    data = read_all(it.disks[leader.node_id], f"{metadata_directory(leader.node_id)}/{identity.file_name}")
+    write_file(it.disks[number], f"{metadata_directory(number)}/{identity.file_name}", data)
+
+
 def test_half_a_snapshot_is_removed_at_the_next_start() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         async with cluster(loop) as it:
@@ -446,8 +457,7 @@ def test_a_node_that_crashed_between_a_snapshot_and_its_log_starts_with_the_snap
                 pass
             newest = node.raft.snapshots.newest
             assert newest is not None
-            snapshot = read_all(it.disks[leader], f"{metadata_directory(leader)}/{newest.file_name}")
-            write_file(it.disks[away], f"{metadata_directory(away)}/{newest.file_name}", snapshot)
+            put_snapshot(it, node, away, newest)
             await it.start(away)
             follower = it.nodes[away]
             assert follower.raft.partition.log_start_offset == newest.end_offset
@@ -455,6 +465,82 @@ def test_a_node_that_crashed_between_a_snapshot_and_its_log_starts_with_the_snap
             await it.client(leader).ask(create_topic("later"), 7)
             await asyncio.sleep(1)
             assert follower.image == node.image
+
+    run(scenario)
+
+
+async def leader_cut_off_behind_a_snapshot(it: Cluster) -> tuple[int, Node, SnapshotId]:
+    """Cut a leader off whose log goes on behind the next leader's snapshot, with records that are never committed; its
+    number, the next leader, and the snapshot."""
+    (old,) = it.leaders
+    it.cut(old, *(number for number in NODES if number != old))
+    setting = ConfigRecord(CLIENT_METRICS, "lost", "interval.ms", "1000")
+    it.nodes[old].controller.append(Result((Versioned(setting, 0), *[Versioned(NoOpRecord(), 0)] * 100), None))
+    await until(lambda: any(number != old for number in it.leaders))
+    node = next(it.nodes[number] for number in it.leaders if number != old)
+    await it.client(node.node_id).ask(create_topic("orders"), 7)
+    for _ in node.metadata_chores._write():
+        pass
+    newest = node.raft.snapshots.newest
+    assert newest is not None
+    assert newest.end_offset < it.nodes[old].raft.end_offset
+    return old, node, newest
+
+
+def test_a_former_leader_that_loads_a_snapshot_forgets_what_was_never_committed() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            old, leader, newest = await leader_cut_off_behind_a_snapshot(it)
+            it.heal()
+            follower = it.nodes[old]
+            await until(lambda: follower.raft.snapshots.newest == newest)
+            await it.client(leader.node_id).ask(create_topic("later"), 7)
+            await asyncio.sleep(1)
+            assert set(follower.image.topics_by_name) == {"orders", "later"}
+            assert follower.image == leader.image
+
+    run(scenario)
+
+
+def test_a_node_that_crashed_before_a_snapshot_took_the_place_of_a_longer_log_starts_with_the_snapshot() -> None:
+    """The snapshot has its name; the log goes on behind its end, with records that are not those of the leader."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            old, leader, newest = await leader_cut_off_behind_a_snapshot(it)
+            await it.kill(old)
+            put_snapshot(it, leader, old, newest)
+            leader.controller.append(Result(tuple([Versioned(NoOpRecord(), 0)] * 200), None))
+            it.heal()
+            async with asyncio.timeout(30):
+                await it.start(old)
+            follower = it.nodes[old]
+            assert follower.raft.partition.log_start_offset == newest.end_offset
+            await it.client(leader.node_id).ask(create_topic("later"), 7)
+            await asyncio.sleep(1)
+            assert follower.image == leader.image
+
+    run(scenario)
+
+
+def test_a_node_that_crashed_before_a_snapshot_took_the_place_of_its_log_has_no_older_snapshots() -> None:
+    """As a leader it goes by its oldest one: it would not notice whose log has parted from its own in between."""
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            away = next(number for number in NODES if number not in it.leaders)
+            for _ in it.nodes[away].metadata_chores._write():
+                pass
+            await it.kill(away)
+            (leader,) = (it.nodes[number] for number in it.leaders)
+            await it.client(leader.node_id).ask(create_topic("orders"), 7)
+            for _ in leader.metadata_chores._write():
+                pass
+            newest = leader.raft.snapshots.newest
+            assert newest is not None
+            put_snapshot(it, leader, away, newest)
+            await it.start(away)
+            assert it.nodes[away].raft.snapshots.ids == [newest]
 
     run(scenario)
 

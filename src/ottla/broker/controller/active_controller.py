@@ -25,6 +25,7 @@ from ottla.core.metadata.records import build_batches
 from ottla.core.metadata.topic_image import RECOVERING
 from ottla.log.errors import StorageError
 from ottla.wire.access import ANONYMOUS
+from ottla.wire.batch import read_header
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from ottla.wire.types.broker_registration import BrokerRegistrationRequest
@@ -293,11 +294,19 @@ class ActiveController:
             return self._raft.end_offset
         base_offset, epoch = self._raft.end_offset, self._raft.quorum.epoch
         batches = build_batches(result, base_offset=base_offset, epoch=epoch, timestamp_ms=self._clock.wall_ms())
-        self._publisher.expect(result.records, base_offset, epoch)
+        self._expect(result.records, batches, base_offset, epoch)
         self.counts.take(result.records, self._core.image)
         self._core.image.replay_all(result.records, base_offset, epoch)
         self._core.image.take_changes()  # of the fork nobody wants to know
         return self._raft.append(batches)
+
+    def _expect(self, records: Sequence[Versioned], batches: Sequence[bytes], base_offset: int, epoch: int) -> None:
+        """Have the records published batch by batch: the first may be committed, and the next be lost."""
+        at = 0
+        for batch in batches:
+            end = at + read_header(batch).record_count
+            self._publisher.expect(records[at:end], base_offset + at, epoch)
+            at = end
 
     def run_timers(self) -> None:
         """Do what is due: fence brokers that have been silent for too long, look after leaders.

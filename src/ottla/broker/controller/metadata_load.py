@@ -1,8 +1,9 @@
 """Reads the metadata of a formatted directory: the newest snapshot, and the log behind it.
 
-Nothing is written but the partition's own directory, and the end of a log that ends below its snapshot. Of a sole voter
-all that its log holds is committed as soon as it leads, so the image is the one at the log's end. Others must be told
-by their leader how much is committed: the image is that of the snapshot, and the batches behind it wait.
+Nothing is written but the partition's own directory, and what a crash has left undone of a snapshot that was to replace
+the log. Of a sole voter all that its log holds is committed as soon as it leads, so the image is the one at the log's
+end. Others must be told by their leader how much is committed: the image is that of the snapshot, and the batches
+behind it wait.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ottla.broker.controller.metadata_snapshots import SnapshotFiles
 from ottla.broker.controller.synced_mark import read_mark
 from ottla.core.metadata.fault import MetadataFault
 from ottla.core.metadata.image import MetadataImage
+from ottla.core.metadata.snapshot import SnapshotId
 from ottla.core.metadata.uuids import METADATA_TOPIC_ID
 from ottla.core.quorum.stored import FILE_NAME as QUORUM_STATE
 from ottla.core.quorum.stored import StoredState, read_stored
@@ -51,6 +53,7 @@ class LoadedMetadata:
         self.partition, self.report = self._load_log(config, now_ms)
         self.replay = MetadataReplay(configured)
         self._read_snapshot()
+        self.snapshots.remove_below(self.partition.segments[0].base_offset)
         start = max(self.replay.image.last_offset + 1, self.partition.segments[0].base_offset)
         batches = list(self._batches(start))
         for batch in batches:
@@ -86,7 +89,7 @@ class LoadedMetadata:
         request = request._replace(before_cut=partial(refuse_loss, disk, read_mark(disk, self._path)))
         newest = self.snapshots.newest
         partition, report = load(self.directory.storage, request, now_ms)
-        if newest is not None and newest.end_offset > partition.log_end_offset:
+        if newest is not None and _has_replaced(newest, partition):
             partition.truncate_fully(newest.end_offset, now_ms)
         return partition, report
 
@@ -117,6 +120,15 @@ class LoadedMetadata:
                 if batch.last_offset >= offset:
                     yield batch
                     offset = batch.last_offset + 1
+
+
+def _has_replaced(snapshot: SnapshotId, log: Partition) -> bool:
+    """Whether a snapshot of the leader was to take the place of a log that a crash has left as it was.
+
+    Such a log ends below the snapshot, or it has only records of earlier epochs: its end was never committed, and the
+    leader, which is told of the snapshot's epoch, would not notice it.
+    """
+    return snapshot.end_offset > log.log_end_offset or snapshot.epoch > log.epochs.latest_epoch
 
 
 def load_metadata(

@@ -81,10 +81,12 @@ class MetadataPublisher:
         self._steps.append(_Batch(records, batch.base_offset, batch.next_offset, batch.partition_leader_epoch))
 
     def load(self, image: MetadataImage) -> None:
-        """Go over to the image of a snapshot; what it already has is not replayed."""
+        """Go over to the image of a snapshot, which has taken the place of the whole log.
+
+        What was appended to that log is not replayed: the image has it, or it will never be committed.
+        """
         snapshot = _Snapshot(image)
-        while self._steps and self._steps[-1].end_offset <= snapshot.end_offset:
-            self._steps.pop()
+        self._steps.clear()
         self._steps.append(snapshot)
         self.committed(snapshot.end_offset)
 

@@ -277,14 +277,10 @@ class RaftLog:
             self._is_stepping = False
 
     def _not_taken(self, event: Event, error: QuorumError) -> None:
-        """The quorum is broken, if that is true: a request may be anybody's, an answer is that of a voter."""
+        """The quorum is broken: an answer of a voter contradicts what is known."""
         if isinstance(event, Start):
             raise error
-        if isinstance(event, Received):
-            log.error("a request was rejected: %s", error)
-            event.token(Reject(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)))
-        else:
-            self._fail(f"the quorum of the metadata log is broken: {error}")
+        self._fail(f"the quorum of the metadata log is broken: {error}")
 
     def _do(self, actions: Actions) -> None:
         listener = self._listener
@@ -330,7 +326,10 @@ class RaftLog:
 
     def _deliver(self, message: Send | Reply) -> None:
         if isinstance(message, Reply):
-            message.token(message.response)
+            response = message.response
+            if isinstance(response, Reject) and response.code is ErrorCode.UNKNOWN_SERVER_ERROR:
+                log.error("a request was rejected: %s", response.message)
+            message.token(response)
             return
         request_id = message.request_id
 

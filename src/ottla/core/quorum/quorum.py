@@ -646,15 +646,18 @@ class Quorum:
     # --- requests and answers -----------------------------------------------------------------------------------------
 
     def _receive(self, received: Received) -> None:
+        """A request may be anybody's, so none can break the quorum: one that contradicts what is known is rejected."""
         request = received.request
         answer = _ANSWERS.get(type(request))
-        if answer is not None:
-            self.reply(received, answer(self, received))
-            return
         try:
-            _TAKERS[type(request)](self, received)
+            if answer is not None:
+                self.reply(received, answer(self, received))
+            else:
+                _TAKERS[type(request)](self, received)
         except Reject as reject:
             self.reply(received, reject)
+        except QuorumError as error:
+            self.reply(received, Reject(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)))
 
     def reply(self, to: Received | UpgradeKRaftVersion, response: Any) -> None:  # noqa: ANN401
         self._held.append(Reply(to.token, response))

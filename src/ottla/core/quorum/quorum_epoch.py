@@ -7,7 +7,7 @@ epoch below the own                         74
 no leader known, or epoch above the own     FOLLOWER, stored
 same leader, more listeners than known      FOLLOWER, anew
 another voter is addressed                  125, after the transition
-another leader in the same epoch            QuorumError: the quorum is broken
+another leader in the same epoch            UNKNOWN_SERVER_ERROR
 ==========================================  ==========================================================================
 
 A follower that receives EndQuorumEpoch from its leader gives it up at once if it is the first candidate, later if it is

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from ottla.core.quorum.errors import QuorumError
-from ottla.core.quorum.events import PeerGone, StoodStill, Stop
+from ottla.core.quorum.events import PeerGone, StateStored, StoodStill, Stop
 from ottla.core.quorum.states import Follower, State
 from ottla.core.quorum.stored import StoredState
 from ottla.wire.errors import ErrorCode
+from ottla.wire.reject import Reject
 from ottla.wire.types.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from ottla.wire.types.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
 from ottla.wire.types.fetch import FetchRequest
@@ -70,10 +70,32 @@ def test_a_leader_of_a_higher_epoch_is_followed(make: Any):
 
 
 @pytest.mark.parametrize("state", ["leader", "fetched", "resigned"])
-def test_two_leaders_in_one_epoch_break_the_quorum(state: str):
+def test_a_request_that_names_a_second_leader_of_an_epoch_is_rejected(state: str):
     replica = STATES[state]()
-    with pytest.raises(QuorumError, match="two leaders"):
-        replica.ask(begin(EPOCH, 3))
+    before = replica.quorum.state, replica.quorum.leader_id
+    check_second_leader(replica.ask(begin(EPOCH, 3)))
+    assert (replica.quorum.state, replica.quorum.leader_id) == before
+
+
+def test_a_request_that_names_a_second_leader_is_rejected_when_it_had_to_wait_for_the_disk():
+    replica = fetched()
+    replica.defers_stores = True
+    replica.ask(vote(EPOCH + 1))
+    replica.ask(begin(EPOCH + 1, 2))
+    replica.ask(begin(EPOCH + 1, 3))
+    replica.step(StateStored())
+    replica.step(StateStored())
+    granted, begun, rejected = replica.replies.values()
+    assert partition_of(granted).vote_granted
+    assert partition_of(begun).error_code == 0
+    check_second_leader(rejected)
+    assert (replica.quorum.leader_id, replica.quorum.epoch) == (2, EPOCH + 1)
+
+
+def check_second_leader(response: Any) -> None:
+    assert isinstance(response, Reject)
+    assert response.code is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert "two leaders" in str(response)
 
 
 def test_the_voter_is_checked_after_the_leader_was_followed():

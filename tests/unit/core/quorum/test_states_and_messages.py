@@ -54,8 +54,8 @@ pre-vote, log behind   refused     refused     refused     refused     refused  
 vote                   granted     refused     granted     refused     refused     refused     refused     refused
 vote, log behind       refused     refused     refused     refused     refused     refused     refused     refused
 vote of node 2         granted     granted     granted     refused     refused     refused     refused     refused
-begin                  0>F         0>F         0>F         0>F         two         0           0           two
-end                    0>P         0>P         0           0>P         two         0>P         0>P         two
+begin                  0>F         0>F         0>F         0>F         -1          0           0           -1
+end                    0>P         0>P         0           0>P         -1          0>P         0>P         -1
 fetch                  6           6           6           6           0           6           6           6
 fetch snapshot         6           6           6           6           98          6           6           6
 update voter           6           6           6           6           7           6           6           6
