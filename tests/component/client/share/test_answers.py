@@ -124,6 +124,21 @@ def test_while_the_coordinator_is_away_it_is_said_again():
     run(body)
 
 
+def test_what_is_delivered_again_while_its_acknowledgement_waits_is_acknowledged_once():
+    async def body() -> None:
+        scene = OneLeader([delivery(0, 1)], [delivery(0, 1, count=2)])
+        async with consuming(scene.cluster, **EXPLICIT) as consumer:
+            consumer.accept(*await polled(consumer))
+            scene.leader.errors["acknowledge"] = [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+            again = await polled(consumer)
+            assert [each.delivery_count for each in again] == [2, 2], "the locks have ended meanwhile"
+            consumer.release(again[1])
+            assert await consumer.commit() == {JOBS_0: None}
+            assert scene.leader.said == [(0, 0, 1, ACCEPT), (0, 0, 1, (1, 2))]
+
+    run(body)
+
+
 @pytest.mark.parametrize(
     "code", [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_ID]
 )
