@@ -114,10 +114,10 @@ class Membership:
             await self._pause(interval_ms)
 
     async def _pause(self, interval_ms: float) -> None:
-        self._hurry.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(interval_ms / 1000):
                 await self._hurry.wait()
+        self._hurry.clear()  # and not before: there may be news since the last heartbeat was sent
 
     async def _heartbeat(self) -> float:
         """One heartbeat; gives the time until the next."""
@@ -172,7 +172,6 @@ class Membership:
             return error.retriable
         if error.code in REJOINING:
             self._epoch = JOINING_EPOCH
-            self._hurry.set()
             self._change(frozenset())
             return True
         if error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import msgspec
 import pytest
 
 from ottla.client import ShareConsumer
@@ -87,6 +90,27 @@ def test_another_subscription_is_told_at_once():
                 await consumer.poll()
             assert scene.heartbeats[1].subscribed_topic_names == ("other",)
             assert scene.heartbeats[1].member_epoch == 3
+
+    run(body)
+
+
+def test_a_subscription_that_changes_during_a_heartbeat_is_told_at_once():
+    async def body() -> None:
+        scene = OneLeader([delivery(0)])
+        may_answer = asyncio.Event()
+
+        async def late() -> Heartbeat:
+            await may_answer.wait()
+            return msgspec.structs.replace(assigned(0), heartbeat_interval_ms=3_600_000)
+
+        scene.broker.on("ShareGroupHeartbeat", lambda _: late(), steady())
+        async with consuming(scene.cluster, **QUICK) as consumer:
+            await scene.broker.was_asked("ShareGroupHeartbeat")
+            consumer.subscribe(["other"])
+            may_answer.set()
+            while len(scene.heartbeats) < 2:
+                await consumer.poll()
+            assert [each.subscribed_topic_names for each in scene.heartbeats] == [("jobs",), ("other",)]
 
     run(body)
 
