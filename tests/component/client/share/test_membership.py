@@ -11,6 +11,7 @@ from ottla.client import ShareConsumer
 from ottla.client.errors import ResponseError
 from ottla.client.share.membership import Membership
 from ottla.wire.errors import ErrorCode
+from tests.component.client.fake import HOLD
 from tests.component.client.share.leaders import (
     QUICK,
     Heartbeat,
@@ -37,6 +38,20 @@ def test_joining_and_leaving():
             assert (first.group_id, first.member_id, first.member_epoch) == ("g", member_id, 0)
             assert (first.subscribed_topic_names, first.rack_id) == (("jobs", "more"), "r1")
             assert (last.member_epoch, last.subscribed_topic_names) == (-1, ())
+
+    run(body)
+
+
+def test_who_closes_before_the_join_is_answered_leaves_as_well():
+    """The coordinator may take its time for the first answer, and would keep partitions for the member."""
+
+    async def body() -> None:
+        scene = OneLeader()
+        scene.broker.on("ShareGroupHeartbeat", HOLD, steady(epoch=-1))
+        async with scene.cluster, scene.cluster.client() as client:
+            async with ShareConsumer(client, "g", ["jobs"], **QUICK):
+                await scene.broker.was_asked("ShareGroupHeartbeat")
+            assert [each.member_epoch for each in scene.heartbeats] == [0, -1]
 
     run(body)
 
