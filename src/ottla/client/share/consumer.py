@@ -48,7 +48,7 @@ from ottla.client.clock import monotonic_s
 from ottla.client.errors import ClientError, ClosedError, ConfigurationError
 from ottla.client.metadata import TopicPartition
 from ottla.client.share.acknowledgements import AcknowledgementBatch
-from ottla.client.share.exchange import Exchange, Outcomes
+from ottla.client.share.exchange import Exchange, Fetched, Outcomes
 from ottla.client.share.membership import Membership
 from ottla.client.share.records import AcknowledgeType, Acquired, ShareRecord
 from ottla.client.share.session import NOTHING, Limits, ShareSession, TopicIdPartition
@@ -112,7 +112,7 @@ class ShareConsumer:
         self._group_id = group_id
         self._on_acknowledged = on_acknowledged
         self._sessions: dict[int, ShareSession] = {}
-        self._fetches: dict[int, asyncio.Task[list[Acquired]]] = {}
+        self._fetches: dict[int, asyncio.Task[Fetched]] = {}
         self._ready: deque[Acquired] = deque()
         self._given: list[Acquired] = []
         self._reading: _Reading | None = None
@@ -434,11 +434,14 @@ class ShareConsumer:
             self._give_up(acquired)
 
     def _collect(self) -> None:
-        """Take what leaders have answered; an error is raised once, and what others have brought waits meanwhile."""
+        """Take what leaders have answered; an error is raised once, and what else was brought waits meanwhile."""
         for node_id, task in list(self._fetches.items()):
             if task.done():
                 del self._fetches[node_id]
-                self._ready += task.result()
+                fetched = task.result()
+                self._ready += fetched.acquired
+                if fetched.error is not None:
+                    raise fetched.error
 
     def _patience_s(self, deadline: Deadline) -> float:
         """How long to wait for news: while nothing is asked, look again soon whether a leader is known by now."""

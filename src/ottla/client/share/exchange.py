@@ -21,7 +21,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ottla.client.backoff import Backoff, Deadline
 from ottla.client.client import Answer, Client
@@ -35,7 +35,7 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.types.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
 from ottla.wire.types.share_fetch import ShareFetchRequest, ShareFetchResponse, ShareFetchResponsePartitionData
 
-__all__ = ["Exchange", "Outcomes"]
+__all__ = ["Exchange", "Fetched", "Outcomes"]
 
 Outcomes = dict[TopicIdPartition, tuple[tuple[AcknowledgementBatch, ...], ClientError | None]]
 """What was acknowledged for each partition, and why it failed, if it did."""
@@ -79,6 +79,17 @@ STILL_LOCKED: Final = frozenset(
 NEWER_VERSION: Final = 2
 """Of ShareFetch and ShareAcknowledge, with acquire modes and renewal."""
 CLOSE_TIMEOUT_MS: Final = 5_000
+
+
+class Fetched(NamedTuple):
+    """What a fetch has brought."""
+
+    acquired: list[Acquired]
+    error: ClientError | None = None
+    """What is wrong with one of the partitions and cannot be cured. Others may have brought records all the same, which
+    this member holds now."""
+    is_well: bool = True
+    """Whether the next attempt need not wait."""
 
 
 class Exchange:
@@ -134,24 +145,22 @@ class Exchange:
 
     # --- fetching -----------------------------------------------------------------------------------------------------
 
-    async def fetch(self, session: ShareSession, places: list[TopicIdPartition], limits: Limits) -> list[Acquired]:
+    async def fetch(self, session: ShareSession, places: list[TopicIdPartition], limits: Limits) -> Fetched:
         """One request: what changed, what is acknowledged, and what comes back.
 
-        ClientError for what cannot be cured. After what may pass it waits for a moment, so that the next attempt comes
-        later.
+        ClientError for a request that cannot be cured. After what may pass it waits for a moment, so that the next
+        attempt comes later.
         """
         async with session.turn:
-            acquired, is_well = await self._fetch(session, places, limits)
+            fetched = await self._fetch(session, places, limits)
         backoff = self._backoffs.setdefault(session.node_id, self._client.backoff())
-        if is_well:
+        if fetched.is_well:
             backoff.attempts = 0
-        else:
+        elif fetched.error is None:
             await asyncio.sleep(backoff.next_ms() / 1000)
-        return acquired
+        return fetched
 
-    async def _fetch(
-        self, session: ShareSession, places: list[TopicIdPartition], limits: Limits
-    ) -> tuple[list[Acquired], bool]:
+    async def _fetch(self, session: ShareSession, places: list[TopicIdPartition], limits: Limits) -> Fetched:
         sent = session.take_acknowledgements()
         request = session.fetch_request(places, limits, sent)
         try:
@@ -160,7 +169,7 @@ class Exchange:
             self._lost(session, sent, error)
             self._distrust(places)
             if error.retriable:
-                return [], False
+                return Fetched([], is_well=False)
             raise
         body = answer.of(ShareFetchResponse)
         if body.error_code:
@@ -168,13 +177,14 @@ class Exchange:
                 session, sent, ResponseError(answer.peer, "ShareFetch", body.error_code, message=body.error_message)
             )
             self._distrust(places)
-            return [], False
+            return Fetched([], is_well=False)
         session.answered()
         self._take_outcomes(answer, session, sent, _acknowledged(body))
         return self._taken(answer, session, body)
 
-    def _taken(self, answer: Answer, session: ShareSession, body: ShareFetchResponse) -> tuple[list[Acquired], bool]:
+    def _taken(self, answer: Answer, session: ShareSession, body: ShareFetchResponse) -> Fetched:
         acquired: list[Acquired] = []
+        error: ClientError | None = None
         is_well = True
         for tp, data in _partitions(body):
             at = self.named(tp)
@@ -182,10 +192,10 @@ class Exchange:
                 continue
             if data.error_code:
                 is_well = False
-                self._take_error(answer, at, data, body)
+                error = self._take_error(answer, at, data, body) or error
             if data.acquired_records:
                 acquired += self._acquired(session, at, tp, data, body.acquisition_lock_timeout_ms)
-        return acquired, is_well
+        return Fetched(acquired, error, is_well)
 
     def _acquired(
         self,
@@ -212,13 +222,15 @@ class Exchange:
 
     def _take_error(
         self, answer: Answer, at: TopicPartition, data: ShareFetchResponsePartitionData, body: ShareFetchResponse
-    ) -> None:
+    ) -> ClientError | None:
+        """Do what may cure the error of a partition; gives it back if nothing can."""
         if data.error_code not in CURABLE:
-            raise ResponseError(answer.peer, "ShareFetch", data.error_code, str(at), data.error_message)
+            return ResponseError(answer.peer, "ShareFetch", data.error_code, str(at), data.error_message)
         leader = data.current_leader
         metadata = self._client.metadata
         if not metadata.learn_leader(at, leader.leader_id, leader.leader_epoch, body.node_endpoints):
             metadata.expire(at.topic)
+        return None
 
     # --- acknowledging ------------------------------------------------------------------------------------------------
 

@@ -164,6 +164,18 @@ def test_errors_that_do_not_pass():
     run(body)
 
 
+def test_an_error_of_one_partition_does_not_cost_the_records_of_others():
+    async def body() -> None:
+        refused = delivery(partition=1, data=b"", error=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        scene = OneLeader([delivery(3), refused, delivery(5, partition=2)], partitions=3)
+        async with consuming(scene.cluster, **EXPLICIT) as consumer:
+            with pytest.raises(ResponseError, match="TOPIC_AUTHORIZATION_FAILED"):
+                await polled(consumer)
+            assert [(each.partition, each.offset) for each in await polled(consumer)] == [(0, 3), (2, 5)]
+
+    run(body)
+
+
 def test_a_request_that_is_refused_as_a_whole():
     async def body() -> None:
         scene = OneLeader([delivery(7)])
