@@ -3,7 +3,8 @@
 ===============================  =======================================================================================
 an answer                        what it does
 ===============================  =======================================================================================
-no answer at all                 the session is over; the acknowledgements failed, for nobody knows whether they arrived
+no answer at all, or nobody      the session is over; the acknowledgements failed, for nobody knows whether they arrived
+waits for it any more
 SHARE_SESSION_NOT_FOUND,         the session is over; the acknowledgements failed
 INVALID_SHARE_SESSION_EPOCH,
 SHARE_SESSION_LIMIT_REACHED
@@ -164,7 +165,7 @@ class Exchange:
         sent = session.take_acknowledgements()
         request = session.fetch_request(places, limits, sent)
         try:
-            answer = await self._ask("ShareFetch", request, session, needs_newer=bool(limits.acquire_mode))
+            answer = await self._ask("ShareFetch", request, session, sent, needs_newer=bool(limits.acquire_mode))
         except ClientError as error:
             self._lost(session, sent, error)
             self._distrust(places)
@@ -290,7 +291,9 @@ class Exchange:
     ) -> Outcomes:
         is_renewal = request.is_renew_ack
         try:
-            answer = await self._ask("ShareAcknowledge", request, session, needs_newer=is_renewal, deadline=deadline)
+            answer = await self._ask(
+                "ShareAcknowledge", request, session, sent, needs_newer=is_renewal, deadline=deadline
+            )
         except UnsupportedVersionError:
             raise  # nothing was sent
         except ClientError as error:
@@ -367,6 +370,7 @@ class Exchange:
         api: str,
         request: ShareFetchRequest | ShareAcknowledgeRequest,
         session: ShareSession,
+        sent: Sent,
         *,
         needs_newer: bool,
         deadline: Deadline | None = None,
@@ -378,9 +382,14 @@ class Exchange:
             return request
 
         timeout_ms = None if deadline is None else max(1, deadline.left_ms)
-        return await self._client.ask(
-            api, build, broker=session.node_id, lane=self._lane, retry=False, timeout_ms=timeout_ms
-        )
+        try:
+            return await self._client.ask(
+                api, build, broker=session.node_id, lane=self._lane, retry=False, timeout_ms=timeout_ms
+            )
+        except asyncio.CancelledError:
+            # The leader may count a request whose answer nobody waits for any more.
+            self._lost(session, sent, ClientError(f"{api} was cancelled before its response came"))
+            raise
 
 
 def _partitions(body: ShareFetchResponse) -> Iterator[tuple[TopicIdPartition, ShareFetchResponsePartitionData]]:

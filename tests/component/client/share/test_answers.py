@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -135,6 +136,34 @@ def test_what_is_delivered_again_while_its_acknowledgement_waits_is_acknowledged
             consumer.release(again[1])
             assert await consumer.commit() == {JOBS_0: None}
             assert scene.leader.said == [(0, 0, 1, ACCEPT), (0, 0, 1, (1, 2))]
+
+    run(body)
+
+
+def test_a_commit_that_is_cancelled_costs_no_later_acknowledgement():
+    async def body() -> None:
+        scene = OneLeader([delivery(0, 1)])
+        heard, hear = outcomes()
+        may_answer = asyncio.Event()
+
+        async def late(request: Any) -> Any:
+            await may_answer.wait()
+            return scene.leader.acknowledge(request)
+
+        async with consuming(scene.cluster, on_acknowledged=hear, **EXPLICIT) as consumer:
+            one, two = await polled(consumer)
+            consumer.accept(one)
+            scene.broker.on("ShareAcknowledge", late, scene.leader.acknowledge)
+            commit = asyncio.create_task(consumer.commit())
+            await scene.broker.was_asked("ShareAcknowledge")
+            commit.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await commit
+            assert heard == [(JOBS_0, -99)], "nobody knows whether they arrived"
+            may_answer.set()
+            consumer.accept(two)
+            assert await consumer.commit() == {JOBS_0: None}
+            assert scene.leader.epochs == [0, 1, 0, 1]
 
     run(body)
 
