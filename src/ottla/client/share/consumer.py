@@ -118,6 +118,8 @@ class ShareConsumer:
         self._reading: _Reading | None = None
         self._current: ShareRecord | None = None
         self._held: dict[TopicPartition, dict[int, Acquired]] = {}
+        self._heard: list[Outcomes] = []
+        """What those who wait for answers to acknowledgements have heard."""
         self._turns = 0
         self._is_closed = False
 
@@ -363,8 +365,13 @@ class ShareConsumer:
 
     async def _send_acknowledgements(self, deadline: Deadline) -> Outcomes:
         sessions = [session for session in self._sessions.values() if session.has_acknowledgements]
-        rounds = await asyncio.gather(*(self._exchange.acknowledge(each, deadline) for each in sessions))
-        return {tp: outcome for found in rounds for tp, outcome in found.items()}
+        heard: Outcomes = {}
+        self._heard.append(heard)
+        try:
+            rounds = await asyncio.gather(*(self._exchange.acknowledge(each, deadline) for each in sessions))
+        finally:
+            self._heard = [each for each in self._heard if each is not heard]
+        return heard | {tp: outcome for found in rounds for tp, outcome in found.items()}
 
     def _settle(self, acquired: Acquired, ack_type: AcknowledgeType) -> None:
         """Acknowledge all of it in one go."""
@@ -394,6 +401,8 @@ class ShareConsumer:
 
     def _settle_outcomes(self, outcomes: Outcomes) -> None:
         """Tell the user what became of acknowledgements."""
+        for heard in self._heard:
+            heard.update(outcomes)
         for tp, (batches, error) in outcomes.items():
             at = self._named(tp) or TopicPartition("", tp.partition)
             if self._on_acknowledged is not None:

@@ -5,6 +5,7 @@ an answer                        what it does
 ===============================  =======================================================================================
 no answer at all, or nobody      the session is over; the acknowledgements failed, for nobody knows whether they arrived
 waits for it any more
+no connection                    the same; what waits to be acknowledged fails as well, for others get these records
 SHARE_SESSION_NOT_FOUND,         the session is over; the acknowledgements failed
 INVALID_SHARE_SESSION_EPOCH,
 SHARE_SESSION_LIMIT_REACHED
@@ -13,6 +14,7 @@ an error for fetching            the new leader is learned, or the cluster is as
 a coordinator that is away       the acknowledgements stay, and go with the next request: the records are still locked
 another error for                the acknowledgements failed
 acknowledging
+no session can be opened now     what waits to be acknowledged stays, and goes with the next request
 a partition that is left out     its acknowledgements failed, as with Java's consumer
 ===============================  =======================================================================================
 """
@@ -27,7 +29,15 @@ from typing import Any, Final, NamedTuple
 from ottla.client.backoff import Backoff, Deadline
 from ottla.client.client import Answer, Client
 from ottla.client.clock import monotonic_s
-from ottla.client.errors import ClientError, ClosedError, ResponseError, UnsupportedVersionError
+from ottla.client.errors import (
+    ClientError,
+    ClosedError,
+    ConnectError,
+    ConnectionLostError,
+    ResponseError,
+    UnknownBrokerError,
+    UnsupportedVersionError,
+)
 from ottla.client.metadata import TopicPartition
 from ottla.client.share.acknowledgements import AcknowledgementBatch, PendingAcknowledgements
 from ottla.client.share.records import AcknowledgeType, Acquired, AcquiredRange, settle
@@ -77,6 +87,8 @@ STILL_LOCKED: Final = frozenset(
     }
 )
 """Errors of acknowledging after which the same can be said again."""
+NO_CONNECTION: Final = (ConnectError, ConnectionLostError, UnknownBrokerError)
+"""Errors that say that there is none to the leader."""
 NEWER_VERSION: Final = 2
 """Of ShareFetch and ShareAcknowledge, with acquire modes and renewal."""
 CLOSE_TIMEOUT_MS: Final = 5_000
@@ -161,11 +173,19 @@ class Exchange:
             await asyncio.sleep(backoff.next_ms() / 1000)
         return fetched
 
-    async def _fetch(self, session: ShareSession, places: list[TopicIdPartition], limits: Limits) -> Fetched:
+    async def _fetch(
+        self,
+        session: ShareSession,
+        places: list[TopicIdPartition],
+        limits: Limits,
+        deadline: Deadline | None = None,
+    ) -> Fetched:
         sent = session.take_acknowledgements()
         request = session.fetch_request(places, limits, sent)
         try:
-            answer = await self._ask("ShareFetch", request, session, sent, needs_newer=bool(limits.acquire_mode))
+            answer = await self._ask(
+                "ShareFetch", request, session, sent, needs_newer=bool(limits.acquire_mode), deadline=deadline
+            )
         except ClientError as error:
             self._lost(session, sent, error)
             self._distrust(places)
@@ -236,16 +256,24 @@ class Exchange:
     # --- acknowledging ------------------------------------------------------------------------------------------------
 
     async def acknowledge(self, session: ShareSession, deadline: Deadline) -> Outcomes:
-        """Send all that is to be acknowledged, again and again while that may help."""
+        """Send all that is to be acknowledged, again and again while that may help. What becomes of it otherwise, since
+        another request of the session has failed, `on_outcomes` hears."""
         backoff = self._client.backoff()
         outcomes: Outcomes = {}
         while True:
             async with session.turn:
-                if session.has_acknowledgements:
-                    await self._open(session, deadline)
+                if session.has_acknowledgements and not session.is_open:
+                    await self._fetch(session, [], NOTHING, deadline)  # which opens one
+                if session.has_acknowledgements and session.is_open:
                     outcomes |= await self._acknowledge(session, session.take_acknowledgements(), deadline)
             if not session.has_acknowledgements or not await backoff.pause(deadline):
-                return outcomes
+                return outcomes if session.is_open else self._unsent(session) | outcomes
+
+    def _unsent(self, session: ShareSession) -> Outcomes:
+        """What still waits, and goes with the next request that can be sent."""
+        waiting = session.take_waiting()
+        session.take_back(waiting)
+        return {tp: (batches, _no_session(session)) for tp, batches in waiting.items()}
 
     async def renew(
         self, session: ShareSession, ranges: Mapping[TopicIdPartition, Iterable[tuple[int, int]]], deadline: Deadline
@@ -254,7 +282,7 @@ class Exchange:
         async with session.turn:
             await self._open(session, deadline)
             if not session.is_open:
-                raise ClosedError(f"there is no share session with broker {session.node_id}")
+                raise _no_session(session)
             sent = {tp: _renewing(each) for tp, each in ranges.items()}
             outcomes = await self._acknowledge(session, sent, deadline, is_renewal=True)
         for _, error in outcomes.values():
@@ -263,20 +291,23 @@ class Exchange:
 
     async def close(self, session: ShareSession) -> None:
         """End a session; what its leader does not hear, it finds out when the connection closes."""
+        deadline = Deadline(CLOSE_TIMEOUT_MS)
         async with session.turn:
-            if session.is_open:
-                sent = session.take_acknowledgements()
-                request = session.closing_request(sent)
-                with suppress(ClientError):  # what became of the acknowledgements was told
-                    await self._acknowledged(session, sent, request, Deadline(CLOSE_TIMEOUT_MS))
-                session.end()
+            with suppress(ClientError):  # what became of the acknowledgements was told
+                if session.has_acknowledgements and not session.is_open:
+                    await self._fetch(session, [], NOTHING, deadline)
+                if session.is_open:
+                    sent = session.take_acknowledgements()
+                    await self._acknowledged(session, sent, session.closing_request(sent), deadline)
+            session.end()
+            self._failed(session.take_waiting(), ClosedError("the consumer was closed before its leader took them"))
 
     async def _open(self, session: ShareSession, deadline: Deadline) -> None:
-        """Acknowledgements need a session, and only a fetch opens one."""
+        """Renewals need a session, and only a fetch opens one."""
         backoff = self._client.backoff()
         while True:
             if not session.is_open:
-                await self._fetch(session, [], NOTHING)
+                await self._fetch(session, [], NOTHING, deadline)
             if session.is_open or not await backoff.pause(deadline):
                 return
 
@@ -345,9 +376,10 @@ class Exchange:
         return outcomes
 
     def _lost(self, session: ShareSession, sent: Sent, error: ClientError) -> Outcomes:
-        """No answer: the session is over."""
+        """No answer: the session is over. So are the locks, if there is no connection."""
         session.end()
-        return self._failed(sent, error)
+        waiting = session.take_waiting() if isinstance(error, NO_CONNECTION) else {}
+        return self._failed({tp: sent.get(tp, ()) + waiting.get(tp, ()) for tp in sent | waiting}, error)
 
     def _failed(self, sent: Sent, error: ClientError) -> Outcomes:
         outcomes: Outcomes = {tp: (batches, error) for tp, batches in sent.items()}
@@ -411,6 +443,10 @@ def _renewing(ranges: Iterable[tuple[int, int]]) -> tuple[AcknowledgementBatch, 
     for first, last in ranges:
         acknowledgements.add_range(first, last, AcknowledgeType.RENEW)
     return acknowledgements.take()
+
+
+def _no_session(session: ShareSession) -> ClosedError:
+    return ClosedError(f"there is no share session with broker {session.node_id}")
 
 
 def _is_still_locked(error: ClientError | None) -> bool:
