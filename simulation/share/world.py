@@ -66,6 +66,7 @@ class ShareWorld(MachineWorld):
         for name, value in group.items():
             self.environment.set_for_group(GROUP, name, str(value))
         settings = self.environment.settings
+        settings.set("group.share.min.record.lock.duration.ms", "1000")
         settings.set("share.coordinator.snapshot.update.records.per.snapshot", str(chance.choice((0, 3, 20, 500))))
         settings.set("share.coordinator.state.topic.prune.interval.ms", "5000")
         settings.set("share.coordinator.cold.partition.snapshot.interval.ms", "20000")

@@ -118,14 +118,21 @@ class ShareLeader:
         return settings
 
     def _read_settings(self, group_id: str) -> SharePartitionSettings:
-        setting = partial(self.edge.group_setting, group_id)
+        bounded = partial(self._bounded_setting, group_id)
         return SharePartitionSettings(
-            lock_duration_ms=setting("share.record.lock.duration.ms"),
-            delivery_count_limit=setting("share.delivery.count.limit"),
-            max_record_locks=setting("share.partition.max.record.locks"),
-            is_renew_enabled=setting("share.renew.acknowledge.enable"),
+            lock_duration_ms=bounded("record.lock.duration.ms"),
+            delivery_count_limit=bounded("delivery.count.limit"),
+            max_record_locks=bounded("partition.max.record.locks"),
+            is_renew_enabled=self.edge.group_setting(group_id, "share.renew.acknowledge.enable"),
             has_dead_letters=self.edge.share_version() >= DEAD_LETTERS_FROM and self._has_queue(group_id),
         )
+
+    def _bounded_setting(self, group_id: str, name: str) -> int:
+        """A group's own value that has come to lie outside the broker's bounds counts as the nearest one inside."""
+        value: int = self.edge.group_setting(group_id, f"share.{name}")
+        low: int = self.edge.setting(f"group.share.min.{name}")
+        high: int = self.edge.setting(f"group.share.max.{name}")
+        return max(min(value, high), low)
 
     def _has_queue(self, group_id: str) -> bool:
         name: str | None = self.edge.group_setting(group_id, "errors.deadletterqueue.topic.name")

@@ -1,12 +1,14 @@
 """Acknowledgements that wait to be sent, for one partition.
 
 They are given record by record or for whole ranges, in any order, and leave as the batches of a request: ascending,
-without overlap, each with one type for all of its offsets or one type for each of them.
+without overlap, each with one type for all of its offsets or one type for each of them. An offset may be acknowledged
+twice, if the first had to wait and the record was delivered again meanwhile: then the last type counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 __all__ = ["AcknowledgementBatch", "PendingAcknowledgements"]
@@ -31,17 +33,17 @@ _Run = tuple[int, int, int]
 class PendingAcknowledgements:
     """The acknowledgements of one partition that are not sent yet."""
 
-    __slots__ = ("_runs", "_singles")
+    __slots__ = ("_runs",)
 
     def __init__(self) -> None:
-        self._singles: dict[int, int] = {}
         self._runs: list[_Run] = []
+        """In the order in which they were given."""
 
     def __bool__(self) -> bool:
-        return bool(self._singles or self._runs)
+        return bool(self._runs)
 
     def add(self, offset: int, ack_type: int) -> None:
-        self._singles[offset] = ack_type
+        self.add_range(offset, offset, ack_type)
 
     def add_range(self, first_offset: int, last_offset: int, ack_type: int) -> None:
         self._runs.append((first_offset, last_offset, ack_type))
@@ -52,13 +54,21 @@ class PendingAcknowledgements:
             if len(types) == 1:
                 self.add_range(first, last, types[0])
             else:
-                self._singles |= zip(range(first, last + 1), types, strict=True)
+                self._runs += [(offset, offset, each) for offset, each in enumerate(types, first)]
 
     def take(self) -> tuple[AcknowledgementBatch, ...]:
         """Remove all of them, and return them as batches."""
-        runs = sorted([*self._runs, *((offset, offset, ack_type) for offset, ack_type in self._singles.items())])
-        self._runs, self._singles = [], {}
-        return tuple(_packed(_joined(runs)))
+        runs, self._runs = self._runs, []
+        return tuple(_packed(_joined(_ascending(runs))))
+
+
+def _ascending(runs: Sequence[_Run]) -> list[_Run]:
+    """The same in the order of offsets, without overlap."""
+    ascending = sorted(runs)
+    if all(one[1] < other[0] for one, other in pairwise(ascending)):
+        return ascending
+    last_types = {offset: ack_type for first, last, ack_type in runs for offset in range(first, last + 1)}
+    return [(offset, offset, last_types[offset]) for offset in sorted(last_types)]
 
 
 def _joined(runs: Iterable[_Run]) -> list[_Run]:

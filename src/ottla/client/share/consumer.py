@@ -48,7 +48,7 @@ from ottla.client.clock import monotonic_s
 from ottla.client.errors import ClientError, ClosedError, ConfigurationError
 from ottla.client.metadata import TopicPartition
 from ottla.client.share.acknowledgements import AcknowledgementBatch
-from ottla.client.share.exchange import Exchange, Outcomes
+from ottla.client.share.exchange import Exchange, Fetched, Outcomes
 from ottla.client.share.membership import Membership
 from ottla.client.share.records import AcknowledgeType, Acquired, ShareRecord
 from ottla.client.share.session import NOTHING, Limits, ShareSession, TopicIdPartition
@@ -112,12 +112,14 @@ class ShareConsumer:
         self._group_id = group_id
         self._on_acknowledged = on_acknowledged
         self._sessions: dict[int, ShareSession] = {}
-        self._fetches: dict[int, asyncio.Task[list[Acquired]]] = {}
+        self._fetches: dict[int, asyncio.Task[Fetched]] = {}
         self._ready: deque[Acquired] = deque()
         self._given: list[Acquired] = []
         self._reading: _Reading | None = None
         self._current: ShareRecord | None = None
         self._held: dict[TopicPartition, dict[int, Acquired]] = {}
+        self._heard: list[Outcomes] = []
+        """What those who wait for answers to acknowledgements have heard."""
         self._turns = 0
         self._is_closed = False
 
@@ -363,8 +365,13 @@ class ShareConsumer:
 
     async def _send_acknowledgements(self, deadline: Deadline) -> Outcomes:
         sessions = [session for session in self._sessions.values() if session.has_acknowledgements]
-        rounds = await asyncio.gather(*(self._exchange.acknowledge(each, deadline) for each in sessions))
-        return {tp: outcome for found in rounds for tp, outcome in found.items()}
+        heard: Outcomes = {}
+        self._heard.append(heard)
+        try:
+            rounds = await asyncio.gather(*(self._exchange.acknowledge(each, deadline) for each in sessions))
+        finally:
+            self._heard = [each for each in self._heard if each is not heard]
+        return heard | {tp: outcome for found in rounds for tp, outcome in found.items()}
 
     def _settle(self, acquired: Acquired, ack_type: AcknowledgeType) -> None:
         """Acknowledge all of it in one go."""
@@ -394,6 +401,8 @@ class ShareConsumer:
 
     def _settle_outcomes(self, outcomes: Outcomes) -> None:
         """Tell the user what became of acknowledgements."""
+        for heard in self._heard:
+            heard.update(outcomes)
         for tp, (batches, error) in outcomes.items():
             at = self._named(tp) or TopicPartition("", tp.partition)
             if self._on_acknowledged is not None:
@@ -434,11 +443,14 @@ class ShareConsumer:
             self._give_up(acquired)
 
     def _collect(self) -> None:
-        """Take what leaders have answered; an error is raised once, and what others have brought waits meanwhile."""
+        """Take what leaders have answered; an error is raised once, and what else was brought waits meanwhile."""
         for node_id, task in list(self._fetches.items()):
             if task.done():
                 del self._fetches[node_id]
-                self._ready += task.result()
+                fetched = task.result()
+                self._ready += fetched.acquired
+                if fetched.error is not None:
+                    raise fetched.error
 
     def _patience_s(self, deadline: Deadline) -> float:
         """How long to wait for news: while nothing is asked, look again soon whether a leader is known by now."""

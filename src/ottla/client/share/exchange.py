@@ -3,7 +3,9 @@
 ===============================  =======================================================================================
 an answer                        what it does
 ===============================  =======================================================================================
-no answer at all                 the session is over; the acknowledgements failed, for nobody knows whether they arrived
+no answer at all, or nobody      the session is over; the acknowledgements failed, for nobody knows whether they arrived
+waits for it any more
+no connection                    the same; what waits to be acknowledged fails as well, for others get these records
 SHARE_SESSION_NOT_FOUND,         the session is over; the acknowledgements failed
 INVALID_SHARE_SESSION_EPOCH,
 SHARE_SESSION_LIMIT_REACHED
@@ -12,6 +14,7 @@ an error for fetching            the new leader is learned, or the cluster is as
 a coordinator that is away       the acknowledgements stay, and go with the next request: the records are still locked
 another error for                the acknowledgements failed
 acknowledging
+no session can be opened now     what waits to be acknowledged stays, and goes with the next request
 a partition that is left out     its acknowledgements failed, as with Java's consumer
 ===============================  =======================================================================================
 """
@@ -21,12 +24,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ottla.client.backoff import Backoff, Deadline
 from ottla.client.client import Answer, Client
 from ottla.client.clock import monotonic_s
-from ottla.client.errors import ClientError, ClosedError, ResponseError, UnsupportedVersionError
+from ottla.client.errors import (
+    ClientError,
+    ClosedError,
+    ConnectError,
+    ConnectionLostError,
+    ResponseError,
+    UnknownBrokerError,
+    UnsupportedVersionError,
+)
 from ottla.client.metadata import TopicPartition
 from ottla.client.share.acknowledgements import AcknowledgementBatch, PendingAcknowledgements
 from ottla.client.share.records import AcknowledgeType, Acquired, AcquiredRange, settle
@@ -35,7 +46,7 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.types.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
 from ottla.wire.types.share_fetch import ShareFetchRequest, ShareFetchResponse, ShareFetchResponsePartitionData
 
-__all__ = ["Exchange", "Outcomes"]
+__all__ = ["Exchange", "Fetched", "Outcomes"]
 
 Outcomes = dict[TopicIdPartition, tuple[tuple[AcknowledgementBatch, ...], ClientError | None]]
 """What was acknowledged for each partition, and why it failed, if it did."""
@@ -76,9 +87,22 @@ STILL_LOCKED: Final = frozenset(
     }
 )
 """Errors of acknowledging after which the same can be said again."""
+NO_CONNECTION: Final = (ConnectError, ConnectionLostError, UnknownBrokerError)
+"""Errors that say that there is none to the leader."""
 NEWER_VERSION: Final = 2
 """Of ShareFetch and ShareAcknowledge, with acquire modes and renewal."""
 CLOSE_TIMEOUT_MS: Final = 5_000
+
+
+class Fetched(NamedTuple):
+    """What a fetch has brought."""
+
+    acquired: list[Acquired]
+    error: ClientError | None = None
+    """What is wrong with one of the partitions and cannot be cured. Others may have brought records all the same, which
+    this member holds now."""
+    is_well: bool = True
+    """Whether the next attempt need not wait."""
 
 
 class Exchange:
@@ -134,33 +158,39 @@ class Exchange:
 
     # --- fetching -----------------------------------------------------------------------------------------------------
 
-    async def fetch(self, session: ShareSession, places: list[TopicIdPartition], limits: Limits) -> list[Acquired]:
+    async def fetch(self, session: ShareSession, places: list[TopicIdPartition], limits: Limits) -> Fetched:
         """One request: what changed, what is acknowledged, and what comes back.
 
-        ClientError for what cannot be cured. After what may pass it waits for a moment, so that the next attempt comes
-        later.
+        ClientError for a request that cannot be cured. After what may pass it waits for a moment, so that the next
+        attempt comes later.
         """
         async with session.turn:
-            acquired, is_well = await self._fetch(session, places, limits)
+            fetched = await self._fetch(session, places, limits)
         backoff = self._backoffs.setdefault(session.node_id, self._client.backoff())
-        if is_well:
+        if fetched.is_well:
             backoff.attempts = 0
-        else:
+        elif fetched.error is None:
             await asyncio.sleep(backoff.next_ms() / 1000)
-        return acquired
+        return fetched
 
     async def _fetch(
-        self, session: ShareSession, places: list[TopicIdPartition], limits: Limits
-    ) -> tuple[list[Acquired], bool]:
+        self,
+        session: ShareSession,
+        places: list[TopicIdPartition],
+        limits: Limits,
+        deadline: Deadline | None = None,
+    ) -> Fetched:
         sent = session.take_acknowledgements()
         request = session.fetch_request(places, limits, sent)
         try:
-            answer = await self._ask("ShareFetch", request, session, needs_newer=bool(limits.acquire_mode))
+            answer = await self._ask(
+                "ShareFetch", request, session, sent, needs_newer=bool(limits.acquire_mode), deadline=deadline
+            )
         except ClientError as error:
             self._lost(session, sent, error)
             self._distrust(places)
             if error.retriable:
-                return [], False
+                return Fetched([], is_well=False)
             raise
         body = answer.of(ShareFetchResponse)
         if body.error_code:
@@ -168,13 +198,14 @@ class Exchange:
                 session, sent, ResponseError(answer.peer, "ShareFetch", body.error_code, message=body.error_message)
             )
             self._distrust(places)
-            return [], False
+            return Fetched([], is_well=False)
         session.answered()
         self._take_outcomes(answer, session, sent, _acknowledged(body))
         return self._taken(answer, session, body)
 
-    def _taken(self, answer: Answer, session: ShareSession, body: ShareFetchResponse) -> tuple[list[Acquired], bool]:
+    def _taken(self, answer: Answer, session: ShareSession, body: ShareFetchResponse) -> Fetched:
         acquired: list[Acquired] = []
+        error: ClientError | None = None
         is_well = True
         for tp, data in _partitions(body):
             at = self.named(tp)
@@ -182,10 +213,10 @@ class Exchange:
                 continue
             if data.error_code:
                 is_well = False
-                self._take_error(answer, at, data, body)
+                error = self._take_error(answer, at, data, body) or error
             if data.acquired_records:
                 acquired += self._acquired(session, at, tp, data, body.acquisition_lock_timeout_ms)
-        return acquired, is_well
+        return Fetched(acquired, error, is_well)
 
     def _acquired(
         self,
@@ -212,27 +243,37 @@ class Exchange:
 
     def _take_error(
         self, answer: Answer, at: TopicPartition, data: ShareFetchResponsePartitionData, body: ShareFetchResponse
-    ) -> None:
+    ) -> ClientError | None:
+        """Do what may cure the error of a partition; gives it back if nothing can."""
         if data.error_code not in CURABLE:
-            raise ResponseError(answer.peer, "ShareFetch", data.error_code, str(at), data.error_message)
+            return ResponseError(answer.peer, "ShareFetch", data.error_code, str(at), data.error_message)
         leader = data.current_leader
         metadata = self._client.metadata
         if not metadata.learn_leader(at, leader.leader_id, leader.leader_epoch, body.node_endpoints):
             metadata.expire(at.topic)
+        return None
 
     # --- acknowledging ------------------------------------------------------------------------------------------------
 
     async def acknowledge(self, session: ShareSession, deadline: Deadline) -> Outcomes:
-        """Send all that is to be acknowledged, again and again while that may help."""
+        """Send all that is to be acknowledged, again and again while that may help. What becomes of it otherwise, since
+        another request of the session has failed, `on_outcomes` hears."""
         backoff = self._client.backoff()
         outcomes: Outcomes = {}
         while True:
             async with session.turn:
-                if session.has_acknowledgements:
-                    await self._open(session, deadline)
+                if session.has_acknowledgements and not session.is_open:
+                    await self._fetch(session, [], NOTHING, deadline)  # which opens one
+                if session.has_acknowledgements and session.is_open:
                     outcomes |= await self._acknowledge(session, session.take_acknowledgements(), deadline)
             if not session.has_acknowledgements or not await backoff.pause(deadline):
-                return outcomes
+                return outcomes if session.is_open else self._unsent(session) | outcomes
+
+    def _unsent(self, session: ShareSession) -> Outcomes:
+        """What still waits, and goes with the next request that can be sent."""
+        waiting = session.take_waiting()
+        session.take_back(waiting)
+        return {tp: (batches, _no_session(session)) for tp, batches in waiting.items()}
 
     async def renew(
         self, session: ShareSession, ranges: Mapping[TopicIdPartition, Iterable[tuple[int, int]]], deadline: Deadline
@@ -241,7 +282,7 @@ class Exchange:
         async with session.turn:
             await self._open(session, deadline)
             if not session.is_open:
-                raise ClosedError(f"there is no share session with broker {session.node_id}")
+                raise _no_session(session)
             sent = {tp: _renewing(each) for tp, each in ranges.items()}
             outcomes = await self._acknowledge(session, sent, deadline, is_renewal=True)
         for _, error in outcomes.values():
@@ -250,20 +291,23 @@ class Exchange:
 
     async def close(self, session: ShareSession) -> None:
         """End a session; what its leader does not hear, it finds out when the connection closes."""
+        deadline = Deadline(CLOSE_TIMEOUT_MS)
         async with session.turn:
-            if session.is_open:
-                sent = session.take_acknowledgements()
-                request = session.closing_request(sent)
-                with suppress(ClientError):  # what became of the acknowledgements was told
-                    await self._acknowledged(session, sent, request, Deadline(CLOSE_TIMEOUT_MS))
-                session.end()
+            with suppress(ClientError):  # what became of the acknowledgements was told
+                if session.has_acknowledgements and not session.is_open:
+                    await self._fetch(session, [], NOTHING, deadline)
+                if session.is_open:
+                    sent = session.take_acknowledgements()
+                    await self._acknowledged(session, sent, session.closing_request(sent), deadline)
+            session.end()
+            self._failed(session.take_waiting(), ClosedError("the consumer was closed before its leader took them"))
 
     async def _open(self, session: ShareSession, deadline: Deadline) -> None:
-        """Acknowledgements need a session, and only a fetch opens one."""
+        """Renewals need a session, and only a fetch opens one."""
         backoff = self._client.backoff()
         while True:
             if not session.is_open:
-                await self._fetch(session, [], NOTHING)
+                await self._fetch(session, [], NOTHING, deadline)
             if session.is_open or not await backoff.pause(deadline):
                 return
 
@@ -278,7 +322,9 @@ class Exchange:
     ) -> Outcomes:
         is_renewal = request.is_renew_ack
         try:
-            answer = await self._ask("ShareAcknowledge", request, session, needs_newer=is_renewal, deadline=deadline)
+            answer = await self._ask(
+                "ShareAcknowledge", request, session, sent, needs_newer=is_renewal, deadline=deadline
+            )
         except UnsupportedVersionError:
             raise  # nothing was sent
         except ClientError as error:
@@ -330,9 +376,10 @@ class Exchange:
         return outcomes
 
     def _lost(self, session: ShareSession, sent: Sent, error: ClientError) -> Outcomes:
-        """No answer: the session is over."""
+        """No answer: the session is over. So are the locks, if there is no connection."""
         session.end()
-        return self._failed(sent, error)
+        waiting = session.take_waiting() if isinstance(error, NO_CONNECTION) else {}
+        return self._failed({tp: sent.get(tp, ()) + waiting.get(tp, ()) for tp in sent | waiting}, error)
 
     def _failed(self, sent: Sent, error: ClientError) -> Outcomes:
         outcomes: Outcomes = {tp: (batches, error) for tp, batches in sent.items()}
@@ -355,6 +402,7 @@ class Exchange:
         api: str,
         request: ShareFetchRequest | ShareAcknowledgeRequest,
         session: ShareSession,
+        sent: Sent,
         *,
         needs_newer: bool,
         deadline: Deadline | None = None,
@@ -366,9 +414,14 @@ class Exchange:
             return request
 
         timeout_ms = None if deadline is None else max(1, deadline.left_ms)
-        return await self._client.ask(
-            api, build, broker=session.node_id, lane=self._lane, retry=False, timeout_ms=timeout_ms
-        )
+        try:
+            return await self._client.ask(
+                api, build, broker=session.node_id, lane=self._lane, retry=False, timeout_ms=timeout_ms
+            )
+        except asyncio.CancelledError:
+            # The leader may count a request whose answer nobody waits for any more.
+            self._lost(session, sent, ClientError(f"{api} was cancelled before its response came"))
+            raise
 
 
 def _partitions(body: ShareFetchResponse) -> Iterator[tuple[TopicIdPartition, ShareFetchResponsePartitionData]]:
@@ -390,6 +443,10 @@ def _renewing(ranges: Iterable[tuple[int, int]]) -> tuple[AcknowledgementBatch, 
     for first, last in ranges:
         acknowledgements.add_range(first, last, AcknowledgeType.RENEW)
     return acknowledgements.take()
+
+
+def _no_session(session: ShareSession) -> ClosedError:
+    return ClosedError(f"there is no share session with broker {session.node_id}")
 
 
 def _is_still_locked(error: ClientError | None) -> bool:

@@ -58,6 +58,8 @@ class Membership:
         self._rack_id = rack_id
         self._on_news = on_news
         self._epoch = JOINING_EPOCH
+        self._is_join_unanswered = False
+        """Whether it may be a member already, though nobody has told it so."""
         self._told_topics: tuple[str, ...] | None = None
         self._looked_for: tuple[str, ...] | None = None
         """The topics that were looked for because nothing was assigned."""
@@ -91,7 +93,7 @@ class Membership:
             return
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
-        if self._epoch == JOINING_EPOCH:
+        if self._epoch == JOINING_EPOCH and not self._is_join_unanswered:
             return
         request = ShareGroupHeartbeatRequest(self._group_id, self.member_id, LEAVING_EPOCH, subscribed_topic_names=())
         with contextlib.suppress(ClientError):
@@ -114,10 +116,10 @@ class Membership:
             await self._pause(interval_ms)
 
     async def _pause(self, interval_ms: float) -> None:
-        self._hurry.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(interval_ms / 1000):
                 await self._hurry.wait()
+        self._hurry.clear()  # and not before: there may be news since the last heartbeat was sent
 
     async def _heartbeat(self) -> float:
         """One heartbeat; gives the time until the next."""
@@ -130,7 +132,9 @@ class Membership:
             rack_id=self._rack_id if is_joining else None,
             subscribed_topic_names=topics if is_joining or topics != self._told_topics else None,
         )
+        self._is_join_unanswered = is_joining
         answer = await self._ask(request)
+        self._is_join_unanswered = False
         body = answer.of(ShareGroupHeartbeatResponse)
         if body.error_code:
             about = f"group {self._group_id}"
@@ -172,7 +176,6 @@ class Membership:
             return error.retriable
         if error.code in REJOINING:
             self._epoch = JOINING_EPOCH
-            self._hurry.set()
             self._change(frozenset())
             return True
         if error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:

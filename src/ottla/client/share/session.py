@@ -99,11 +99,13 @@ class ShareSession:
 
     def take_acknowledgements(self) -> Sent:
         """What is to be acknowledged now; nothing while there is no session."""
-        if not self.is_open:
-            return {}
-        sent = {tp: acknowledgements.take() for tp, acknowledgements in self._pending.items() if acknowledgements}
+        return self.take_waiting() if self.is_open else {}
+
+    def take_waiting(self) -> Sent:
+        """All acknowledgements that are not sent yet, whether or not there is a session."""
+        waiting = {tp: acknowledgements.take() for tp, acknowledgements in self._pending.items() if acknowledgements}
         self._pending = {}
-        return sent
+        return waiting
 
     # --- requests -----------------------------------------------------------------------------------------------------
 

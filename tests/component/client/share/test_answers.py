@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from ottla.client import ShareConsumer, TopicPartition
-from ottla.client.errors import ResponseError
+from ottla.client.errors import ClosedError, ConnectError, ResponseError
 from ottla.wire import types
 from ottla.wire.errors import ErrorCode
 from tests.component.client.fake import DROP, FakeCluster
@@ -124,6 +125,97 @@ def test_while_the_coordinator_is_away_it_is_said_again():
     run(body)
 
 
+def test_what_is_delivered_again_while_its_acknowledgement_waits_is_acknowledged_once():
+    async def body() -> None:
+        scene = OneLeader([delivery(0, 1)], [delivery(0, 1, count=2)])
+        async with consuming(scene.cluster, **EXPLICIT) as consumer:
+            consumer.accept(*await polled(consumer))
+            scene.leader.errors["acknowledge"] = [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+            again = await polled(consumer)
+            assert [each.delivery_count for each in again] == [2, 2], "the locks have ended meanwhile"
+            consumer.release(again[1])
+            assert await consumer.commit() == {JOBS_0: None}
+            assert scene.leader.said == [(0, 0, 1, ACCEPT), (0, 0, 1, (1, 2))]
+
+    run(body)
+
+
+def test_a_commit_that_is_cancelled_costs_no_later_acknowledgement():
+    async def body() -> None:
+        scene = OneLeader([delivery(0, 1)])
+        heard, hear = outcomes()
+        may_answer = asyncio.Event()
+
+        async def late(request: Any) -> Any:
+            await may_answer.wait()
+            return scene.leader.acknowledge(request)
+
+        async with consuming(scene.cluster, on_acknowledged=hear, **EXPLICIT) as consumer:
+            one, two = await polled(consumer)
+            consumer.accept(one)
+            scene.broker.on("ShareAcknowledge", late, scene.leader.acknowledge)
+            commit = asyncio.create_task(consumer.commit())
+            await scene.broker.was_asked("ShareAcknowledge")
+            commit.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await commit
+            assert heard == [(JOBS_0, -99)], "nobody knows whether they arrived"
+            may_answer.set()
+            consumer.accept(two)
+            assert await consumer.commit() == {JOBS_0: None}
+            assert scene.leader.epochs == [0, 1, 0, 1]
+
+    run(body)
+
+
+def test_what_cannot_be_sent_in_time_is_told_and_stays():
+    async def body() -> None:
+        scene = OneLeader([delivery(0, 1)])
+        async with consuming(scene.cluster, **EXPLICIT) as consumer:
+            await lose_session(scene, consumer)
+            scene.leader.errors["request"] = [ErrorCode.SHARE_SESSION_LIMIT_REACHED] * 1_000
+            found = await consumer.commit(timeout_ms=20)
+            assert isinstance(found[JOBS_0], ClosedError)
+            scene.leader.errors["request"] = []
+            assert await consumer.commit() == {JOBS_0: None}
+            assert scene.leader.said == [(0, 1, 1, ACCEPT)]
+
+    run(body)
+
+
+def test_closing_opens_a_session_for_what_is_to_be_said():
+    async def body() -> None:
+        scene = OneLeader([delivery(0, 1)])
+        async with consuming(scene.cluster, **EXPLICIT) as consumer:
+            await lose_session(scene, consumer)
+        assert scene.leader.said == [(0, 1, 1, ACCEPT)]
+        assert scene.leader.epochs == [0, 1, 0, -1]
+
+    run(body)
+
+
+def test_closing_tells_of_what_the_leader_did_not_take():
+    async def body() -> None:
+        scene = OneLeader([delivery(0)])
+        heard, hear = outcomes()
+        async with consuming(scene.cluster, on_acknowledged=hear, **EXPLICIT) as consumer:
+            consumer.accept(*await polled(consumer))
+            scene.leader.errors["acknowledge"] = [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+        assert heard == [(JOBS_0, -99)]
+
+    run(body)
+
+
+async def lose_session(scene: OneLeader, consumer: ShareConsumer) -> None:
+    """The leader has forgotten the session when the first of two records is acknowledged; the second comes after it."""
+    one, two = await polled(consumer)
+    consumer.accept(one)
+    scene.leader.errors["request"] = [ErrorCode.SHARE_SESSION_NOT_FOUND]
+    found = await consumer.commit()
+    assert isinstance(found[JOBS_0], ResponseError)
+    consumer.accept(two)
+
+
 @pytest.mark.parametrize(
     "code", [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_ID]
 )
@@ -145,6 +237,18 @@ def test_errors_that_do_not_pass():
             with pytest.raises(ResponseError, match="TOPIC_AUTHORIZATION_FAILED"):
                 await polled(consumer)
             assert [each.offset for each in await polled(consumer)] == [7], "told once"
+
+    run(body)
+
+
+def test_an_error_of_one_partition_does_not_cost_the_records_of_others():
+    async def body() -> None:
+        refused = delivery(partition=1, data=b"", error=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        scene = OneLeader([delivery(3), refused, delivery(5, partition=2)], partitions=3)
+        async with consuming(scene.cluster, **EXPLICIT) as consumer:
+            with pytest.raises(ResponseError, match="TOPIC_AUTHORIZATION_FAILED"):
+                await polled(consumer)
+            assert [(each.partition, each.offset) for each in await polled(consumer)] == [(0, 3), (2, 5)]
 
     run(body)
 
@@ -204,6 +308,25 @@ def test_a_strict_limit_asks_one_leader_at_a_time():
             while len(offsets) < 4:
                 offsets |= {each.offset for each in await polled(consumer)}
             assert offsets == {0, 1, 5, 6}
+
+    run(body)
+
+
+def test_what_is_held_of_a_leader_that_is_gone_fails_at_once():
+    async def body() -> None:
+        cluster = FakeCluster(nodes=2, topics={"jobs": [2]})
+        Leader(cluster.broker(2), [delivery(0)])
+        cluster.broker(1).on("ShareGroupHeartbeat", assigned(0), steady())
+        heard, hear = outcomes()
+        async with consuming(cluster, on_acknowledged=hear, **EXPLICIT) as consumer:
+            (record,) = await polled(consumer)
+            await cluster.broker(2).stop()
+            await consumer.poll()
+            consumer.accept(record)
+            found = await consumer.commit(timeout_ms=1_000)
+            assert isinstance(found[JOBS_0], ConnectError)
+            assert heard == [(JOBS_0, -99)]
+            assert await consumer.commit() == {}
 
     run(body)
 

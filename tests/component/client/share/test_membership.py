@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import msgspec
 import pytest
 
 from ottla.client import ShareConsumer
 from ottla.client.errors import ResponseError
 from ottla.client.share.membership import Membership
 from ottla.wire.errors import ErrorCode
+from tests.component.client.fake import HOLD
 from tests.component.client.share.leaders import (
     QUICK,
     Heartbeat,
@@ -34,6 +38,20 @@ def test_joining_and_leaving():
             assert (first.group_id, first.member_id, first.member_epoch) == ("g", member_id, 0)
             assert (first.subscribed_topic_names, first.rack_id) == (("jobs", "more"), "r1")
             assert (last.member_epoch, last.subscribed_topic_names) == (-1, ())
+
+    run(body)
+
+
+def test_who_closes_before_the_join_is_answered_leaves_as_well():
+    """The coordinator may take its time for the first answer, and would keep partitions for the member."""
+
+    async def body() -> None:
+        scene = OneLeader()
+        scene.broker.on("ShareGroupHeartbeat", HOLD, steady(epoch=-1))
+        async with scene.cluster, scene.cluster.client() as client:
+            async with ShareConsumer(client, "g", ["jobs"], **QUICK):
+                await scene.broker.was_asked("ShareGroupHeartbeat")
+            assert [each.member_epoch for each in scene.heartbeats] == [0, -1]
 
     run(body)
 
@@ -87,6 +105,27 @@ def test_another_subscription_is_told_at_once():
                 await consumer.poll()
             assert scene.heartbeats[1].subscribed_topic_names == ("other",)
             assert scene.heartbeats[1].member_epoch == 3
+
+    run(body)
+
+
+def test_a_subscription_that_changes_during_a_heartbeat_is_told_at_once():
+    async def body() -> None:
+        scene = OneLeader([delivery(0)])
+        may_answer = asyncio.Event()
+
+        async def late() -> Heartbeat:
+            await may_answer.wait()
+            return msgspec.structs.replace(assigned(0), heartbeat_interval_ms=3_600_000)
+
+        scene.broker.on("ShareGroupHeartbeat", lambda _: late(), steady())
+        async with consuming(scene.cluster, **QUICK) as consumer:
+            await scene.broker.was_asked("ShareGroupHeartbeat")
+            consumer.subscribe(["other"])
+            may_answer.set()
+            while len(scene.heartbeats) < 2:
+                await consumer.poll()
+            assert [each.subscribed_topic_names for each in scene.heartbeats] == [("jobs",), ("other",)]
 
     run(body)
 

@@ -39,6 +39,11 @@ def test_holes_end_a_batch():
     assert batches(o0=1, o2=1, o3=2) == (AcknowledgementBatch(0, 0, (1,)), AcknowledgementBatch(2, 3, (1, 2)))
 
 
+def test_the_last_word_about_an_offset_counts():
+    assert batches((0, 9, 1), (3, 4, 2), (9, 9, 1)) == (AcknowledgementBatch(0, 9, (1, 1, 1, 2, 2, 1, 1, 1, 1, 1)),)
+    assert batches((0, 20, 2), (0, 20, 1)) == (AcknowledgementBatch(0, 20, (1,)),)
+
+
 def test_order_does_not_matter():
     assert batches((5, 6, 1), (0, 1, 2)) == (AcknowledgementBatch(0, 1, (2,)), AcknowledgementBatch(5, 6, (1,)))
 

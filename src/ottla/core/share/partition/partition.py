@@ -237,7 +237,8 @@ class SharePartition:
         """
         if all(batch.first_offset >= self.window.start for batch in event.batches):
             return False
-        return bool(self._owed) or any(each.batches and not each.ranges for each, _ in self._pending.values())
+        pending = (each for each, _ in self._pending.values())
+        return bool(self._owed) or any(each.owed or (each.batches and not each.ranges) for each in pending)
 
     def _release(self, event: Release, now_ms: int) -> Actions:
         transition = Transition(next(self._write_ids))

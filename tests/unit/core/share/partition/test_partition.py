@@ -242,6 +242,25 @@ def test_an_acceptance_below_a_start_whose_write_has_failed_writes_it() -> None:
     assert bench.writes[-1].start_offset == 10
 
 
+def test_an_acceptance_below_a_start_that_another_write_takes_along_waits_for_it() -> None:
+    bench = Bench((0, 9), (10, 19), settings=SharePartitionSettings(delivery_count_limit=2))
+    bench.fetch(max_records=10)
+    bench.advance(30_000)
+    bench.fetch(max_records=10)
+    bench.advance(10_000)
+    bench.fetch("b", max_records=10)
+    bench.writes_at_once = False
+    bench.advance(20_000)
+    assert bench.partition.window.start == 10
+    bench.step(WriteFailed(bench.held_back.pop().write_id, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+    bench.acknowledge((10, 14, [1]), member_id="b")
+    assert bench.writes[-1].start_offset == 10, "it goes along"
+    assert bench.acknowledge((0, 9, [1])) is None, "who knows whether it arrives"
+    taken_along, own = bench.held_back
+    bench.step(WriteFailed(taken_along.write_id, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+    assert bench.answer(bench.step(WriteDone(own.write_id)).replies) is ErrorCode.NONE
+
+
 def test_the_end_of_a_lock_that_could_not_be_written_goes_with_the_next_write() -> None:
     bench = Bench((0, 9), (10, 19))
     bench.fetch(max_records=10)
