@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
-from ottla.health.facts import Cluster, Configs, Fact, Group, Lag, Topic
+from ottla.health.facts import Cluster, Configs, Fact, Group, Lag, Quorum, Topic
 from ottla.spark.jobs.consumer_lag import TYPE_PREFIXES
 from ottla.spark.jobs.share_configs import ConfigValues
 from ottla.spark.pipeline.event_decoder import COMMITS, RECORDS, SAMPLES
@@ -180,6 +180,8 @@ class KnownFromEvents:
         self._groups: dict[str, str] = {}
         self._types: dict[tuple[str, str], tuple[int, str]] = {}
         self._with_lag: set[tuple[str, str]] = set()
+        self.with_quorum: set[str] = set()
+        """The clusters whose quorum was sampled, not only in vain."""
         self.has_other_types = False
         """Whether a group that has commits or lag turned out to have another type than was known before."""
 
@@ -199,6 +201,7 @@ class KnownFromEvents:
         for _, _, seen in _samples(events, Cluster):
             self._nodes = [{name: getattr(each, name) for name in NODE} for each in seen.brokers]
         self._groups |= {group.group: group.type for _, _, group in _samples(events, Group)}
+        self.with_quorum |= {cluster for cluster, _, _ in _samples(events, Quorum)}
         self._take_group_types(events)
         return self
 
