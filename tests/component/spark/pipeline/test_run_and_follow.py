@@ -185,6 +185,25 @@ def test_following_goes_on_after_a_run(spark: Any, growing: Growing, tmp_path: P
     assert sorted(path.name for path in (out / "events").glob("step=*")) == ["step=00000001", "step=00000002"]
 
 
+def test_following_goes_on_after_a_run_that_was_killed(
+    spark: Any, growing: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The run has written tables, and did not come to join the steps."""
+    later, out = tmp_path / "later", tmp_path / "out"
+    shutil.copytree(growing.first, later)
+    follow_over(spark, later, out)
+
+    def killed(*_: Any) -> None:
+        raise KilledError("it was killed")
+
+    with monkeypatch.context() as m:
+        m.setattr("ottla.spark.pipeline.batch._counted", killed)
+        with pytest.raises(KilledError):
+            run_over(spark, later, out)
+    shutil.copytree(growing.last, later, dirs_exist_ok=True)
+    assert follow_over(spark, later, out) == growing.tables
+
+
 def test_files_of_an_observer_are_followed(spark: Any, tmp_path: Path):
     """They may be all that there is, and come from several clusters."""
     out, seen = tmp_path / "out", tmp_path / "seen"
