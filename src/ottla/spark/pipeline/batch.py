@@ -15,7 +15,7 @@ from ottla.spark.pipeline.archive import CHECKPOINT, Archive
 from ottla.spark.pipeline.delta_copy import HOURS
 from ottla.spark.pipeline.event_decoder import ENDS
 from ottla.spark.pipeline.event_lookup import KnownFromEvents
-from ottla.spark.pipeline.ingest import EventFiles, Ingestion, require_events
+from ottla.spark.pipeline.ingest import EventFiles, Ingestion, Starts, require_events
 from ottla.spark.pipeline.job_runner import compute, fit, prepare, share_window_ms, unseen_in
 from ottla.spark.pipeline.observations import ObservationFiles, require_observations
 from ottla.spark.pipeline.options import RunOptions, Say
@@ -41,7 +41,9 @@ def run(
     with RunDirectory(options.out) as work, _meanwhile(start_spark) as started:
         archive.open()
         began = time.monotonic()
-        ingestion = Ingestion(origin, ObservationFiles(options.observations), options.starts, notes)
+        # A stream goes on where this run ends, so the archive has to have everything before.
+        starts = Starts() if archive.exists() else options.starts
+        ingestion = Ingestion(origin, ObservationFiles(options.observations), starts, notes)
         for directory in options.observations:
             require_observations(directory, ingestion.parts)
         event_files = ingestion.in_process(work / "events")
