@@ -26,7 +26,7 @@ class EpochBump(NamedTuple):
 
     at_ms: int
     by: int
-    fingerprint: int  # hash of members, subscriptions and partition counts
+    fingerprint: int  # digest of members, subscriptions and partition counts
     same_fingerprint: bool  # as before the bump
     is_warmup_step: bool
     converged: bool  # whether all members had reached the epoch before it

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import singledispatchmethod
+from hashlib import blake2b
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -177,9 +178,14 @@ class History:
         self._decide_doubts(seen)
 
     def _fingerprint(self, fact: Group) -> int:
-        """A hash of the members, their subscriptions, and the partition counts of the topics."""
-        members = frozenset((each.member, each.instance, each.subscribed, each.topology_epoch) for each in fact.members)
-        return hash((members, self._partition_counts(fact), fact.topology_epoch, fact.metadata_hash))
+        """A digest of the members, their subscriptions, and the partition counts of the topics. It is the same in every
+        process, because another one may go on with this history."""
+        members = [
+            (each.member, each.instance, each.subscribed, each.topology_epoch)
+            for each in sorted(fact.members, key=lambda each: each.member)
+        ]
+        told = (members, sorted(self._partition_counts(fact)), fact.topology_epoch, fact.metadata_hash)
+        return int.from_bytes(blake2b(msgspec.json.encode(told), digest_size=8).digest())
 
     def _partition_counts(self, fact: Group) -> frozenset[tuple[str, int]]:
         names = {each.topic for member in fact.members for each in member.target or member.assigned}

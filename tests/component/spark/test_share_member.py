@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadMaxRows
 
 import ottla.testing
 from ottla.client import Client
@@ -18,7 +19,7 @@ from ottla.spark.clients import forget_client
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.options import read_options
 from ottla.spark.share.group_member import OFFSET_MAX, GroupMember
-from ottla.spark.share.offsets import Acquisition, TopicIdPartition
+from ottla.spark.share.offsets import Acquisition, ShareOffset, TopicIdPartition
 from ottla.spark.share.options import ShareOptions
 from ottla.spark.share.plan import Acknowledgement, AcquiredPartition
 from ottla.spark.share.stream_reader import ShareStreamReader
@@ -224,3 +225,18 @@ def test_progress_knows_the_ends_of_the_logs(broker: Any):
         client.call(delete, TOPIC)
     assert reader.reportLatestOffset() is None
     forget_client(options)
+
+
+def test_a_query_over_what_is_there_does_not_need_topics_that_are_not(broker: Any):
+    fill(broker, 3)
+    given = {"kafka.bootstrap.servers": broker.bootstrap_servers, "group": "g", "subscribe": f"{TOPIC},nowhere"}
+    options = read_options(ShareOptions, {**given, "failOnDataLoss": "false"})
+    reader = ShareStreamReader(options)
+    reader.prepareForTriggerAvailableNow()
+    try:
+        end = reader.latestOffset(reader.initialOffset(), ReadMaxRows(10))
+        assert [each.size for some in ShareOffset.from_json(end, "g").acquired.values() for each in some] == [3]
+    finally:
+        reader._plan._member.close()  # type: ignore[attr-defined]
+        reader._listener.close()  # type: ignore[union-attr]
+        forget_client(options)

@@ -14,6 +14,7 @@ from ottla.health.conditions import Condition
 from ottla.health.engine import Pauses
 from ottla.health.facts import FACTS, Coverage, Fact, Failed, Group, Tasks, fact_of
 from ottla.health.finding import Subject, Tier
+from ottla.health.history import History
 from ottla.health.rule import Match
 from tests.unit.health.story import START_MS, Story, always, group, lag, member, partition, quorum, replica, topic
 
@@ -323,3 +324,14 @@ def test_bodies_of_samples_become_facts() -> None:
         fact_of("lag", {"group": "g"})
     with pytest.raises(KeyError):
         fact_of("nothing", {})
+
+
+def test_a_group_has_the_same_fingerprint_in_every_process() -> None:
+    """A process keeps the state of the rules for the next one, in which texts have other hashes."""
+    one, two = member("a", "orders-0"), member("b", "orders-1", instance="static")
+    for members in ((one, two), (two, one)):
+        history = History(Bounds())
+        history.take(START_MS, group("g", *members, epoch=3))
+        seen = history.groups.get("g")
+        assert seen is not None
+        assert seen.fingerprint == 13053699730733142574

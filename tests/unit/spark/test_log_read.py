@@ -325,6 +325,20 @@ def test_without_indexes_and_snapshots_the_log_itself_tells(tmp_path: Path, segm
     assert committed(tmp_path) == [2, 3]
 
 
+@pytest.mark.parametrize("segment_bytes", [10**6, 160])
+def test_an_abort_of_a_transaction_that_has_written_nothing_hides_nothing(tmp_path: Path, segment_bytes: int):
+    """Its partition took part, but what the producer sent was refused. What the producer wrote before is committed."""
+    new_directory(tmp_path)
+    log = open_partition(tmp_path / "orders-0", segment_bytes=segment_bytes)
+    in_transaction(log, 1, 0)
+    end_transaction(log, 1, committed=True)
+    end_transaction(log, 1, committed=False)
+    close_cleanly(tmp_path, log)
+    for snapshot in (tmp_path / "orders-0").glob("*.snapshot"):
+        snapshot.unlink()  # as those of a broker that runs, whose newest one is older than the transactions
+    assert committed(tmp_path) == [0]
+
+
 def test_a_transaction_that_ends_past_the_high_watermark_is_still_open(tmp_path: Path):
     transactional(tmp_path)
     checkpoint(tmp_path, HIGH_WATERMARK_CHECKPOINT, 5)

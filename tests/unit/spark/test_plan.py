@@ -112,6 +112,7 @@ def test_no_record_so_late():
         (Bounds(offset_from=40, offset_until=60), [(0, 40, 60), (1, 40, 50)]),
         (Bounds(time_from_ms=1000), [(0, 60, 100), (1, 20, 50)]),
         (Bounds(time_from_ms=2000), [(0, 80, 100)]),
+        (Bounds(time_from_ms=-1), [(0, 0, 100), (1, 5, 50)]),  # records without a timestamp have this one
         (Bounds(time_from_ms=1000, offset_from=90), [(0, 90, 100)]),
         (Bounds(offset_from=60, offset_until=40), []),
     ],

@@ -110,6 +110,8 @@ def test_all_rows_and_the_newest(tmp_path: Path, segment_bytes: int):
     assert [row["_offset"] for row in found] == list(range(6))
     newest = rows(path=tmp_path, record="OffsetCommit", view="latest")
     assert [(row["group"], row["offset"]) for row in newest] == [("c", 7), ("a", 3)]
+    for split in ("minPartitions", "maxRecordsPerPartition"):
+        assert rows(path=tmp_path, record="OffsetCommit", view="latest", **{split: 2}) == newest, "one task knows them"
 
 
 def test_only_the_columns_that_are_named(tmp_path: Path):

@@ -127,6 +127,17 @@ def test_a_partition_that_is_gone():
         read(plan_of(logs), start, end)
 
 
+def test_a_stream_whose_last_topic_is_gone_goes_on_when_it_is_there_again():
+    logs = FakeLogs({}, ids={})
+    logs.missing = ("topic t",)
+    plan = loses(logs, place({at(0): 5}), "data lost: topic t partition 0: it no longer exists")
+    gone = plan.next_end(place({at(0): 5}), None)
+    assert plan.next_end(gone, None) == gone == place({}, {})
+    logs.logs, logs.ids, logs.missing = {at(0): (0, 3)}, {"t": "id-new"}, ()
+    end = plan.next_end(gone, None)
+    assert read(plan, gone, end) == [(0, 0, 3)]
+
+
 def test_a_log_that_got_shorter_is_read_from_its_beginning():
     logs = FakeLogs({at(0): (2, 10)})
     start = place({at(0): 50})

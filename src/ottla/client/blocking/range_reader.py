@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from ottla.client.backoff import Deadline
 from ottla.client.blocking.client import BlockingBackoff, BlockingClient
 from ottla.client.blocking.connection import BlockingConnection
-from ottla.client.errors import ClientError, ProtocolError, ResponseError
+from ottla.client.errors import ClientError, ProtocolError, ResponseError, UnknownBrokerError
 from ottla.client.fetch_request import FetchLimits, fetch_request
 from ottla.client.metadata import NO_NODE, Broker, TopicPartition
 from ottla.client.offsets import Isolation, isolation_level
@@ -185,7 +185,13 @@ class _Reader:
         if not self._is_same_topic:
             reason, about = "the topic was deleted and created again", f"topic {self.at.topic}"
             raise ResponseError(leader.peer, "Metadata", ErrorCode.INCONSISTENT_TOPIC_ID, about, reason)
-        return self.client.metadata.brokers.get(self.replica, leader)
+        if self.replica == NO_NODE:
+            return leader
+        brokers = self.client.metadata.brokers
+        if self.replica not in brokers:
+            # It may have come back since we last asked. The leader has no records for us as long as it is there.
+            raise UnknownBrokerError(self.replica, list(brokers))
+        return brokers[self.replica]
 
     @property
     def _is_same_topic(self) -> bool:

@@ -88,11 +88,14 @@ class SharePartition:
         """A row of a history that is in order and has no duplicates."""
         fold = self._fold
         fold.topic = row.topic or fold.topic
-        if row.what == OFFSETS:
-            sample = _read_offsets(row.data or b"")
-            fold.take_offsets(row.ts, sample.start, sample.lag)
-        else:
-            self._take_state(row)
+        try:
+            if row.what == OFFSETS:
+                sample = _read_offsets(row.data or b"")
+                fold.take_offsets(row.ts, sample.start, sample.lag)
+            else:
+                self._take_state(row)
+        except msgspec.MsgspecError as error:  # any client may write anything to the topic of samples
+            warn_seldom(f"the sample of {row.what} at {row.ts} cannot be read: {error}")
 
     def _take_state(self, row: ShareRow) -> None:
         if row.what == SAMPLED_STATE:

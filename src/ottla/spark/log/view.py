@@ -202,7 +202,7 @@ class PartitionView:
                     if header.base_offset >= self.end_offset:
                         break
                     if header.base_offset >= start and isinstance(header, BatchView) and header.is_transactional:
-                        _note(state, segment, position, header, start)
+                        _note(state, segment, position, header)
         return state
 
     def _snapshot(self, from_offset: int) -> tuple[int, dict[int, int]]:
@@ -218,12 +218,14 @@ class PartitionView:
         return self.start_offset, {}
 
 
-def _note(state: _Transactions, segment: Segment, position: int, header: BatchView, start: int) -> None:
+def _note(state: _Transactions, segment: Segment, position: int, header: BatchView) -> None:
     """Note one batch of a transaction, or a marker."""
     if not header.is_control:
         state.open.setdefault(header.producer_id, header.base_offset)
         return
-    first = state.open.pop(header.producer_id, start)
+    first = state.open.pop(header.producer_id, None)
+    if first is None:
+        return  # a partition that was to take part in a transaction, but to which nothing was written
     try:
         (record,) = read_batch(segment.file, position, header.size_bytes).records()
         kind = read_control_type(record.key)

@@ -15,12 +15,12 @@ from ottla.spark.pipeline.archive import CHECKPOINT, Archive
 from ottla.spark.pipeline.delta_copy import HOURS
 from ottla.spark.pipeline.event_decoder import ENDS
 from ottla.spark.pipeline.event_lookup import KnownFromEvents
-from ottla.spark.pipeline.ingest import EventFiles, Ingestion, require_events
+from ottla.spark.pipeline.ingest import EventFiles, Ingestion, Starts, require_events
 from ottla.spark.pipeline.job_runner import compute, fit, prepare, share_window_ms, unseen_in
 from ottla.spark.pipeline.observations import ObservationFiles, require_observations
 from ottla.spark.pipeline.options import RunOptions, Say
 from ottla.spark.pipeline.run_directory import RunDirectory
-from ottla.spark.pipeline.run_file import versions, write_run
+from ottla.spark.pipeline.run_file import read_run, versions, write_run
 from ottla.spark.pipeline.tables import TableFigures
 
 if TYPE_CHECKING:
@@ -41,7 +41,9 @@ def run(
     with RunDirectory(options.out) as work, _meanwhile(start_spark) as started:
         archive.open()
         began = time.monotonic()
-        ingestion = Ingestion(origin, ObservationFiles(options.observations), options.starts, notes)
+        # A stream goes on where this run ends, so the archive has to have everything before.
+        starts = Starts() if archive.exists() else options.starts
+        ingestion = Ingestion(origin, ObservationFiles(options.observations), starts, notes)
         for directory in options.observations:
             require_observations(directory, ingestion.parts)
         event_files = ingestion.in_process(work / "events")
@@ -55,6 +57,8 @@ def run(
         say(f"✓ read {event_files.records:,} records ({time.monotonic() - began:.1f} s)")
         fit(spark, sum(event_files.rows.values()))
         job_inputs = prepare(origin, event_files, work, options, archive.topic_names)
+        if archive.exists():
+            _take_tables_over(options.out)
         tables = compute(spark, event_files, job_inputs, options, say, is_complete=options.since_ms is None)
         say(f"✓ {len(tables)} jobs")
         found = {
@@ -65,12 +69,20 @@ def run(
             "notes": notes + _not_computed(tables),
         }
         if archive.last is not None:
-            for name in (CHECKPOINT, HOURS):  # they are those of the steps before
-                shutil.rmtree(options.out / name, ignore_errors=True)
             archive.compact(event_files, ingestion.positions)
             found["step"] = archive.last.number
     write_run(options.out, found)
     return spark, found
+
+
+def _take_tables_over(out: Path) -> None:
+    """From now on the tables are not those of a stream. Even if this run does not come to its end, the stream makes
+    them anew from the archive: it could not tell which rows of a day the run has written."""
+    told = read_run(out)
+    if told is not None:
+        write_run(out, {name: each for name, each in told.items() if name != "step"})
+    for name in (CHECKPOINT, HOURS):
+        shutil.rmtree(out / name, ignore_errors=True)
 
 
 @contextmanager

@@ -63,8 +63,8 @@ class DeltaCopy:
     def _copy(self, spark: SparkSession, table: Table) -> None:
         source, target = table_path(self._hours, table.name), table_path(self._out, table.name)
         is_first = not (source / COPIED).exists()
-        days = list(self._changed_days(source))
-        if not days:
+        days = list(self._changed_days(source, is_first=is_first))
+        if not days and not (is_first and target.exists()):
             return
         files = [path for day in days for path in day.paths()]
         hours = [] if is_first else [hour for day in days for hour in day.hours()]
@@ -76,14 +76,17 @@ class DeltaCopy:
         for day in days:
             self._note(day)
         if is_first:
+            source.mkdir(parents=True, exist_ok=True)  # a table that was made anew may have no rows
             (source / COPIED).write_text("{}")
 
-    def _changed_days(self, source: Path) -> Iterator[_ChangedDay]:
+    def _changed_days(self, source: Path, *, is_first: bool) -> Iterator[_ChangedDay]:
+        """The days with files that are not copied as they are: all of them, if the table was not copied as a whole yet.
+        A process may have been killed when it had noted some days of such a copy."""
         for directory in sorted(source.glob(f"{DAY}=*")):
-            if self._copied_ns.get(directory) == directory.stat().st_mtime_ns:
+            if not is_first and self._copied_ns.get(directory) == directory.stat().st_mtime_ns:
                 continue
             files = _stamps(directory)
-            copied = _copied(directory)
+            copied: Mapping[str, tuple[int, int]] = {} if is_first else _copied(directory)
             names = frozenset(name for name in {**files, **copied} if files.get(name) != copied.get(name))
             if names:
                 yield _ChangedDay(directory, files, names)
@@ -120,10 +123,11 @@ def _write(rows: DataFrame, table: Table, target: Path, hours: Sequence[int]) ->
 
 
 def _delete(spark: SparkSession, table: Table, target: Path, hours: Sequence[int]) -> None:
+    """Delete these hours of a Delta table, or all of its rows."""
     from delta.tables import DeltaTable  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
-    if hours and DeltaTable.isDeltaTable(spark, str(target)):
-        DeltaTable.forPath(spark, str(target)).delete(_condition(table, hours))
+    if DeltaTable.isDeltaTable(spark, str(target)):
+        DeltaTable.forPath(spark, str(target)).delete(_condition(table, hours) if hours else None)
 
 
 def _condition(table: Table, hours: Sequence[int]) -> str:

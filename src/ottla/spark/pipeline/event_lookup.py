@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
+from ottla.health.facts import Cluster, Configs, Fact, Group, Lag, Quorum, Topic
 from ottla.spark.jobs.consumer_lag import TYPE_PREFIXES
 from ottla.spark.jobs.share_configs import ConfigValues
 from ottla.spark.pipeline.event_decoder import COMMITS, RECORDS, SAMPLES
@@ -30,6 +32,9 @@ __all__ = [
     "topic_names",
 ]
 
+F = TypeVar("F", bound=Fact)
+NODE: Final = ("id", "host", "port", "rack")
+"""What a run file says of a node."""
 _RESOURCES: Final = {2: "topic", 4: "broker", 32: "group"}
 _JSON: Final = msgspec.json.Decoder()
 METADATA_SCHEMA: Final = (
@@ -87,17 +92,20 @@ def _of_type(metadata: pa.Table, kind: str) -> Iterator[tuple[int, dict[str, Any
 # --- samples ----------------------------------------------------------------------------------------------------------
 
 
-def _samples(events: Path, kind: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    """Cluster, time and body of the samples of a kind."""
+def _samples(events: Path, kind: type[F]) -> Iterator[tuple[str, int, F]]:
+    """Cluster, time and fact of the samples of a kind. Those that cannot be read are left out, as the rules do: any
+    client may write anything to a topic."""
     import pyarrow.dataset as ds
 
     files = [str(file) for file in events.rglob(f"{INPUT}={SAMPLES}/**/*.parquet")]
     if not files:
         return
-    wanted = (ds.field("type") == kind) & ds.field("body").is_valid() & ds.field("error").is_null()
+    read = msgspec.json.Decoder(kind, strict=False).decode
+    wanted = (ds.field("type") == kind.kind) & ds.field("body").is_valid() & ds.field("error").is_null()
     for batch in ds.dataset(files).to_batches(columns=["cluster", "ts", "body"], filter=wanted):
         for cluster, ts, body in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            yield cluster, ts, _JSON.decode(body)
+            with suppress(msgspec.MsgspecError):
+                yield cluster, ts, read(body)
 
 
 def kinds_in(events: Path) -> dict[str, frozenset[str]]:
@@ -172,6 +180,8 @@ class KnownFromEvents:
         self._groups: dict[str, str] = {}
         self._types: dict[tuple[str, str], tuple[int, str]] = {}
         self._with_lag: set[tuple[str, str]] = set()
+        self.with_quorum: set[str] = set()
+        """The clusters whose quorum was sampled, not only in vain."""
         self.has_other_types = False
         """Whether a group that has commits or lag turned out to have another type than was known before."""
 
@@ -179,31 +189,31 @@ class KnownFromEvents:
         """The events below a path."""
         for name, kinds in kinds_in(events).items():
             self.kinds[name] |= kinds
-        for _, _, body in _samples(events, "topic"):
-            self._topics[body["topic"]] = len(body.get("partitions", ()))
-            if body.get("id"):
-                self.topic_names[body["id"]] = body["topic"]
-        for cluster, ts, body in sorted(_samples(events, "configs"), key=lambda each: each[1]):
-            key = (cluster, body["resource"], body["name"])
+        for _, _, topic in _samples(events, Topic):
+            self._topics[topic.topic] = len(topic.partitions)
+            if topic.id:
+                self.topic_names[topic.id] = topic.topic
+        for cluster, ts, told in sorted(_samples(events, Configs), key=lambda each: each[1]):
+            key = (cluster, told.resource, told.name)
             known = self._configs.get(key)
-            values = {**(known.values if known else {}), **body["values"]}
-            self._configs[key] = ConfigValues(cluster, ts, body["resource"], body["name"], values)
-        for _, _, body in _samples(events, "cluster"):
-            brokers = body.get("brokers", ())
-            self._nodes = [{name: each.get(name) for name in ("id", "host", "port", "rack")} for each in brokers]
-        self._groups |= {body["group"]: body.get("type", "") for _, _, body in _samples(events, "group")}
+            values = {**(known.values if known else {}), **told.values}
+            self._configs[key] = ConfigValues(cluster, ts, told.resource, told.name, values)
+        for _, _, seen in _samples(events, Cluster):
+            self._nodes = [{name: getattr(each, name) for name in NODE} for each in seen.brokers]
+        self._groups |= {group.group: group.type for _, _, group in _samples(events, Group)}
+        self.with_quorum |= {cluster for cluster, _, _ in _samples(events, Quorum)}
         self._take_group_types(events)
         return self
 
     def _take_group_types(self, events: Path) -> None:
-        told = [(cluster, body["group"], ts, body.get("type")) for cluster, ts, body in _samples(events, "group")]
+        told = [(cluster, group.group, ts, group.type) for cluster, ts, group in _samples(events, Group)]
         for cluster, group, ts, kind in [*told, *_record_types(events)]:
             known = self._types.get((cluster, group))
             if not kind or (known is not None and known[0] > ts):
                 continue
             self._types[cluster, group] = ts, kind
             self.has_other_types |= known[1] != kind if known else (cluster, group) in self._with_lag
-        self._with_lag |= {(cluster, body["group"]) for cluster, _, body in _samples(events, "lag")}
+        self._with_lag |= {(cluster, lag.group) for cluster, _, lag in _samples(events, Lag)}
         self._with_lag |= _committing(events)
 
     def write_group_types(self, path: Path) -> Path:

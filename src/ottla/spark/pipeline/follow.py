@@ -195,7 +195,7 @@ class Follower:
             self._stream = TableStream(self._archive, self._options.out, self._work, params, place)
         self._stream.process(spark, metadata.table, params)
         elections = election_rows(metadata.elections, params.quorum_window_ms)
-        self._stream.put_elections(elections, is_sampled="quorum" in self._known.kinds[SAMPLES])
+        self._stream.put_elections(elections, self._known.with_quorum)
         if all_events.rows[COMMITS] or "lag" in self._known.kinds[SAMPLES]:
             self._compute_lag(spark, metadata, params, new)
         names = [name for name in JOBS if name in FOLDED or self._figures.rows(name)]

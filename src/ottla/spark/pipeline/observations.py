@@ -67,7 +67,8 @@ class _Listing(NamedTuple):
     modified_ns: int
     directories: tuple[str, ...]
     files: tuple[str, ...]
-    """With their paths, in order. An unfinished file has its suffix."""
+    """With their paths, in order. An unfinished file has its suffix. If all is settled, those that were read to their
+    end are left out."""
     is_settled: bool
     """Whether all files are complete, and none can have come after the listing without changing the time."""
 
@@ -81,18 +82,19 @@ class ObservationFiles:
 
     def parts_after(self, positions: Mapping[str, FilePosition]) -> list[FilePart]:
         """The parts of files after what was read, in the order of their names."""
-        files = [file for each in self._directories if os.path.isdir(each) for file in self._changed(each)]
-        return [part for file in files if (part := _part_after(file, positions)) is not None]
+        return [part for each in self._directories if os.path.isdir(each) for part in self._new_in(each, positions)]
 
-    def _changed(self, directory: str) -> Iterator[str]:
+    def _new_in(self, directory: str, positions: Mapping[str, FilePosition]) -> Iterator[FilePart]:
         known = self._listings.get(directory)
         modified_ns = os.stat(directory).st_mtime_ns
         is_same = known is not None and known.is_settled and known.modified_ns == modified_ns
         listing = known if known is not None and is_same else _listed(directory, modified_ns)
-        self._listings[directory] = listing._replace(files=() if listing.is_settled else listing.files)
-        yield from listing.files
+        parts = {file: part for file in listing.files if (part := _part_after(file, positions)) is not None}
+        # What is found now may not be read: the positions say so the next time.
+        self._listings[directory] = listing._replace(files=tuple(parts)) if listing.is_settled else listing
+        yield from parts.values()
         for each in listing.directories:
-            yield from self._changed(each)
+            yield from self._new_in(each, positions)
 
 
 def _listed(directory: str, modified_ns: int) -> _Listing:

@@ -237,24 +237,40 @@ def _by_hour(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.Record
 
 
 def _replace(out: Path, hours: Path, first_hour: int | None) -> None:
-    """Put the new hours in the place of the old ones."""
+    """Put the new hours in the place of the old ones. A table that is made anew is there as a whole or not at all: the
+    next step takes the hours before its own for granted."""
+    path = table_path(out, CONSUMER_LAG.name)
+    if first_hour is None:
+        anew, old = hours.with_name("lag_anew"), hours.with_name("lag_before")
+        for left in (anew, old):
+            shutil.rmtree(left, ignore_errors=True)
+        _write_hours(hours, anew)
+        if path.exists():
+            path.rename(old)
+        if anew.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            table_path(anew, CONSUMER_LAG.name).rename(path)
+        return
+    written = _write_hours(hours, out)
+    for day in path.glob(f"{DAY}=*"):
+        for file in day.glob("hour-*.parquet"):
+            if hour_of(day, file.name) >= first_hour and file not in written:
+                file.unlink()  # the only group with a row was deleted
+
+
+def _write_hours(hours: Path, out: Path) -> frozenset[Path]:
+    """Write the rows of hours to their files below a directory; gives the files."""
     import pyarrow.dataset as ds
     import pyarrow.parquet as pq
 
-    path = table_path(out, CONSUMER_LAG.name)
-    if first_hour is None:
-        shutil.rmtree(path, ignore_errors=True)
     found = {hour_file(out, CONSUMER_LAG, int(each.name)): each for each in hours.glob("*")}
-    for day in path.glob(f"{DAY}=*"):
-        for file in day.glob("hour-*.parquet"):
-            if first_hour is not None and hour_of(day, file.name) >= first_hour and file not in found:
-                file.unlink()  # the only group with a row was deleted
     for file, directory in sorted(found.items()):
         rows = ds.dataset([str(each) for each in directory.glob("*.parquet")]).to_table()
         file.parent.mkdir(parents=True, exist_ok=True)
         new = file.with_name(f".{file.name}.new")
         pq.write_table(rows.sort_by([(name, "ascending") for name in CONSUMER_LAG.key]), new)
         new.rename(file)
+    return frozenset(found)
 
 
 def is_ours(out: Path) -> bool:

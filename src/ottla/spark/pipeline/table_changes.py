@@ -82,11 +82,11 @@ class TableChanges:
         for (name, hour), some in groupby(in_order, key=lambda each: (each.table, each.hour)):
             self._apply(TABLES[name], hour, ((each.key, each.body) for each in some), names)
 
-    def withdraw(self, table: Table, hours: Iterable[int], source: str) -> None:
-        """Delete the rows of some hours that come from a source."""
+    def withdraw(self, table: Table, hours: Iterable[int], source: str, clusters: Collection[str]) -> None:
+        """Delete the rows of some hours and clusters that come from a source."""
         for file in (self._file(table, hour) for hour in set(hours)):
             rows = _rows_in(file) if file.exists() else []
-            kept = [row for row in rows if row["source"] != source]
+            kept = [row for row in rows if row["source"] != source or row["cluster"] not in clusters]
             if len(kept) < len(rows):
                 _replace(file, table, kept)
 

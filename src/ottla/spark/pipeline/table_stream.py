@@ -9,7 +9,7 @@ happens after a run, which changes the archive, and when parameters or the form 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -58,8 +58,10 @@ class TableStream:
         self._tables = TableChanges(out if tables is None else tables)
         self._metadata: pa.Table | None = None
         self._query: StreamingQuery | None = None
-        self._elections: dict[tuple[str, int, int], dict[str, Any]] | None = {}
-        """Those in the table, as far as this process knows; None if there are none."""
+        self._elections: dict[tuple[str, int, int], dict[str, Any]] = {}
+        """Those in the table, as far as this process knows."""
+        self._sampled: frozenset[str] = frozenset()
+        """The clusters whose elections this process has taken out of the table."""
         self.rules = RuleStream(self._directory / "rules", archive, params)
 
     def fits(self, params: Params) -> bool:
@@ -78,17 +80,16 @@ class TableStream:
         """What is known when steps are processed: the metadata log, and the names of topics among the parameters."""
         self._metadata, self._params = metadata, params
 
-    def put_elections(self, rows: Mapping[tuple[str, int, int], dict[str, Any]], *, is_sampled: bool) -> None:
-        """Rows from elections in the metadata log. They are left out as soon as there are samples."""
-        hours = [start // HOUR_MS for _, _, start in rows]
-        if is_sampled:
-            self._tables.withdraw(QUORUM_LAG, [] if self._elections is None else hours, "records")
-            self._elections = None
-            return
-        known = self._elections or {}
-        new = [row for key, row in rows.items() if known.get(key) != row]
+    def put_elections(self, rows: Mapping[tuple[str, int, int], dict[str, Any]], sampled: Set[str]) -> None:
+        """Rows from elections in the metadata log. Those of a cluster are left out once its quorum was sampled."""
+        fresh = sampled - self._sampled
+        hours = [start // HOUR_MS for cluster, _, start in rows if cluster in fresh]
+        self._tables.withdraw(QUORUM_LAG, hours, "records", fresh)
+        self._sampled |= fresh
+        wanted = {key: row for key, row in rows.items() if key[0] not in sampled}
+        new = [row for key, row in wanted.items() if self._elections.get(key) != row]
         self._tables.apply_some([change_of(QUORUM_LAG, row) for row in new], {})
-        self._elections = dict(rows)
+        self._elections = wanted
 
     def stop(self) -> None:
         if self._query is not None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Self
 
 from ottla.log.names import TopicPartition
 from ottla.spark.errors import OttlaSparkError
@@ -115,6 +115,10 @@ class RecordRangeOptions(RecordTableOptions, RangeOptions):
         start = self.starting(is_stream=False)
         if self.is_latest and self.table.kind != "keyed" and start.where != "earliest":
             raise bad_option(start.option, "the latest rows of the metadata log need the whole log")
+
+    def for_plan(self) -> Self:
+        """These options for planning: one task must see all records of a key to know the newest."""
+        return replace(self, min_partitions=None, max_records_per_partition=None) if self.is_latest else self
 
 
 @dataclass(frozen=True, repr=False)

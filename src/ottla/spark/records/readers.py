@@ -183,7 +183,7 @@ class PathRecordReader(_PathTasks, RangeReader[PathRecordOptions]):
         from ottla.spark.topic.plan import plan_batch
 
         cluster = self._cluster()
-        ranges = plan_batch(cluster, self._options, bounds)
+        ranges = plan_batch(cluster, self._options.for_plan(), bounds)
         is_from_start = self._options.starting(is_stream=False).where == "earliest"
         return self._tasks_of(cluster, ranges, bounds, is_from_start=is_from_start, is_growing=False)
 
@@ -266,9 +266,7 @@ class ClusterRecordReader(_ClusterTasks, RangeReader[ClusterRecordOptions]):
     def _tasks(self, bounds: Bounds) -> list[JoinedTask]:
         from ottla.spark.topic.plan import join_tasks, plan_batch
 
-        options, wanted = self._options, self._bounds_of_plan(bounds)
-        if options.is_latest:  # one task must see all records of a key
-            options = replace(options, min_partitions=None, max_records_per_partition=None)
+        options, wanted = self._options.for_plan(), self._bounds_of_plan(bounds)
         if options.is_metadata:  # controllers do not look for times
             wanted = wanted._replace(time_from_ms=None)
         return join_tasks(plan_batch(self._cluster(), options, wanted))

@@ -74,7 +74,7 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """The ends of the logs, for Spark's progress; what is acquired ends before them."""
         try:
-            return SourceOffset({at: end for at, (_, end) in self._log_ends().items()}).to_json()
+            return SourceOffset({at: end for at, (_, end) in self._log_ends().items()}).to_json() or None
         except ClientError:
             return None
 
@@ -117,9 +117,10 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._listener.address
 
     def _log_ends(self) -> dict[TopicPartition, tuple[str, int]]:
-        """The ids of the topics and the present end offsets of the logs."""
+        """The ids of the topics and the present end offsets of the logs, of those topics that exist."""
         client = client_for(self._options)
-        topics = client.call(Client.topics, self._options.subscribe)
+        missing = client.call(Client.unknown_topics, self._options.subscribe)
+        topics = client.call(Client.topics, [name for name in self._options.subscribe if name not in missing])
         every = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
         found = client.call(list_offsets, dict.fromkeys(every, LATEST))
         return {at: (uuid_text(topics[at.topic].topic_id), each.offset) for at, each in found.items()}

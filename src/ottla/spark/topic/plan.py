@@ -78,9 +78,9 @@ def _inside(at: TopicPartition, start: int, until: int, log_start: int, end: int
 def _since(cluster: Cluster, time_ms: int | None, ranges: list[Range]) -> list[Range]:
     """The ranges without records before a time."""
     wanted = [each for each in ranges if each.size > 0]
-    if time_ms is None or not wanted:
-        return wanted
-    first = cluster.at_time({each.at: max(time_ms, 0) for each in wanted})
+    if time_ms is None or time_ms < 0 or not wanted:
+        return wanted  # records without a timestamp have -1, and no broker looks for that
+    first = cluster.at_time(dict.fromkeys((each.at for each in wanted), time_ms))
     starts = {at: offset for at, offset in first.items() if offset is not None}
     return [each._replace(start=max(each.start, starts[each.at])) for each in wanted if each.at in starts]
 

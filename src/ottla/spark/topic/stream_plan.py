@@ -104,7 +104,7 @@ class StreamPlan:
         if self._is_available_now and self._target is not None:
             return self._target
         assigned = self._cluster.assigned()
-        if not start.offsets:
+        if not start.offsets and self._options.fail_on_data_loss:  # else all that it had may have been deleted
             require_all(assigned)
         self._report_gone(start, assigned)
         found = SourceOffset(self._ends(start, assigned), assigned.ids)

@@ -183,6 +183,17 @@ def test_a_replica_nearby_is_read_from():
         assert asked.rack_id == "b"
 
 
+def test_a_replica_nearby_that_the_client_does_not_know_yet_is_looked_up():
+    """It has come back since the client asked for the brokers. An answer of the leader without records must not be
+    taken for a range that was compacted away."""
+    cluster = serving(Logs(orders=[batch(0, 1)]), nodes=2)
+    cluster.broker(1).on("Fetch", answer(high_watermark=2, preferred_read_replica=2, records=b""))
+    with threaded(cluster) as there, there.client() as client:
+        client.leader(ORDERS, client.deadline())
+        del client.metadata.brokers[2]
+        assert offsets(list(read_range(client, ORDERS, 0, 2, QUICK._replace(rack_id="b")))) == [0, 1]
+
+
 def test_no_progress_is_an_error_at_last_that_says_where():
     with threaded(FakeCluster(1, {"orders": [1]})) as there:
         there.cluster.broker().on("Fetch", DROP)

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from ottla.health.samples import encode
 from ottla.spark.jobs.tables import TABLES
+from ottla.spark.pipeline.archive import Archive
 from ottla.spark.pipeline.batch import run
 from ottla.spark.pipeline.follow import Follower
 from ottla.spark.pipeline.options import RunOptions
@@ -21,6 +22,7 @@ from ottla.spark.pipeline.run_file import read_run
 from ottla.spark.pipeline.tables import dataset_of, table_path
 from tests.unit.spark.log_directories import CLUSTER
 from tests.unit.spark.pipeline.cluster_files import DAY, NOON, ClusterFiles, busy_day
+from tests.unit.spark.pipeline.ingesting import read
 
 Rows = list[dict[str, Any]]
 Tables = dict[str, Rows]
@@ -183,6 +185,40 @@ def test_following_goes_on_after_a_run(spark: Any, growing: Growing, tmp_path: P
     shutil.copytree(growing.last, later, dirs_exist_ok=True)
     assert follow_over(spark, later, out) == growing.tables
     assert sorted(path.name for path in (out / "events").glob("step=*")) == ["step=00000001", "step=00000002"]
+
+
+def test_following_goes_on_after_a_run_that_was_killed(
+    spark: Any, growing: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The run has written tables, and did not come to join the steps."""
+    later, out = tmp_path / "later", tmp_path / "out"
+    shutil.copytree(growing.first, later)
+    follow_over(spark, later, out)
+
+    def killed(*_: Any) -> None:
+        raise KilledError("it was killed")
+
+    with monkeypatch.context() as m:
+        m.setattr("ottla.spark.pipeline.batch._counted", killed)
+        with pytest.raises(KilledError):
+            run_over(spark, later, out)
+    shutil.copytree(growing.last, later, dirs_exist_ok=True)
+    assert follow_over(spark, later, out) == growing.tables
+
+
+def test_a_run_over_some_days_leaves_nothing_out_of_the_steps(spark: Any, growing: Growing, tmp_path: Path):
+    """What it left out would be missing for good: a stream goes on where the run ends."""
+    later, out = tmp_path / "later", tmp_path / "out"
+    shutil.copytree(growing.first, later)
+    follow_over(spark, later, out)
+    shutil.copytree(growing.last, later, dirs_exist_ok=True)
+    run_over(spark, later, out, since_ms=NOON + 3 * DAY)
+    archive = Archive(out)
+    archive.open()
+    expected = read(growing.last, tmp_path / "all").rows
+    assert {name: archive.describe().rows[name] for name in ("records", "commits", "samples")} == {
+        name: expected[name] for name in ("records", "commits", "samples")
+    }
 
 
 def test_files_of_an_observer_are_followed(spark: Any, tmp_path: Path):

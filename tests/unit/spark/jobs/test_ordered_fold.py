@@ -184,6 +184,13 @@ def test_a_record_that_is_accepted_at_last_is_taken_from_the_poison_of_long_ago(
     assert table == at_once(rows, make_share())
 
 
+@pytest.mark.parametrize("what", [OFFSETS, SAMPLED_STATE])
+def test_a_sample_that_does_not_fit_its_kind_is_passed_over(what: str) -> None:
+    row = update(0, 0, (7, 7, 2, 1), start=0)
+    table = at_once([row], make_share())
+    assert at_once([row, ShareRow(what, 1, 1, "t", b'{"group":"g","start":"?"}')], make_share()) == table
+
+
 def test_rows_in_order_change_only_their_own_windows() -> None:
     kept: bytes | None = None
     for number in range(200):

@@ -328,6 +328,19 @@ def test_directories_that_did_not_change_are_not_listed_again(tmp_path: Path, mo
     assert len(listed) == 3, "the directory, that of the kind and that of the date, once each"
 
 
+def test_what_a_step_has_found_and_could_not_read_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Nothing was archived, because the cluster did not answer then."""
+    observer = Observer(tmp_path / "seen")
+    observer.write(observer.frame(NOON))
+    observer.finish()
+    monkeypatch.setattr(observations, "SETTLED_NS", -1)
+    files = ObservationFiles([str(tmp_path / "seen")])
+    parts = files.parts_after({})
+    assert len(parts) == 1
+    assert files.parts_after({}) == parts
+    assert files.parts_after(read_positions(parts)) == []
+
+
 def test_a_position_is_that_of_the_newest_file():
     parts = [FilePart("d/a-1.jsonl.zst", 0, 5), FilePart("d/a-2.jsonl.zst", 0, 3), FilePart("d/b-1.jsonl.zst", 2, 9)]
     assert read_positions(parts) == {"d/a": ("a-2.jsonl.zst", 3), "d/b": ("b-1.jsonl.zst", 9)}

@@ -7,12 +7,14 @@ the model with the job.
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
 from ottla.spark.jobs.params import HOUR_MS, MINUTE_MS, Params
@@ -188,6 +190,40 @@ def test_a_group_whose_offset_was_deleted_has_no_more_rows(tmp_path: Path):
         made.data(NOON + 63 * MINUTE_MS)
     steps.step()
     assert [row["window_start"] for row in steps.table()] == [NOON]
+    assert steps.table() == told_at_once(path, tmp_path / "whole")
+
+
+class KilledError(Exception):
+    """The process ends here."""
+
+
+def test_a_process_that_is_killed_while_the_table_is_made_anew_leaves_none_of_its_hours_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path, out = tmp_path / "cluster", tmp_path / "out"
+    steps = Steps(path, out)
+    for number in range(4):
+        with ClusterFiles(path) as made:
+            made.data(NOON + number * HOUR_MS)
+            made.commit(NOON + number * HOUR_MS, "busy", number)
+        if number < 3:
+            steps.step()
+    shutil.rmtree(table_path(out, CONSUMER_LAG.name))  # as a stream does whose state is made anew
+    computed, write = steps._computed, pq.write_table
+
+    def killed(rows: pa.Table, where: Path) -> None:
+        if "hour-13" in where.name:
+            raise KilledError
+        write(rows, where)
+
+    with monkeypatch.context() as m:
+        m.setattr(pq, "write_table", killed)
+        with pytest.raises(KilledError):
+            steps.step()
+    steps.restart()
+    steps._computed = computed
+    steps.step()
+    assert len(steps.table()) == 4
     assert steps.table() == told_at_once(path, tmp_path / "whole")
 
 

@@ -143,6 +143,27 @@ def test_what_there_is_in_the_cluster(events: Path):
     }
 
 
+def test_samples_that_do_not_fit_their_kind_tell_nothing(tmp_path: Path):
+    """Any client may write anything to the topic."""
+    with ClusterFiles(tmp_path / "cluster") as made:
+        for kind in ("topic", "group", "configs", "lag"):
+            made.sample(NOON, kind, "x", unknown=1)
+        made.sample(NOON, "cluster", "cluster", brokers=7)
+    known = KnownFromEvents().take(read(made.path, tmp_path / "events").path)
+    assert (known.seen, list(known.configs), known.topic_names) == ({}, [], {})
+
+
+def test_a_quorum_that_was_sampled_in_vain_was_not_sampled(tmp_path: Path):
+    """Then the elections of the metadata log are all that is known of it, in a run and in a stream."""
+    with ClusterFiles(tmp_path / "cluster") as made:
+        made.sample(NOON, "quorum", "q", error="CLUSTER_AUTHORIZATION_FAILED")
+    known = KnownFromEvents().take(read(made.path, tmp_path / "events").path)
+    assert known.with_quorum == set()
+    with ClusterFiles(tmp_path / "cluster") as made:
+        made.quorum(NOON + 1, epoch=1)
+    assert known.take(read(made.path, tmp_path / "more").path).with_quorum == {CLUSTER}
+
+
 def test_which_kinds_there_are(events: Path):
     found = kinds_in(events)
     assert found["records"] == {"ShareUpdate"}

@@ -104,13 +104,16 @@ def test_names_of_topics_are_filled_in_when_they_are_known(tmp_path: Path) -> No
 def test_rows_from_a_source_are_withdrawn(tmp_path: Path, source: str) -> None:
     tables = TableChanges(tmp_path)
     cells = [
-        {"cluster": "c", "replica": number, "window_start": NOON, "source": each}
+        {"cluster": cluster, "replica": number, "window_start": NOON, "source": each}
+        for cluster in ("c", "d")
         for number, each in enumerate(("records", "samples"))
     ]
     tables.apply_some([change_of(QUORUM_LAG, each) for each in cells], {})
-    tables.withdraw(QUORUM_LAG, [NOON // HOUR, NOON // HOUR + 1], source)
-    assert [row["source"] for row in rows(tmp_path, "quorum_lag")] == [
-        each for each in ("records", "samples") if each != source
+    tables.withdraw(QUORUM_LAG, [NOON // HOUR, NOON // HOUR + 1], source, {"c"})
+    left = [(row["cluster"], row["source"]) for row in rows(tmp_path, "quorum_lag")]
+    assert left == [("c", each) for each in ("records", "samples") if each != source] + [
+        ("d", "records"),
+        ("d", "samples"),
     ]
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 from ottla.spark.jobs.params import Params
+from ottla.spark.jobs.quorum_fold import election_rows
 from ottla.spark.jobs.stream_fold import Change, advance_fold
 from ottla.spark.jobs.stream_history import FoldKey, HistoryRow
 from ottla.spark.jobs.tables import TABLES
@@ -226,3 +227,19 @@ def test_other_parameters_need_another_state(tmp_path: Path):
     assert not stream.fits(Params(share_window_ms=60_000))
     assert not stream.fits(Params(share_window_ms=10_000, share_limits={("c", "g"): (3, 30_000)}))
     assert not stream.fits(Params(share_window_ms=10_000, thresholds={"epochs-climb.rises": 3}))
+
+
+def test_elections_are_left_out_of_clusters_whose_quorum_was_sampled(tmp_path: Path):
+    stream = TableStream(Archive(tmp_path), tmp_path, tmp_path / "work", PARAMS)
+    rows = election_rows([("one", NOON, 1, 1), ("two", NOON, 2, 1)], PARAMS.quorum_window_ms)
+
+    def clusters() -> list[str]:
+        return [row["cluster"] for row in tables_in(tmp_path)["quorum_lag"]]
+
+    stream.put_elections(rows, set())
+    assert clusters() == ["one", "two"]
+    stream.put_elections(rows, {"two"})
+    assert clusters() == ["one"]
+    more = election_rows([("one", NOON + 60_000, 2, 2), ("two", NOON + 60_000, 1, 2)], PARAMS.quorum_window_ms)
+    stream.put_elections({**rows, **more}, {"two"})
+    assert clusters() == ["one", "one"]
