@@ -13,6 +13,7 @@ from tests.interop.quorum.cluster_load import (
     ATOMIC,
     COORDINATORS,
     FLOW,
+    PAUSE_S,
     READERS,
     SETTINGS,
     SHARE_GROUP,
@@ -62,19 +63,29 @@ class Report:
         )
 
 
-def run(kinds: Sequence[str], *, seconds: float, seed: int, directory: Path, say: Say = lambda text: None) -> Report:
+def run(
+    kinds: Sequence[str],
+    *,
+    seconds: float,
+    seed: int,
+    directory: Path,
+    pause_s: float = PAUSE_S,
+    say: Say = lambda text: None,
+) -> Report:
     """Begin faults on a new cluster for so long. What should not be is in the report's `violations`."""
     compiled("4.3.1")  # which takes a while
     report = Report(dict(enumerate(kinds, 1)))
     with LinkedQuorum(directory / "nodes", voters=report.kinds, **SETTINGS) as quorum:
         try:
-            _run_on(quorum, report, seconds, seed, directory / "clients", say)
+            _run_on(quorum, report, seconds, seed, directory / "clients", pause_s, say)
         except AssertionError as error:  # something that was waited for has not come
             report.violations.append(str(error))
     return report
 
 
-def _run_on(quorum: LinkedQuorum, report: Report, seconds: float, seed: int, directory: Path, say: Say) -> None:
+def _run_on(
+    quorum: LinkedQuorum, report: Report, seconds: float, seed: int, directory: Path, pause_s: float, say: Say
+) -> None:
     watch = LeadershipWatch(
         quorum,
         topics=TOPICS,
@@ -83,7 +94,7 @@ def _run_on(quorum: LinkedQuorum, report: Report, seconds: float, seed: int, dir
         say=say,
     )
     report.led = watch.seen
-    load = ClusterLoad(quorum.bootstrap_servers, directory, replicas=_REPLICAS, may_begin_anew=True)
+    load = ClusterLoad(quorum.bootstrap_servers, directory, replicas=_REPLICAS, may_begin_anew=True, pause_s=pause_s)
     with load, watch:
         say(f"clients work: {load.progress()}")
         load.wait_for_progress()
