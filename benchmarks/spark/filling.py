@@ -38,19 +38,24 @@ def values(count: int, value_bytes: int, seed: int) -> list[bytes]:
     return [fixed + numbers.randbytes(rest // 2 + 1).hex().encode()[:rest] for _ in range(count)]
 
 
+def values_of_batches(value_bytes: int) -> list[list[bytes]]:
+    """The values of the different batches of a topic."""
+    count = max(1, BATCH_BYTES // (value_bytes + 10))
+    return [values(count, value_bytes, kind) for kind in range(KINDS)]
+
+
 def batches(value_bytes: int, codec: str) -> tuple[list[bytes], int]:
     """Some different batches, and how many records each of them has."""
-    count = max(1, BATCH_BYTES // (value_bytes + 10))
+    contents = values_of_batches(value_bytes)
     now_ms = round(time.time() * 1000)
     compression = Compression[codec.upper()]
     made = [
         build_batch(
-            [Record(i, now_ms + i, b"%d" % i, value) for i, value in enumerate(values(count, value_bytes, kind))],
-            compression=compression,
+            [Record(i, now_ms + i, b"%d" % i, value) for i, value in enumerate(content)], compression=compression
         )
-        for kind in range(KINDS)
+        for content in contents
     ]
-    return made, count
+    return made, len(contents[0])
 
 
 def _fill_partition(client: BlockingClient, at: TopicPartition, records: int, value_bytes: int, codec: str) -> None:

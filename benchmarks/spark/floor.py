@@ -1,11 +1,16 @@
-"""The floor: a Python source that gives ready-made Arrow batches. No source in Python can be quicker than this one."""
+"""The floor: a Python source that gives ready-made Arrow batches. No source in Python can be quicker than this one.
+
+The values are those of the topics: what Parquet makes of them, and how long it takes, depends on that.
+"""
 
 from collections.abc import Iterator
+from itertools import chain, cycle, islice
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from benchmarks.spark.filling import values_of_batches
 from ottla.spark.schemas import RecordColumns, arrow_schema, ddl
 
 TYPES = RecordColumns().types()
@@ -45,7 +50,7 @@ class FloorReader(DataSourceReader):
 def _batch(partition: int, value_bytes: int) -> pa.RecordBatch:
     columns = {
         "key": [b"%d" % number for number in range(BATCH_ROWS)],
-        "value": [b"v" * value_bytes] * BATCH_ROWS,
+        "value": list(islice(cycle(chain.from_iterable(values_of_batches(value_bytes))), BATCH_ROWS)),
         "topic": ["t"] * BATCH_ROWS,
         "partition": [partition] * BATCH_ROWS,
         "offset": list(range(BATCH_ROWS)),
