@@ -87,8 +87,9 @@ class PageContext(NamedTuple):
 
     def source(self, kind: str) -> Source:
         at_ms = self.watcher.probed_ms(kind)
-        error = self.watcher.state.errors.get(kind)
-        return Source(kind, None if at_ms is None else self.now_ms - at_ms, error and error[1])
+        failed_ms, error = self.watcher.state.errors.get(kind, (0, None))
+        is_over = at_ms is not None and failed_ms < at_ms
+        return Source(kind, None if at_ms is None else self.now_ms - at_ms, None if is_over else error)
 
     def asked(self, what: str, at_ms: int) -> Source:
         """What was asked for this page alone as a source."""

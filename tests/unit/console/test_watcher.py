@@ -12,7 +12,8 @@ import pytest
 from ottla.client import Client
 from ottla.console import watcher as module
 from ottla.console.watcher import FRESH_MS, ClusterWatcher
-from tests.unit.console.seen import NOW_MS, watcher_of
+from ottla.health.samples import Sample
+from tests.unit.console.seen import NOW_MS, context_of, watcher_of
 
 
 class Records:
@@ -70,3 +71,16 @@ def test_an_answer_is_asked_for_again_after_the_clock_was_set_back(asked: Asked)
 
     asyncio.run(run())
     assert asked.asked == ["orders", "orders"]
+
+
+@pytest.mark.parametrize(("probed_ms", "error"), [(None, "UNREACHABLE"), (NOW_MS - 1, "UNREACHABLE"), (NOW_MS, None)])
+def test_an_outage_is_over_with_the_next_probe_that_succeeds(
+    probed_ms: int | None, error: str | None, monkeypatch: pytest.MonkeyPatch
+):
+    """A cluster without transactions has no sample that would tell it."""
+    monkeypatch.setattr(ClusterWatcher, "probed_ms", lambda *_: probed_ms)
+    watcher = watcher_of()
+    watcher.state.take(
+        Sample(kind="transactions", ts=NOW_MS - 1, cluster="c", observer="o", seq=1, error="UNREACHABLE")
+    )
+    assert context_of(watcher).source("transactions").error == error
