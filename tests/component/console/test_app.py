@@ -89,6 +89,13 @@ def test_a_cluster_that_is_away_is_said_to_be(browser: Browser):
         assert lonely.page("/overview.json").json["outage"].startswith("cannot connect")
 
 
+@pytest.mark.parametrize("name", ["two~20words", "~2E~2E", "x" * 250])
+def test_a_topic_with_a_name_that_no_topic_can_have_does_not_exist(name: str, browser: Browser):
+    for path in (f"/topics/{name}", f"/topics/{name}/records.json"):
+        answer = browser.ask(path)
+        assert (answer.status, "does not exist" in answer.text) == (404, True)
+
+
 @contextmanager
 def events(browser: Browser) -> Iterator[Iterator[bytes]]:
     """The lines of a stream of events."""
