@@ -89,6 +89,14 @@ def test_a_cluster_that_is_away_is_said_to_be(browser: Browser):
         assert lonely.page("/overview.json").json["outage"].startswith("cannot connect")
 
 
+def test_an_error_that_a_broker_answers_does_not_make_the_cluster_unreachable(broker: Broker, browser: Browser):
+    broker.faults.fail("DescribeTopicPartitions", "UNKNOWN_SERVER_ERROR", times=1)
+    answer = browser.ask("/topics/never-seen")
+    assert answer.status == 503
+    assert "Request failed" in answer.words
+    assert "UNKNOWN_SERVER_ERROR" in answer.words
+
+
 @pytest.mark.parametrize("name", ["two~20words", "~2E~2E", "x" * 250])
 def test_a_topic_with_a_name_that_no_topic_can_have_does_not_exist(name: str, browser: Browser):
     for path in (f"/topics/{name}", f"/topics/{name}/records.json"):
