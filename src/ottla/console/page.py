@@ -27,10 +27,13 @@ __all__ = [
     "PageContext",
     "Source",
     "one_page",
+    "path_number",
 ]
 
 LIMIT_DEFAULT: Final = 100
 LIMIT_MAX: Final = 1_000
+DIGITS_MAX: Final = 18
+"""Of a number in a path; the largest offset has 19."""
 
 D = TypeVar("D", bound=msgspec.Struct)
 R = TypeVar("R")
@@ -181,6 +184,14 @@ def one_page(rows: list[R], name_of: Callable[[R], str], context: PageContext) -
     rest = [each for each in rows if not after or name_of(each) > after]
     shown = rest[:limit]
     return shown, name_of(shown[-1]) if len(rest) > limit else None
+
+
+def path_number(context: PageContext, name: str) -> int:
+    """A number in the path of a page."""
+    text = context.names[name]
+    if not (text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX):
+        raise NotFoundError(name, text)
+    return int(text)
 
 
 def is_refused(error: ClientError) -> bool:

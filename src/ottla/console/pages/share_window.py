@@ -33,7 +33,7 @@ from ottla.console.html.parts import (
     with_query,
 )
 from ottla.console.html.window_plot import LOOKS, Piece, span, window_plot
-from ottla.console.page import Content, Degraded, NotFoundError, Page, PageContext, why_not
+from ottla.console.page import Content, Degraded, NotFoundError, Page, PageContext, path_number, why_not
 from ottla.console.scan import BOUNDS
 from ottla.console.share_pace import pace_of
 from ottla.draw.forms import ago, identity, moment, number
@@ -124,10 +124,7 @@ async def load(context: PageContext) -> Content[WindowPage]:
 
 
 def _partition(context: PageContext) -> TopicPartition:
-    topic, text = context.names["topic"], context.names["partition"]
-    if not (text.isascii() and text.isdigit()):
-        raise NotFoundError("partition", f"{topic}-{text}")
-    return TopicPartition(topic, int(text))
+    return TopicPartition(context.names["topic"], path_number(context, "partition"))
 
 
 async def _ask(client: Client, group_id: str, at: TopicPartition, principal: str) -> _Asked:
