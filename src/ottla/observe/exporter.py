@@ -177,7 +177,8 @@ def _topics(state: ClusterState) -> Iterator[Sample]:
         yield "ottla_topic_offline_partitions", labels, sum(each.leader < 0 for each in partitions)
         short = sum(len(each.isr) < len(each.replicas) for each in partitions)
         yield "ottla_topic_under_replicated_partitions", labels, short
-        yield "ottla_topic_under_min_isr_partitions", labels, sum(len(each.isr) < minimum for each in partitions)
+        under = sum(len(each.isr) < each.required_isr(minimum) for each in partitions)
+        yield "ottla_topic_under_min_isr_partitions", labels, under
 
 
 # --- groups -----------------------------------------------------------------------------------------------------------
