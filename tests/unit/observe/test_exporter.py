@@ -128,6 +128,12 @@ def test_a_partition_with_fewer_replicas_than_the_minimum_takes_writes_if_all_ar
     assert found['ottla_topic_under_min_isr_partitions{topic="small"}'] == 0
 
 
+def test_a_classic_group_has_no_epochs_that_its_coordinator_tells():
+    found = page(Group(group="old", type="classic", state="Stable", members=(GroupMember(member="a"),)))
+    assert found['ottla_group_members{group="old",type="classic"}'] == 1
+    assert not [name for name in found if "epoch" in name]
+
+
 def test_groups_of_each_kind():
     found = page(*FACTS)
     assert found['ottla_group_state{group="billing",type="consumer",state="Stable"}'] == 1
