@@ -134,7 +134,7 @@ async def find(client: Client, at: TopicPartition, wanted: int) -> Found:
         raise _no_record(at, wanted, there)
     stable = (await list_offsets(client, {at: LATEST}, isolation="read_committed"))[at].offset
     is_ended = wanted < stable
-    reader = _Reader(at, wanted, is_ended=is_ended)
+    reader = _Reader(at, start, wanted, is_ended=is_ended)
     async with Fetcher(
         client,
         {at: max(start, wanted - 1)},
@@ -156,8 +156,9 @@ async def _listed(client: Client, at: TopicPartition, which: int) -> int:
 class _Reader:
     """Looks for a record and its neighbours in what was fetched. `is_ended`: every transaction there has ended."""
 
-    def __init__(self, at: TopicPartition, wanted: int, *, is_ended: bool) -> None:
+    def __init__(self, at: TopicPartition, start: int, wanted: int, *, is_ended: bool) -> None:
         self._at = at
+        self._start = start
         self._wanted = wanted
         self._is_ended = is_ended
         self._record: tuple[AnyBatch, Record, bool] | None = None
@@ -184,6 +185,8 @@ class _Reader:
             return []
 
     def _look_at(self, batch: AnyBatch, record: Record, *, is_aborted: bool) -> None:
+        if record.offset < self._start:
+            return  # it was deleted, and others of its batch were not
         if record.offset < self._wanted:
             self.before = record.offset
         elif record.offset == self._wanted:
