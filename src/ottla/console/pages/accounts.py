@@ -124,7 +124,7 @@ def _quota_table(rows: list[QuotaRow]) -> Markup:
     if not rows:
         return nothing("No quotas. Set one:", "ottla configs set user ann consumer_byte_rate=1048576")
     columns = (Column("who"), Column("quota"), *numbers("value"))
-    return table("Quotas", columns, [(each.who, code(each.key), each.value) for each in rows])
+    return table("Quotas", columns, [(each.who, code(each.key), f"{each.value:,.15g}") for each in rows])
 
 
 # --- tokens -----------------------------------------------------------------------------------------------------------
