@@ -73,6 +73,11 @@ def test_rules_are_paged(admin: Browser):
     assert [each["resource"] for each in rows(admin, more.replace("acls?", "acls.json?"))] == ["orders"]
 
 
+def test_the_rest_of_a_list_has_the_same_limit(admin: Browser):
+    (more,) = (each for each in admin.page("/security/quotas?limit=1").links if "after=" in each)
+    assert "limit=1&" in more
+
+
 def test_names_are_text(admin: Browser):
     assert SCRIPT not in admin.page("/security/acls").text
     assert "&lt;script&gt;" in admin.page("/security/acls").text
