@@ -77,7 +77,7 @@ class ClusterState:
         self._lags: LruDict[str, dict[tuple[str, int], Seen[Lag]]] = LruDict(SUBJECTS_MAX)
         self._share_offsets: LruDict[str, dict[tuple[str, int], Seen[ShareOffsets]]] = LruDict(SUBJECTS_MAX)
         self._windows: LruDict[str, dict[tuple[str, int], Seen[ShareWindow]]] = LruDict(SUBJECTS_MAX)
-        self._log_dirs: LruDict[tuple[int, str], Seen[LogDir]] = LruDict(SUBJECTS_MAX)
+        self._log_dirs: LruDict[int, dict[str, Seen[LogDir]]] = LruDict(SUBJECTS_MAX)
         self._configs: LruDict[tuple[str, str], Seen[Configs]] = LruDict(SUBJECTS_MAX)
         self._transactions: LruDict[str, Seen[Transaction]] = LruDict(SUBJECTS_MAX)
         self._share_metrics: LruDict[tuple[str, int], Seen[ShareMetrics]] = LruDict(SUBJECTS_MAX)
@@ -111,7 +111,7 @@ class ClusterState:
         return self._windows.get(group) or {}
 
     def log_dirs(self) -> list[Seen[LogDir]]:
-        return self._log_dirs.values()
+        return [seen for paths in self._log_dirs.values() for seen in paths.values()]
 
     def configs(self, resource: str, name: str) -> Mapping[str, str | None]:
         seen = self._configs.get((resource, name))
@@ -191,7 +191,7 @@ class ClusterState:
     def _keep_other(self, at_ms: int, fact: Fact) -> None:
         match fact:
             case LogDir():
-                _put(self._log_dirs, (fact.node, fact.path), Seen(at_ms, fact))
+                _put_of_round(self._log_dirs.touch(fact.node, dict), fact.path, Seen(at_ms, fact))
             case Configs():
                 _put(self._configs, (fact.resource, fact.name), Seen(at_ms, fact))
             case Transaction():
@@ -272,17 +272,18 @@ def _put(kept: LruDict[K, V], key: K, value: V) -> None:
     kept.touch(key, lambda: value)
 
 
-def _put_of_round(partitions: dict[tuple[str, int], Seen[F]], at: tuple[str, int], seen: Seen[F]) -> None:
-    """Keep what was seen of a group in a partition, the newest last.
+def _put_of_round(kept: dict[K, Seen[F]], key: K, seen: Seen[F]) -> None:
+    """Keep what was seen of a group in a partition, or of a directory of a node, the newest last.
 
-    A probe tells all partitions of a group at one time. Those that the last one did not tell have no offset any more.
+    A probe tells all partitions of a group, or all directories of a node, at one time. What the last one did not tell
+    is gone: the offset was deleted, or the node no longer uses the directory.
     """
-    last_ms = next(reversed(partitions.values())).at_ms if partitions else seen.at_ms
+    last_ms = next(reversed(kept.values())).at_ms if kept else seen.at_ms
     if seen.at_ms > last_ms:
-        for each in [each for each, known in partitions.items() if known.at_ms < last_ms]:
-            del partitions[each]
-    partitions.pop(at, None)
-    partitions[at] = seen
+        for each in [each for each, known in kept.items() if known.at_ms < last_ms]:
+            del kept[each]
+    kept.pop(key, None)
+    kept[key] = seen
 
 
 def _subjects(changes: Iterable[Change]) -> set[str]:

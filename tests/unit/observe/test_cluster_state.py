@@ -94,6 +94,14 @@ def test_an_offset_that_was_deleted_is_forgotten_with_the_next_round():
     assert [each.value for each in seen.state.history.points("lag:billing")][-1] == 10
 
 
+def test_a_directory_that_a_node_no_longer_uses_is_forgotten_with_the_next_round():
+    seen = Watched()
+    for rounds, paths in enumerate([("/a", "/b"), ("/b", "/c"), ("/b", "/c")]):
+        for path in paths:
+            seen.see_at(NOON_MS + 60_000 * rounds, LogDir(node=1, path=path, size=7))
+    assert sorted(each.fact.path for each in seen.state.log_dirs()) == ["/b", "/c"]
+
+
 def test_what_is_gone_leaves_what_was_last_seen():
     seen = Watched()
     seen.see(Group(group="billing", type="share", state="Stable"))
