@@ -49,7 +49,8 @@ class _Open:
 
     def finish(self) -> None:
         self._file.close()
-        os.replace(self.path.with_name(self.path.name + PART), self.path)
+        with suppress(FileNotFoundError):  # somebody has deleted it
+            os.replace(self.path.with_name(self.path.name + PART), self.path)
 
 
 class FileSink:
