@@ -384,5 +384,7 @@ async def _fault(request: Request, error: Exception) -> Response:
     """Internal error: the reader gets a number, the log the whole story."""
     number = secrets.token_hex(4)
     LOGGER.error("fault %s on %s", number, request.url.path, exc_info=error)
+    if _wants_json(request):
+        return _problem(HTTPStatus.INTERNAL_SERVER_ERROR, f"the console has failed; see its log, error {number}")
     text = element("p", "The console has failed. See its log, error ", code(number), ".")
     return _html(plain_frame("Internal error", text), HTTPStatus.INTERNAL_SERVER_ERROR)

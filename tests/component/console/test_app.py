@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from ottla.console.page import Page
-from ottla.console.pages import PAGES
+from ottla.console.pages import PAGES, features
 from ottla.testing import Broker
 from tests.component.console.served import Browser, console
 
@@ -102,6 +102,14 @@ def test_a_topic_with_a_name_that_no_topic_can_have_does_not_exist(name: str, br
     for path in (f"/topics/{name}", f"/topics/{name}/records.json"):
         answer = browser.ask(path)
         assert (answer.status, "does not exist" in answer.text) == (404, True)
+
+
+def test_a_fault_is_told_to_programs_in_json(browser: Browser, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(features, "feature_rows", None)
+    answer = browser.ask("/features.json")
+    assert (answer.status, answer.json["status"]) == (500, 500)
+    assert answer.json["error"].startswith("the console has failed; see its log, error ")
+    assert "Internal error" in browser.ask("/features").words
 
 
 @contextmanager
