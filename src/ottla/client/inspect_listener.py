@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 from http import HTTPStatus
+from http.client import HTTPException, InvalidURL
 from typing import Any, Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -112,6 +113,10 @@ def _read(settings: ClientSettings, url: str, timeout_s: float) -> str:
             raise OSError(f"{error.code} {error.reason}") from None
     except URLError as error:
         raise OSError(str(error.reason)) from None
+    except (ValueError, InvalidURL) as error:
+        raise OSError(f"{url} is no address of a page: {error}") from None
+    except HTTPException as error:
+        raise OSError(f"the response is no page: {type(error).__name__}") from None
     return data.decode(errors="replace")
 
 

@@ -23,7 +23,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ottla.client import ClientError
-from ottla.client.errors import ResponseError, error_name
+from ottla.client.errors import ResponseError, UnsupportedVersionError, error_name
 from ottla.console.access import DRAWING_POLICY, HEADERS, POLICY, Access, Field, LoginError
 from ottla.console.addresses import NotANameError, decode_name, href
 from ottla.console.events import EventHub
@@ -308,7 +308,12 @@ def _refused(error: Exception, watcher: ClusterWatcher | None) -> Response:
     if isinstance(error, NotFoundError):
         parts += _nearest(error)
     parts.append(element("p", OVERVIEW))
-    return _html(plain_frame(_TITLES.get(status, "Request failed"), joined(parts)), status)
+    # A broker that answers with an error is reached.
+    is_answered = status == HTTPStatus.SERVICE_UNAVAILABLE and isinstance(
+        error, ResponseError | UnsupportedVersionError
+    )
+    title = "Request failed" if is_answered else _TITLES[status]
+    return _html(plain_frame(title, joined(parts)), status)
 
 
 def _nearest(error: NotFoundError) -> list[Markup]:
@@ -379,5 +384,7 @@ async def _fault(request: Request, error: Exception) -> Response:
     """Internal error: the reader gets a number, the log the whole story."""
     number = secrets.token_hex(4)
     LOGGER.error("fault %s on %s", number, request.url.path, exc_info=error)
+    if _wants_json(request):
+        return _problem(HTTPStatus.INTERNAL_SERVER_ERROR, f"the console has failed; see its log, error {number}")
     text = element("p", "The console has failed. See its log, error ", code(number), ".")
     return _html(plain_frame("Internal error", text), HTTPStatus.INTERNAL_SERVER_ERROR)

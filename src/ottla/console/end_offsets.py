@@ -59,6 +59,10 @@ class EndOffsets:
     def _note(self, name: str, partitions: int, new: _Point) -> None:
         topic = self._topics.touch(name, _Topic)
         points = topic.points
+        if points and points[0].at_ms <= new.at_ms < points[-1].at_ms:
+            return  # an answer that two pages share, and after which another one came
+        if points and new.at_ms < points[0].at_ms:
+            points.clear()  # the clock was set back
         if topic.partitions != partitions or (points and new.total < points[-1].total):
             points.clear()  # it has got more partitions, or is another topic of the same name
         topic.partitions = partitions

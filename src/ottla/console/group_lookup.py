@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from ottla.client import Client
 from ottla.client.errors import ResponseError
 from ottla.client.groups import described_by
 from ottla.console.page import BadQueryError, NotFoundError, PageContext, Source
@@ -16,7 +18,9 @@ from ottla.observe.cluster_state import ClusterState
 from ottla.observe.group_facts import group_fact
 from ottla.wire.errors import ErrorCode
 
-__all__ = ["FoundGroup", "LagSum", "find_group", "find_group_of", "lag_sum"]
+__all__ = ["FoundGroup", "LagSum", "ask_about_group", "find_group", "find_group_of", "lag_sum"]
+
+T = TypeVar("T")
 
 
 class FoundGroup(NamedTuple):
@@ -39,14 +43,20 @@ async def find_group(context: PageContext) -> FoundGroup:
     seen = context.watcher.state.group(name)
     if seen is not None:
         return FoundGroup(seen.fact, context.source("group"))
+    described, at_ms = await ask_about_group(context, lambda client: described_by(client, name), "group")
+    return FoundGroup(group_fact(*described), context.asked("group", at_ms))
+
+
+async def ask_about_group(context: PageContext, work: Callable[[Client], Awaitable[T]], *key: object) -> tuple[T, int]:
+    """Do some work for all who open a page of the group. NotFoundError if it has been deleted since it was seen."""
+    name = context.names["group"]
     try:
-        described, at_ms = await context.watcher.ask(("group", name), lambda client: described_by(client, name))
+        return await context.watcher.ask((*key, name), work)
     except ResponseError as error:
         if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
             raise
         state = context.watcher.state
-        raise NotFoundError("group", name, state.groups, _last_seen(state, name)) from None
-    return FoundGroup(group_fact(*described), context.asked("group", at_ms))
+        raise NotFoundError("group", name, state.groups.keys() - {name}, _last_seen(state, name)) from None
 
 
 async def find_group_of(context: PageContext, kind: str, what: str) -> FoundGroup:
@@ -58,13 +68,13 @@ async def find_group_of(context: PageContext, kind: str, what: str) -> FoundGrou
 
 
 def _last_seen(state: ClusterState, name: str) -> str:
-    gone = state.gone.get(("group", name))
-    if gone is None or not isinstance(gone.fact, Group):
+    last = state.group(name) or state.gone.get(("group", name))
+    if last is None or not isinstance(last.fact, Group):
         return ""
-    members = plural(len(gone.fact.members), "member")
+    members = plural(len(last.fact.members), "member")
     return (
-        f"It existed at {clock(gone.at_ms)} but has been deleted or has expired. "
-        f"It was last seen as a {gone.fact.type} group, {gone.fact.state}, with {members}."
+        f"It existed at {clock(last.at_ms)} but has been deleted or has expired. "
+        f"It was last seen as a {last.fact.type} group, {last.fact.state}, with {members}."
     )
 
 

@@ -7,7 +7,7 @@ something up is no longer shown with it, though it may still have it; then all w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -23,7 +23,7 @@ __all__ = [
     "compact",
     "read_by_tasks",
     "shares",
-    "state_of",
+    "states_of",
     "task_marks",
     "task_order",
 ]
@@ -61,7 +61,17 @@ class TaskMark(msgspec.Struct, frozen=True):
     """running, leaving or waiting."""
 
 
-def state_of(member: GroupMember, group: Group) -> MemberState:
+def states_of(group: Group) -> list[MemberState]:
+    """How the members stand, in their order."""
+    holders: dict[str, list[str]] = {}
+    for each in group.members:
+        for what in shares(each.assigned, each.tasks):
+            holders.setdefault(what, []).append(each.member)
+    late = [each.member for each in group.members if each.epoch < group.assignment_epoch]
+    return [_state_of(each, group, holders, late) for each in group.members]
+
+
+def _state_of(member: GroupMember, group: Group, holders: Mapping[str, list[str]], late: list[str]) -> MemberState:
     if group.type == "classic":
         return MemberState({"Stable": "stable", "Empty": None, "Dead": None}.get(group.state, "moving"))
     if member.epoch == LEFT_FOR_A_WHILE:
@@ -70,18 +80,12 @@ def state_of(member: GroupMember, group: Group) -> MemberState:
         return MemberState("moving")
     if group.type == "share":
         return MemberState("stable")
-    has, target = shares(member.assigned, member.tasks), shares(member.target, member.target_tasks)
+    has, target = set(shares(member.assigned, member.tasks)), shares(member.target, member.target_tasks)
     missing = [each for each in target if each not in has]
     if missing:
-        return MemberState("waiting", [_awaited(each, member, group) for each in missing])
-    return MemberState("stable" if set(has) == set(target) else "moving")
-
-
-def _awaited(what: str, member: GroupMember, group: Group) -> Awaited:
-    others = [each for each in group.members if each.member != member.member]
-    holders = [each.member for each in others if what in shares(each.assigned, each.tasks)]
-    late = [each.member for each in others if each.epoch < group.assignment_epoch]
-    return Awaited(what, holders or late, bool(holders))
+        awaited = [Awaited(each, holders.get(each) or late, is_certain=each in holders) for each in missing]
+        return MemberState("waiting", awaited)
+    return MemberState("stable" if has == set(target) else "moving")
 
 
 def shares(assigned: Iterable[TopicPartitions], tasks: Tasks | None) -> list[str]:

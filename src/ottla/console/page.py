@@ -27,10 +27,13 @@ __all__ = [
     "PageContext",
     "Source",
     "one_page",
+    "path_number",
 ]
 
 LIMIT_DEFAULT: Final = 100
 LIMIT_MAX: Final = 1_000
+DIGITS_MAX: Final = 18
+"""Of a number in a path; the largest offset has 19."""
 
 D = TypeVar("D", bound=msgspec.Struct)
 R = TypeVar("R")
@@ -87,8 +90,9 @@ class PageContext(NamedTuple):
 
     def source(self, kind: str) -> Source:
         at_ms = self.watcher.probed_ms(kind)
-        error = self.watcher.state.errors.get(kind)
-        return Source(kind, None if at_ms is None else self.now_ms - at_ms, error and error[1])
+        failed_ms, error = self.watcher.state.errors.get(kind, (0, None))
+        is_over = at_ms is not None and failed_ms < at_ms
+        return Source(kind, None if at_ms is None else self.now_ms - at_ms, None if is_over else error)
 
     def asked(self, what: str, at_ms: int) -> Source:
         """What was asked for this page alone as a source."""
@@ -180,6 +184,14 @@ def one_page(rows: list[R], name_of: Callable[[R], str], context: PageContext) -
     rest = [each for each in rows if not after or name_of(each) > after]
     shown = rest[:limit]
     return shown, name_of(shown[-1]) if len(rest) > limit else None
+
+
+def path_number(context: PageContext, name: str) -> int:
+    """A number in the path of a page."""
+    text = context.names[name]
+    if not (text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX):
+        raise NotFoundError(name, text)
+    return int(text)
 
 
 def is_refused(error: ClientError) -> bool:

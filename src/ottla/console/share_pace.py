@@ -11,6 +11,7 @@ from ottla.observe.series_history import Point
 __all__ = ["SharePace", "pace_of"]
 
 MINUTE_MS: Final = 60_000
+HOUR_MS: Final = 3_600_000
 
 
 class SharePace(NamedTuple):
@@ -30,11 +31,13 @@ def pace_of(history: ShareGroupHistory | None, now_ms: int) -> SharePace:
 
 
 def _minutes(history: ShareGroupHistory, now_ms: int, count: Callable[[Bucket], int]) -> list[Point]:
-    """A point every ten seconds. Ten seconds without a delivery have no bucket."""
+    """A point every ten seconds of the last hour. Ten seconds without a delivery have no bucket."""
     buckets = history.deliveries.buckets
     if not buckets:
         return []
-    ends = range(min(buckets) + BUCKET_MS, now_ms + 1, BUCKET_MS)
-    counts = [count(bucket) if (bucket := buckets.get(end - BUCKET_MS)) is not None else 0 for end in ends]
-    width = MINUTE_MS // BUCKET_MS
-    return [Point(end, sum(counts[max(0, at + 1 - width) : at + 1])) for at, end in enumerate(ends)]
+    begin_ms = max(min(buckets), (now_ms - HOUR_MS) // BUCKET_MS * BUCKET_MS)
+    ends = range(begin_ms + BUCKET_MS, now_ms + 1, BUCKET_MS)
+    return [
+        Point(end, sum(count(buckets[at]) for at in range(end - MINUTE_MS, end, BUCKET_MS) if at in buckets))
+        for end in ends
+    ]

@@ -173,6 +173,7 @@ class ClusterWatcher:
     async def _advance(self) -> None:
         while True:
             await asyncio.sleep(ADVANCE_S)
+            self._forget_answers()
             self.events.publish(self.state.advance(now_ms()))
 
     async def _wait(self, why: str, pause_ms: float) -> None:
@@ -199,14 +200,21 @@ class ClusterWatcher:
     async def ask(self, key: tuple[object, ...], work: Callable[[Client], Awaitable[T]]) -> tuple[T, int]:
         """The result of some work, and when it was begun. Work under the same key is done once for all who ask."""
         client = self.client
+        self._forget_answers()
         known = self._answers.get(key)
-        if known is None or (known.future.done() and now_ms() - known.asked_ms >= FRESH_MS):
+        if known is None:
             future = asyncio.ensure_future(work(client))
             future.add_done_callback(_seen)
-            self._answers.pop(key)
             known = self._answers.touch(key, lambda: _Answer(now_ms(), future))
         # Whoever goes away must not end the work that others wait for.
         return cast("T", await asyncio.shield(known.future)), known.asked_ms
+
+    def _forget_answers(self) -> None:
+        """Forget answers that are no longer fresh: one may hold hundreds of megabytes of records."""
+        at_ms = now_ms()
+        for key, known in self._answers.items():
+            if known.future.done() and not 0 <= at_ms - known.asked_ms < FRESH_MS:
+                self._answers.pop(key)
 
 
 def _seen(future: asyncio.Future[Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Final
 
 from ottla.draw.topology import Kind, Subtopology, Topology, TopologyNode
@@ -12,11 +13,16 @@ KINDS: Final = {1: Kind.SOURCE, 2: Kind.PROCESSOR, 3: Kind.SINK}
 
 
 def topology_of(description: Description) -> Topology:
-    """The topology. Global stores come last, as subtopologies of their own with the next numbers."""
+    """The topology. Global stores come last, as subtopologies of their own.
+
+    Kafka Streams numbers them along with the others, and does not tell their numbers: they get those that are left.
+    """
     parts = [Subtopology(each.subtopology_id, tuple(map(_node, each.nodes))) for each in description.subtopologies]
+    taken = {each.id for each in parts}
+    free = (name for name in map(str, count()) if name not in taken)
     stores = [
-        Subtopology(str(len(parts) + at), (_node(each.source), _node(each.processor)), is_global=True)
-        for at, each in enumerate(description.global_stores)
+        Subtopology(name, (_node(each.source), _node(each.processor)), is_global=True)
+        for name, each in zip(free, description.global_stores, strict=False)
     ]
     return Topology((*parts, *stores))
 

@@ -85,7 +85,7 @@ def graph_of(topology: Topology, folded: Collection[str] = ()) -> Graph:
     edges: dict[Edge, None] = {}
     clusters: list[Cluster] = []
     internal = _repartition_topics(topology)
-    for number, part in enumerate(topology.subtopologies):
+    for number, part in enumerate(map(_with_distinct_names, topology.subtopologies)):
         cluster = part_id(number)
         if part.id in folded:
             nodes |= {each.id: each for each in _folded(part, cluster, internal) if each.id not in nodes}
@@ -99,6 +99,11 @@ def graph_of(topology: Topology, folded: Collection[str] = ()) -> Graph:
             outside = _topic_edges(node, cluster, _node_id(cluster, node.name))
             edges |= dict.fromkeys(chain(_edges_inside(node, cluster, known), outside))
     return Graph(tuple(nodes.values()), tuple(edges), tuple(clusters))
+
+
+def _with_distinct_names(part: Subtopology) -> Subtopology:
+    """Clients push descriptions, and may name two nodes alike."""
+    return part._replace(nodes=tuple({node.name: node for node in part.nodes}.values()))
 
 
 def without_stores(graph: Graph) -> Graph:

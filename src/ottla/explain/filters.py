@@ -68,8 +68,9 @@ def make_filters(
 def api_named(word: str) -> str:
     """The API of a name or key. Raises UnknownApi."""
     known = api_names()
-    if word.isdecimal() and int(word) in known:
-        return known[int(word)]
+    by_key = next((name for key, name in known.items() if str(key) == word), None)
+    if by_key is not None:
+        return by_key
     folded = {_folded(name): name for name in known.values()}
     name = folded.get(_folded(word)) or folded.get(_folded(word).removesuffix("request").removesuffix("response"))
     if name is None:

@@ -20,6 +20,8 @@ from ottla.wire.index import MESSAGES
 
 PARTS = ("request", "response")
 ERROR_WORD = "error"
+DIGITS_MAX = 9
+"""Of versions, and of keys of APIs and errors."""
 FAMILY_TITLES = {
     "headers": "Headers",
     "cluster_metadata": "Records of __cluster_metadata",
@@ -151,7 +153,8 @@ def _nearest(word: str) -> str:
 
 
 def _is_number(word: str) -> bool:
-    return word.removeprefix("-").isdecimal()
+    digits = word.removeprefix("-")
+    return digits.isdecimal() and len(digits) <= DIGITS_MAX
 
 
 def _folded(word: str) -> str:

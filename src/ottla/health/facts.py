@@ -239,6 +239,10 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     offline: tuple[int, ...] = ()
     adding: tuple[int, ...] = ()
 
+    def required_isr(self, min_isr: int) -> int:
+        """How many replicas must be in sync for writes with acks=all: never more than there are."""
+        return min(min_isr, max(1, len(self.replicas)))
+
 
 class Topic(Fact, frozen=True, kw_only=True, omit_defaults=True):
     kind: ClassVar[str] = "topic"

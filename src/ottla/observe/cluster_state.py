@@ -77,7 +77,7 @@ class ClusterState:
         self._lags: LruDict[str, dict[tuple[str, int], Seen[Lag]]] = LruDict(SUBJECTS_MAX)
         self._share_offsets: LruDict[str, dict[tuple[str, int], Seen[ShareOffsets]]] = LruDict(SUBJECTS_MAX)
         self._windows: LruDict[str, dict[tuple[str, int], Seen[ShareWindow]]] = LruDict(SUBJECTS_MAX)
-        self._log_dirs: LruDict[tuple[int, str], Seen[LogDir]] = LruDict(SUBJECTS_MAX)
+        self._log_dirs: LruDict[int, dict[str, Seen[LogDir]]] = LruDict(SUBJECTS_MAX)
         self._configs: LruDict[tuple[str, str], Seen[Configs]] = LruDict(SUBJECTS_MAX)
         self._transactions: LruDict[str, Seen[Transaction]] = LruDict(SUBJECTS_MAX)
         self._share_metrics: LruDict[tuple[str, int], Seen[ShareMetrics]] = LruDict(SUBJECTS_MAX)
@@ -111,7 +111,7 @@ class ClusterState:
         return self._windows.get(group) or {}
 
     def log_dirs(self) -> list[Seen[LogDir]]:
-        return self._log_dirs.values()
+        return [seen for paths in self._log_dirs.values() for seen in paths.values()]
 
     def configs(self, resource: str, name: str) -> Mapping[str, str | None]:
         seen = self._configs.get((resource, name))
@@ -168,7 +168,7 @@ class ClusterState:
             case Quorum():
                 self._keep_quorum(at_ms, fact)
             case Topic():
-                _put(self._topics, fact.topic, Seen(at_ms, fact))
+                self._keep_topic(at_ms, fact)
                 return {fact.kind, f"topic:{fact.topic}"}
             case Group():
                 self._keep_group(at_ms, fact)
@@ -191,7 +191,7 @@ class ClusterState:
     def _keep_other(self, at_ms: int, fact: Fact) -> None:
         match fact:
             case LogDir():
-                _put(self._log_dirs, (fact.node, fact.path), Seen(at_ms, fact))
+                _put_of_round(self._log_dirs.touch(fact.node, dict), fact.path, Seen(at_ms, fact))
             case Configs():
                 _put(self._configs, (fact.resource, fact.name), Seen(at_ms, fact))
             case Transaction():
@@ -206,6 +206,12 @@ class ClusterState:
         if fact.high_watermark is not None:
             self.history.add("quorum", at_ms, fact.high_watermark)
 
+    def _keep_topic(self, at_ms: int, fact: Topic) -> None:
+        known = self._topics.get(fact.topic)
+        if known is not None and known.fact.id != fact.id:
+            self._forget_offsets(fact.topic)  # it was deleted and created again
+        _put(self._topics, fact.topic, Seen(at_ms, fact))
+
     def _keep_group(self, at_ms: int, fact: Group) -> None:
         _put(self._groups, fact.group, Seen(at_ms, fact))
         epochs = self._epochs.touch(fact.group, lambda: deque(maxlen=EVENTS_MAX))
@@ -215,12 +221,12 @@ class ClusterState:
 
     def _keep_lag(self, at_ms: int, fact: Lag) -> None:
         partitions = self._lags.touch(fact.group, dict)
-        partitions[fact.topic, fact.partition] = Seen(at_ms, fact)
+        _put_of_round(partitions, (fact.topic, fact.partition), Seen(at_ms, fact))
         self._note_lag(fact.group, at_ms, (lag_of(each.fact) for each in partitions.values()))
 
     def _keep_share_offsets(self, at_ms: int, fact: ShareOffsets) -> None:
         partitions = self._share_offsets.touch(fact.group, dict)
-        partitions[fact.topic, fact.partition] = Seen(at_ms, fact)
+        _put_of_round(partitions, (fact.topic, fact.partition), Seen(at_ms, fact))
         self._note_lag(fact.group, at_ms, (each.fact.lag for each in partitions.values()))
 
     def _note_lag(self, group: str, at_ms: int, lags: Iterable[int | None]) -> None:
@@ -236,6 +242,7 @@ class ClusterState:
             self.history.forget(f"lag:{gone.name}")
         elif gone.what == "topic":
             last = self._topics.pop(gone.name)
+            self._forget_offsets(gone.name)
         else:
             last = None
             self._transactions.pop(gone.name)
@@ -243,6 +250,13 @@ class ClusterState:
             lost: Seen[Fact] = Seen(at_ms, last.fact)
             _put(self.gone, (gone.what, gone.name), lost)
         return {gone.what, f"{gone.what}:{gone.name}"}
+
+    def _forget_offsets(self, topic: str) -> None:
+        """Forget the offsets of all groups in a topic that is gone."""
+        for kept in (self._lags, self._share_offsets, self._windows):
+            for partitions in kept.values():
+                for at in [each for each in partitions if each[0] == topic]:
+                    del partitions[at]
 
     @property
     def hidden(self) -> list[Coverage]:
@@ -256,6 +270,20 @@ V = TypeVar("V")
 def _put(kept: LruDict[K, V], key: K, value: V) -> None:
     kept.pop(key)
     kept.touch(key, lambda: value)
+
+
+def _put_of_round(kept: dict[K, Seen[F]], key: K, seen: Seen[F]) -> None:
+    """Keep what was seen of a group in a partition, or of a directory of a node, the newest last.
+
+    A probe tells all partitions of a group, or all directories of a node, at one time. What the last one did not tell
+    is gone: the offset was deleted, or the node no longer uses the directory.
+    """
+    last_ms = next(reversed(kept.values())).at_ms if kept else seen.at_ms
+    if seen.at_ms > last_ms:
+        for each in [each for each, known in kept.items() if known.at_ms < last_ms]:
+            del kept[each]
+    kept.pop(key, None)
+    kept[key] = seen
 
 
 def _subjects(changes: Iterable[Change]) -> set[str]:

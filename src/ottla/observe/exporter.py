@@ -45,7 +45,7 @@ ABOUT: Final = {
     "ottla_topic_under_min_isr_partitions": "Partitions with fewer replicas in sync than min.insync.replicas.",
     "ottla_group_state": "1 for the state that the group is in.",
     "ottla_group_members": "Members of the group.",
-    "ottla_group_epoch": "Epoch of the group. It rises with every rebalance.",
+    "ottla_group_epoch": "Epoch of the group. It rises with every rebalance. Classic groups do not report one.",
     "ottla_group_assignment_epoch": "Epoch of the group's target assignment.",
     "ottla_group_topic_lag_records": "Records of the topic that the group has not processed.",
     "ottla_group_topic_lag_seconds": "How long the oldest of these records has been waiting.",
@@ -177,7 +177,8 @@ def _topics(state: ClusterState) -> Iterator[Sample]:
         yield "ottla_topic_offline_partitions", labels, sum(each.leader < 0 for each in partitions)
         short = sum(len(each.isr) < len(each.replicas) for each in partitions)
         yield "ottla_topic_under_replicated_partitions", labels, short
-        yield "ottla_topic_under_min_isr_partitions", labels, sum(len(each.isr) < minimum for each in partitions)
+        under = sum(len(each.isr) < each.required_isr(minimum) for each in partitions)
+        yield "ottla_topic_under_min_isr_partitions", labels, under
 
 
 # --- groups -----------------------------------------------------------------------------------------------------------
@@ -189,8 +190,9 @@ def _groups(state: ClusterState) -> Iterator[Sample]:
         labels = {"group": name, "type": fact.type}
         yield "ottla_group_state", {**labels, "state": fact.state}, 1
         yield "ottla_group_members", labels, len(fact.members)
-        yield "ottla_group_epoch", labels, fact.group_epoch
-        yield "ottla_group_assignment_epoch", labels, fact.assignment_epoch
+        if fact.type != "classic":  # coordinators do not tell the generation of classic groups
+            yield "ottla_group_epoch", labels, fact.group_epoch
+            yield "ottla_group_assignment_epoch", labels, fact.assignment_epoch
         if fact.type == "streams":
             yield from _streams(name, fact)
 

@@ -49,7 +49,8 @@ class _Open:
 
     def finish(self) -> None:
         self._file.close()
-        os.replace(self.path.with_name(self.path.name + PART), self.path)
+        with suppress(FileNotFoundError):  # somebody has deleted it
+            os.replace(self.path.with_name(self.path.name + PART), self.path)
 
 
 class FileSink:
@@ -127,6 +128,14 @@ def _is_ours(path: Path) -> bool:
 
 
 def read_file(path: Path) -> Iterator[Sample]:
-    for line in zstd_frames(path.read_bytes()).splitlines():
+    for line in zstd_frames(_bytes(path)).splitlines():
         with suppress(msgspec.MsgspecError):
             yield decode(line)
+
+
+def _bytes(path: Path) -> bytes:
+    """A file may have been completed or deleted since it was listed."""
+    for each in (path, path.with_name(path.name.removesuffix(PART))):
+        with suppress(FileNotFoundError):
+            return each.read_bytes()
+    return b""

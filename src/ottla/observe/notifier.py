@@ -11,6 +11,7 @@ import contextlib
 from collections import deque
 from collections.abc import Callable
 from http import HTTPStatus
+from http.client import HTTPException
 from itertools import count
 from typing import Final
 from urllib.error import HTTPError, URLError
@@ -46,6 +47,8 @@ def post(url: str) -> Post:
                 return error.code
         except URLError as error:
             raise OSError(str(error.reason)) from None
+        except HTTPException as error:  # it speaks another protocol, or the URL has no proper port
+            raise OSError(f"{type(error).__name__}: {error}") from None
 
     return send
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -86,6 +88,28 @@ def test_a_page_cannot_send_the_password_elsewhere() -> None:
         with pytest.raises(OSError, match="302 Found"):
             asyncio.run(read_page(Client(NOBODY, sasl=Plain("ann", "secret")), url))
         assert asked == []
+
+
+@pytest.mark.parametrize("page", ["http://127.0.0.1:port/metrics", "http://[::1/metrics"])
+def test_a_page_without_a_proper_address_cannot_be_read(page: str) -> None:
+    with pytest.raises(OSError, match=re.escape(page)):
+        asyncio.run(read_page(Client(NOBODY), page))
+
+
+def test_a_server_that_speaks_another_protocol_cannot_be_read() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1_000)
+                connection.sendall(b"\x15\x03\x01\x00\x02\x02\x50")  # an alert of TLS
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        with pytest.raises(OSError, match="no page"):
+            asyncio.run(read_page(Client(NOBODY), f"http://127.0.0.1:{server.getsockname()[1]}/metrics"))
+        thread.join(10)
 
 
 @pytest.mark.parametrize(

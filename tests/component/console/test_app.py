@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from ottla.console.page import Page
-from ottla.console.pages import PAGES
+from ottla.console.pages import PAGES, features
 from ottla.testing import Broker
 from tests.component.console.served import Browser, console
 
@@ -87,6 +87,29 @@ def test_a_cluster_that_is_away_is_said_to_be(browser: Browser):
             page = lonely.page("/")
         assert "No data yet." in page.words
         assert lonely.page("/overview.json").json["outage"].startswith("cannot connect")
+
+
+def test_an_error_that_a_broker_answers_does_not_make_the_cluster_unreachable(broker: Broker, browser: Browser):
+    broker.faults.fail("DescribeTopicPartitions", "UNKNOWN_SERVER_ERROR", times=1)
+    answer = browser.ask("/topics/never-seen")
+    assert answer.status == 503
+    assert "Request failed" in answer.words
+    assert "UNKNOWN_SERVER_ERROR" in answer.words
+
+
+@pytest.mark.parametrize("name", ["two~20words", "~2E~2E", "x" * 250])
+def test_a_topic_with_a_name_that_no_topic_can_have_does_not_exist(name: str, browser: Browser):
+    for path in (f"/topics/{name}", f"/topics/{name}/records.json"):
+        answer = browser.ask(path)
+        assert (answer.status, "does not exist" in answer.text) == (404, True)
+
+
+def test_a_fault_is_told_to_programs_in_json(browser: Browser, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(features, "feature_rows", None)
+    answer = browser.ask("/features.json")
+    assert (answer.status, answer.json["status"]) == (500, 500)
+    assert answer.json["error"].startswith("the console has failed; see its log, error ")
+    assert "Internal error" in browser.ask("/features").words
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from ottla.client import Client, Producer, ProducerRecord, TopicPartition, transactions
+from ottla.client import Client, Producer, ProducerRecord, TopicPartition, delete_records, transactions
 from ottla.client.group_offsets import commit
 from ottla.client.topics import NewTopic
 from ottla.testing import Broker
@@ -215,6 +215,15 @@ def test_one_record_with_its_bytes_and_its_batch(browser: Browser):
     assert "✓ fits" in page.words
     assert browser.twin("/topics/rows/records/0/5.json")["data"]["after"] is None
     assert browser.twin("/topics/rows/records/0/0.json")["data"]["before"] is None
+
+
+def test_a_record_that_was_deleted_is_not_the_one_before(broker: Broker, browser: Browser):
+    create(broker, NewTopic("begun", 1, 1))
+    produce(broker, *(ProducerRecord("begun", b"%d" % each, partition=0) for each in range(4)))
+    on(broker, lambda client: delete_records(client, {TopicPartition("begun", 0): 2}))
+    data = browser.twin("/topics/begun/records/0/2.json")["data"]
+    assert data["batch"]["base_offset"] == 0
+    assert (data["before"], data["after"]) == (None, 3)
 
 
 def test_a_long_value_is_cut_until_all_of_it_is_wanted(browser: Browser):

@@ -36,6 +36,7 @@ def secured(hmac: list[str]) -> Iterator[Broker]:
             admin.call(users.set_users, [ScramUser("carol", "carol-secret", "SCRAM-SHA-256", 4096)])
             admin.call(quotas.alter_quotas, {"user": "ann", "client-id": None}, {"consumer_byte_rate": 1048576.0})
             admin.call(quotas.alter_quotas, {"ip": "10.0.0.9"}, {"connection_creation_rate": 5.0})
+            admin.call(quotas.alter_quotas, {"user": "bob"}, {"controller_mutation_rate": 0.04})
             token = admin.call(tokens.create_token, renewers=["bob"])
             hmac += [token.password, token.hmac.hex()]
         yield made
@@ -72,6 +73,11 @@ def test_rules_are_paged(admin: Browser):
     assert [each["resource"] for each in rows(admin, more.replace("acls?", "acls.json?"))] == ["orders"]
 
 
+def test_the_rest_of_a_list_has_the_same_limit(admin: Browser):
+    (more,) = (each for each in admin.page("/security/quotas?limit=1").links if "after=" in each)
+    assert "limit=1&" in more
+
+
 def test_names_are_text(admin: Browser):
     assert SCRIPT not in admin.page("/security/acls").text
     assert "&lt;script&gt;" in admin.page("/security/acls").text
@@ -92,8 +98,11 @@ def test_quotas_of_all_kinds_are_listed(admin: Browser):
             "key": "consumer_byte_rate",
             "value": 1048576.0,
         },
+        {"entity": {"user": "bob"}, "who": "user bob", "key": "controller_mutation_rate", "value": 0.04},
     ]
-    assert "1,048,576" in admin.page("/security/quotas").words
+    words = admin.page("/security/quotas").words
+    assert "1,048,576" in words
+    assert "0.04" in words
 
 
 def test_tokens_are_shown_without_what_they_are_good_for(admin: Browser, hmac: list[str]):

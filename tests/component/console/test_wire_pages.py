@@ -53,6 +53,8 @@ def test_a_page_and_its_twin(path: str, words: str, browser: Browser):
         "/wire/api/ShareFetch/newest",
         "/wire/record/ShareSnapshotValue/request-v0",
         "/wire/error/NO_SUCH_ERROR",
+        pytest.param(f"/wire/api/{'1' * 5_000}", id="a long key"),
+        pytest.param(f"/wire/api/Fetch/request-v{'1' * 5_000}", id="a long version"),
     ],
 )
 def test_what_the_protocol_does_not_have_is_not_found(path: str, browser: Browser):

@@ -50,6 +50,16 @@ def test_another_topic_of_the_same_name_begins_anew():
     assert found.rate("orders") == Rate(1.0, 4_000, NOON_MS + 8_000)
 
 
+def test_an_older_look_that_another_page_shares_changes_nothing():
+    found = taken((0, ends(10, 10)), (4_000, ends(14, 18)), (2_500, ends(11, 12)))
+    assert found.rate("orders") == Rate(3.0, 4_000, NOON_MS + 4_000)
+
+
+def test_a_clock_that_was_set_back_begins_anew():
+    found = taken((0, ends(10, 10)), (4_000, ends(14, 18)), (-3_600_000, ends(20, 20)), (-3_596_000, ends(24, 20)))
+    assert found.rate("orders") == Rate(1.0, 4_000, NOON_MS - 3_596_000)
+
+
 def test_new_partitions_begin_anew():
     found = taken((0, ends(10, 10)))
     found.take(NOON_MS + 4_000, ends(10, 10, 500), {"orders": 3})

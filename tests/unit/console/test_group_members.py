@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ottla.client import TopicPartition
-from ottla.console.group_members import Awaited, TaskMark, compact, read_by_tasks, state_of, task_marks
+from ottla.console import group_members
+from ottla.console.group_members import Awaited, MemberState, TaskMark, compact, read_by_tasks, states_of, task_marks
 from ottla.health.facts import Group, GroupMember, Subtopology, Tasks, TopicPartitions
 
 
@@ -19,6 +22,10 @@ def member(name: str, epoch: int, has: tuple[int, ...], target: tuple[int, ...] 
 
 def group(*members: GroupMember, kind: str = "consumer", state: str = "Reconciling") -> Group:
     return Group(group="g", type=kind, state=state, group_epoch=4, assignment_epoch=4, members=members)
+
+
+def state_of(one: GroupMember, found: Group) -> MemberState:
+    return states_of(found)[found.members.index(one)]
 
 
 def test_who_has_all_of_its_target_is_stable():
@@ -37,6 +44,21 @@ def test_what_nobody_is_shown_with_may_be_with_all_who_are_behind():
     late, done, waiting = member("a", 3, (0,), (0,)), member("c", 4, (2,), (2,)), member("b", 4, (), (1,))
     found = state_of(waiting, group(late, done, waiting))
     assert (found.state, found.waiting_for) == ("waiting", [Awaited("orders-1", ["a"], is_certain=False)])
+
+
+def test_a_large_group_that_rebalances_is_looked_through_once(monkeypatch: pytest.MonkeyPatch):
+    looked_at: list[object] = []
+    shares = group_members.shares
+
+    def counted(*held: Any) -> list[str]:
+        looked_at.append(held)
+        return shares(*held)
+
+    monkeypatch.setattr(group_members, "shares", counted)
+    members = [member(f"m{each}", 4, (each,), (each, 100 + each, 200 + each)) for each in range(100)]
+    found = states_of(group(*members))
+    assert {each.state for each in found} == {"waiting"}
+    assert len(looked_at) <= 3 * len(members)
 
 
 def test_who_has_more_than_its_target_moves():

@@ -1,6 +1,6 @@
 """Redeliveries and expired locks, minute by minute."""
 
-from ottla.console.share_pace import pace_of
+from ottla.console.share_pace import HOUR_MS, pace_of
 from ottla.health.facts import ShareMetrics
 from ottla.health.share_history import BUCKET_MS, ShareGroupHistory
 
@@ -40,3 +40,13 @@ def test_records_do_not_tell_of_locks():
     history.from_records.at(START_MS).add(10, 4)
     pace = pace_of(history, START_MS + BUCKET_MS)
     assert ([each.value for each in pace.redelivered], pace.expired) == ([4], None)
+
+
+def test_what_was_long_ago_makes_no_points():
+    history = ShareGroupHistory()
+    history.from_records.at(0).add(10, 4)  # a broker whose clock was not set yet
+    history.from_records.at(START_MS - HOUR_MS - BUCKET_MS).add(10, 4)
+    history.from_records.at(START_MS - BUCKET_MS).add(10, 3)
+    points = pace_of(history, START_MS).redelivered
+    assert len(points) == HOUR_MS // BUCKET_MS
+    assert (points[0].value, points[-1].value) == (4, 3)

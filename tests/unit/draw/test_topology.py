@@ -1,6 +1,7 @@
 """The graph of a topology: topics and stores as nodes of their own, subtopologies as clusters."""
 
 from ottla.draw.graph import Edge, EdgeKind, NodeKind
+from ottla.draw.layout import layout
 from ottla.draw.topology import Kind, Subtopology, Topology, TopologyNode, graph_of, without_stores
 from tests.unit.draw.pictures import graph, topology
 
@@ -50,6 +51,17 @@ def test_topics_without_names_are_drawn_as_such():
 def test_a_successor_that_is_not_there_is_left_out():
     nodes = (TopologyNode("a", Kind.PROCESSOR, successors=("gone",)),)
     assert graph_of(Topology((Subtopology("0", nodes),))).edges == ()
+
+
+def test_of_nodes_with_the_same_name_one_is_drawn():
+    nodes = (
+        TopologyNode("a", Kind.SOURCE, topics=("in",), successors=("b",)),
+        TopologyNode("b", Kind.PROCESSOR, successors=("a",)),
+        TopologyNode("b", Kind.SINK, sink_topic="out"),
+    )
+    found = graph_of(Topology((Subtopology("0", nodes),)))
+    assert [node.name for node in found.nodes] == ["a", "in", "b", "out"]
+    assert len(layout(found).boxes) == 4
 
 
 def test_a_folded_subtopology_is_one_node_between_its_topics():

@@ -136,3 +136,5 @@ def test_a_misspelt_api_is_refused_with_the_nearest():
     assert refused.value.nearest == "ShareFetch"
     with pytest.raises(UnknownApi):
         api_named("4711")
+    with pytest.raises(UnknownApi):
+        api_named("1" * 5_000)

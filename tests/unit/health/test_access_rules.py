@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from ottla.health import Engine, Severity
-from ottla.health.facts import Configs, Coverage, Gone, LoginFailures, Refusals, Transaction, TransactionPartition
+from ottla.health.facts import (
+    Broker,
+    Cluster,
+    Configs,
+    Coverage,
+    Gone,
+    LoginFailures,
+    Refusals,
+    Transaction,
+    TransactionPartition,
+)
 from tests.unit.health.story import START_MS, Case, Story, always, check
 
 HELD = (TransactionPartition(topic="orders", partition=2, first_offset=4133),)
@@ -56,6 +66,17 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_opens_holds_and_closes(case: Case) -> None:
     check(case)
+
+
+def test_a_node_that_has_left_the_cluster_accepts_nobody() -> None:
+    both, one = (Cluster(brokers=tuple(Broker(id=each, fenced=False) for each in ids)) for ids in ((1, 2), (2,)))
+    story = Story().tell(both, listening("PLAINTEXT://:9092"))
+    assert story.open("open-listener")
+
+    story.during(10, 60, 10, always(one))
+
+    assert story.resolved("open-listener")
+    assert not story.open("open-listener")
 
 
 def test_a_transaction_hangs_a_moment_after_its_longest_time_out() -> None:

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from ottla.health import Severity
-from ottla.health.facts import Fact, Gone, ShareOffsets
-from tests.unit.health.story import START_MS, Case, Facts, Story, always, check, group, lag, member
+from ottla.health.facts import Fact, Gone, ShareOffsets, Subtopology
+from tests.unit.health.story import START_MS, Case, Facts, Story, always, check, group, lag, member, streams_member
 
 BILLING = group("billing", member("billing-1", "orders-0"))
 
@@ -76,6 +76,16 @@ def test_lag_that_begins_after_a_long_rest_is_not_stuck_at_once() -> None:
 
     [finding] = story.open("lag-stuck")
     assert finding.since_ms == START_MS + 600_000
+
+
+@pytest.mark.parametrize("topics", [{"source": ("orders",)}, {"repartition_source": ("orders",)}], ids=str)
+def test_the_member_with_the_task_reads_each_kind_of_source_topic(topics: dict[str, tuple[str, ...]]) -> None:
+    parts = (Subtopology(id="0", **topics),)
+    app = group("app", streams_member("app-1", "0_0"), kind="streams", subtopologies=parts)
+    story = Story().tell(app).during(0, 305, 5, always(lag("app", 500, 600)))
+
+    [finding] = story.open("lag-stuck")
+    assert finding.evidence["member"] == "app-1"
 
 
 def test_a_group_without_members_is_not_stuck() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from ottla.health import ChangeType, Severity
 from ottla.health.facts import Configs, Fact, Failed, Group, GroupMember, Subtopology, Tasks
+from ottla.health.rules import members
 from tests.unit.health.story import (
     START_MS,
     Case,
@@ -57,6 +60,28 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_opens_holds_and_closes(case: Case) -> None:
     check(case)
+
+
+def test_a_large_group_that_rebalances_is_looked_through_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[GroupMember] = []
+
+    def counted(look: Callable[[GroupMember], set[str]]) -> Callable[[GroupMember], set[str]]:
+        def looked(each: GroupMember) -> set[str]:
+            looked_at.append(each)
+            return look(each)
+
+        return looked
+
+    for name in ("holdings", "lacking", "surplus"):
+        monkeypatch.setattr(members, name, counted(getattr(members, name)))
+    pairs = [(f"orders-{each}", f"orders-{each + 1}") for each in range(0, 100, 2)]
+    late = [member(f"late-{one}", one, other, target=(one,), epoch=1) for one, other in pairs]
+    others = [member(f"done-{other}", target=(other,), epoch=2) for _, other in pairs]
+    rebalancing = group("billing", *late, *others, epoch=2, state="Reconciling")
+    story = Story().tell(rebalancing)
+    assert len(looked_at) <= 10 * len(rebalancing.members)
+    story.at(60, rebalancing)
+    assert len(story.open("member-stuck-revoking")) == len(story.open("member-waiting")) == 50
 
 
 @pytest.mark.parametrize("rule", ["member-stuck-revoking", "member-waiting"])

@@ -22,7 +22,10 @@ class Watched:
         self._seq = 0
 
     def see(self, fact: Fact, error: str | None = None, kind: str = "") -> set[str]:
-        self.now_ms += 1_000
+        return self.see_at(self.now_ms + 1_000, fact, error, kind)
+
+    def see_at(self, at_ms: int, fact: Fact, error: str | None = None, kind: str = "") -> set[str]:
+        self.now_ms = at_ms
         self._seq += 1
         sample = Sample(
             kind=kind or fact.kind,
@@ -60,13 +63,43 @@ def test_the_newest_of_each_subject_is_kept():
 
 def test_lag_is_summed_over_what_is_known():
     seen = Watched()
-    seen.see(lag("billing", 0, 90))
-    seen.see(lag("billing", 1, 60))
-    seen.see(lag("billing", 2, None))
+    for partition, committed in enumerate((90, 60, None)):
+        seen.see_at(NOON_MS, lag("billing", partition, committed))
     assert [each.value for each in seen.state.history.points("lag:billing")][-1] == 50
     assert len(seen.state.lags("billing")) == 3
     seen.see(ShareOffsets(group="risk", topic="orders", partition=0, start=3, lag=12))
     assert [each.value for each in seen.state.history.points("lag:risk")] == [12]
+
+
+def test_a_topic_that_is_gone_or_another_one_takes_the_offsets_in_it_along():
+    seen = Watched()
+    for again in (Gone(what="topic", name="orders"), Topic(topic="orders", id="second")):
+        seen.see(Topic(topic="orders", id="first"))
+        seen.see(lag("billing", 0, 90))
+        seen.see(ShareOffsets(group="risk", topic="orders", partition=0, start=3, lag=12))
+        seen.see(Lag(group="billing", topic="payments", partition=0, committed=1, high_watermark=2))
+        seen.see(again)
+        assert list(seen.state.lags("billing")) == [("payments", 0)]
+        assert seen.state.share_offsets("risk") == {}
+
+
+def test_an_offset_that_was_deleted_is_forgotten_with_the_next_round():
+    seen = Watched()
+    for rounds, partitions in enumerate([(0, 1, 2), (0, 2), (0, 2), (2,), (2,)]):
+        for partition in partitions:
+            seen.see_at(NOON_MS + 10_000 * rounds, lag("billing", partition, 90))
+            seen.see_at(NOON_MS + 10_000 * rounds, ShareOffsets(group="risk", topic="orders", partition=partition))
+    assert list(seen.state.lags("billing")) == [("orders", 2)]
+    assert list(seen.state.share_offsets("risk")) == [("orders", 2)]
+    assert [each.value for each in seen.state.history.points("lag:billing")][-1] == 10
+
+
+def test_a_directory_that_a_node_no_longer_uses_is_forgotten_with_the_next_round():
+    seen = Watched()
+    for rounds, paths in enumerate([("/a", "/b"), ("/b", "/c"), ("/b", "/c")]):
+        for path in paths:
+            seen.see_at(NOON_MS + 60_000 * rounds, LogDir(node=1, path=path, size=7))
+    assert sorted(each.fact.path for each in seen.state.log_dirs()) == ["/b", "/c"]
 
 
 def test_what_is_gone_leaves_what_was_last_seen():

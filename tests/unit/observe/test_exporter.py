@@ -122,6 +122,18 @@ def test_partitions_without_enough_replicas():
     }
 
 
+def test_a_partition_with_fewer_replicas_than_the_minimum_takes_writes_if_all_are_in_sync():
+    configs = Configs(resource="topic", name="small", values={"min.insync.replicas": "2"})
+    found = page(configs, Topic(topic="small", partitions=(Partition(partition=0, leader=1, replicas=(1,), isr=(1,)),)))
+    assert found['ottla_topic_under_min_isr_partitions{topic="small"}'] == 0
+
+
+def test_a_classic_group_has_no_epochs_that_its_coordinator_tells():
+    found = page(Group(group="old", type="classic", state="Stable", members=(GroupMember(member="a"),)))
+    assert found['ottla_group_members{group="old",type="classic"}'] == 1
+    assert not [name for name in found if "epoch" in name]
+
+
 def test_groups_of_each_kind():
     found = page(*FACTS)
     assert found['ottla_group_state{group="billing",type="consumer",state="Stable"}'] == 1

@@ -1,6 +1,7 @@
 """Samples in files."""
 
 import asyncio
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,6 +65,28 @@ def test_a_file_whose_observer_was_killed_can_be_read_to_its_last_whole_frame(tm
     assert [each.seq for each in read_files(tmp_path)] == [0, 1]
     path.write_bytes(b"")
     assert list(read_files(tmp_path)) == []
+
+
+def test_a_file_that_is_completed_meanwhile_is_read_all_the_same(tmp_path: Path, sink: FileSink):
+    write(sink, sample(0))
+    found = read_files(tmp_path)
+    write(sink, sample(1, NOON_MS + FILE_MAX_MS))
+    assert [each.seq for each in found] == [0, 1]
+
+
+def test_a_file_that_is_deleted_meanwhile_has_no_samples(tmp_path: Path, sink: FileSink):
+    write(sink, sample(0))
+    found = read_files(tmp_path)
+    shutil.rmtree(tmp_path / "kind=quorum")
+    assert list(found) == []
+
+
+def test_an_observer_writes_on_when_its_files_are_deleted(tmp_path: Path, sink: FileSink):
+    write(sink, sample(0))
+    shutil.rmtree(tmp_path / "kind=quorum")
+    write(sink, sample(1, NOON_MS + FILE_MAX_MS))
+    write(sink, sample(2, NOON_MS + FILE_MAX_MS + 1))
+    assert [each.seq for each in read_files(tmp_path)] == [2]
 
 
 def test_samples_of_kinds_and_observers_come_in_the_order_of_time(tmp_path: Path):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from http.client import BadStatusLine, InvalidURL
 
 import pytest
 
 from ottla.health import Change, ChangeType, Finding, Severity, State, Subject, Tier
 from ottla.observe import notifier
-from ottla.observe.notifier import Notifier
+from ottla.observe.notifier import Notifier, post
 
 
 @pytest.fixture(autouse=True)
@@ -122,3 +123,13 @@ def test_the_oldest_are_dropped_and_counted():
     posted(hook, lambda made: [made.tell(change(number)) for number in range(5)] and None, 2, waiting_max=2)
     assert hook.ids == ["3", "4"]
     assert [body.get("dropped") for body in hook.bodies] == [3, None]
+
+
+@pytest.mark.parametrize("error", [BadStatusLine("\x15\x03\x01"), InvalidURL("nonnumeric port: 'port'")], ids=repr)
+def test_a_hook_that_does_not_speak_http_does_not_answer(error: Exception, monkeypatch: pytest.MonkeyPatch):
+    def failing(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(notifier, "urlopen", failing)
+    with pytest.raises(OSError, match=type(error).__name__):
+        post("http://hook")(b"{}")

@@ -50,9 +50,9 @@ async def _listed(
     return Content(data_of(shown), title, found.sources, found.degraded, next=next_name)
 
 
-def _rendered(content: Content[Any], path: str, listing: Markup) -> Markup:
+def _rendered(content: Content[Any], context: PageContext, path: str, listing: Markup) -> Markup:
     shown = not_shown(content.title, content.degraded) or listing
-    return joined([security_tabs(path), shown, more(content.next, path, {})])
+    return joined([security_tabs(path), shown, more(content.next, path, context.query)])
 
 
 # --- users ------------------------------------------------------------------------------------------------------------
@@ -78,8 +78,8 @@ async def load_users(context: PageContext) -> Content[Users]:
     )
 
 
-def render_users(content: Content[Users], _: PageContext) -> Markup:
-    return _rendered(content, USERS, _user_table(content.data.rows))
+def render_users(content: Content[Users], context: PageContext) -> Markup:
+    return _rendered(content, context, USERS, _user_table(content.data.rows))
 
 
 def _user_table(rows: list[UserRow]) -> Markup:
@@ -116,15 +116,15 @@ async def load_quotas(context: PageContext) -> Content[Quotas]:
     )
 
 
-def render_quotas(content: Content[Quotas], _: PageContext) -> Markup:
-    return _rendered(content, QUOTAS, _quota_table(content.data.rows))
+def render_quotas(content: Content[Quotas], context: PageContext) -> Markup:
+    return _rendered(content, context, QUOTAS, _quota_table(content.data.rows))
 
 
 def _quota_table(rows: list[QuotaRow]) -> Markup:
     if not rows:
         return nothing("No quotas. Set one:", "ottla configs set user ann consumer_byte_rate=1048576")
     columns = (Column("who"), Column("quota"), *numbers("value"))
-    return table("Quotas", columns, [(each.who, code(each.key), each.value) for each in rows])
+    return table("Quotas", columns, [(each.who, code(each.key), f"{each.value:,.15g}") for each in rows])
 
 
 # --- tokens -----------------------------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ async def load_tokens(context: PageContext) -> Content[Tokens]:
 
 
 def render_tokens(content: Content[Tokens], context: PageContext) -> Markup:
-    return _rendered(content, TOKENS, _token_table(content.data.rows, context.now_ms))
+    return _rendered(content, context, TOKENS, _token_table(content.data.rows, context.now_ms))
 
 
 def _token_table(rows: list[TokenRow], now_ms: int) -> Markup:

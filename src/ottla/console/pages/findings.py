@@ -191,7 +191,9 @@ def render_rule(content: Content[RuleData], context: PageContext) -> Markup:
         [
             section("The rule", _about(data)),
             section("Thresholds", _thresholds(data)),
-            section("Findings", _instances(data, context), more(content.next, href("findings", data.name), {})),
+            section(
+                "Findings", _instances(data, context), more(content.next, href("findings", data.name), context.query)
+            ),
         ]
     )
 

@@ -10,7 +10,7 @@ import msgspec
 from ottla.client import Client
 from ottla.client.configs import Resource, ResourceType, describe
 from ottla.console.group_lookup import FoundGroup, LagSum, find_group, lag_sum
-from ottla.console.group_members import Awaited, TaskMark, compact, state_of, task_marks
+from ottla.console.group_members import Awaited, MemberState, TaskMark, compact, states_of, task_marks
 from ottla.console.html.configs import Config, config_tables, configs_of
 from ottla.console.html.findings import finding_cards
 from ottla.console.html.groups import EPOCHS, SHARE_LAG, epochs, group_tabs, has_epochs, long_list, member_names
@@ -36,7 +36,7 @@ from ottla.console.page_parts import Part, load_part
 from ottla.draw.forms import identity, moment, number
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health import Finding
-from ottla.health.facts import Group, GroupMember, ShareOffsets, Subtopology, Tasks, TopicPartitions
+from ottla.health.facts import GroupMember, ShareOffsets, Subtopology, Tasks, TopicPartitions
 from ottla.health.phrases import plural
 from ottla.observe.cluster_state import Epochs
 
@@ -120,7 +120,7 @@ async def load(context: PageContext) -> Content[GroupPage]:
         topology_epoch=group.topology_epoch,
         assignor=group.assignor,
         coordinator=group.coordinator,
-        members=[_member(each, group) for each in group.members],
+        members=[_member(*each, group.type) for each in zip(group.members, states_of(group), strict=True)],
         lag=lag_sum(state, group),
         partitions=[_share_partition(seen.fact) for _, seen in sorted(state.share_offsets(group.group).items())],
         tasks=task_marks(group) if group.type == "streams" else [],
@@ -161,15 +161,14 @@ async def _configs(context: PageContext, name: str, kind: str) -> Part[list[Conf
     return await load_part(context, "configs", ("configs of a group", name, kind), ask, needs=right)
 
 
-def _member(each: GroupMember, group: Group) -> Member:
-    standing = state_of(each, group)
+def _member(each: GroupMember, standing: MemberState, kind: str) -> Member:
     return Member(
         id=each.member,
         instance_id=each.instance,
         client_id=each.client,
         host=each.host.removeprefix("/"),
         rack=each.rack,
-        epoch=each.epoch if has_epochs(group.type) else None,
+        epoch=each.epoch if has_epochs(kind) else None,
         state=standing.state,
         waiting_for=standing.waiting_for,
         subscribed=each.subscribed,

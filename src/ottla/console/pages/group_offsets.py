@@ -10,7 +10,7 @@ import msgspec
 from ottla.client import Client, TopicPartition
 from ottla.client.group_offsets import Committed, committed, share_starts
 from ottla.client.lag import Lag, lags
-from ottla.console.group_lookup import find_group
+from ottla.console.group_lookup import ask_about_group, find_group
 from ottla.console.group_members import read_by_tasks
 from ottla.console.html.groups import SHARE_LAG, group_tabs, member_names
 from ottla.console.html.parts import (
@@ -78,7 +78,7 @@ async def load(context: PageContext) -> Content[GroupOffsets]:
         return _Asked(kept, await lags(client, offsets, seconds=is_timed), everything, rest)
 
     page = (context.query.get("after", ""), context.query.get("limit", ""))
-    asked, at_ms = await context.watcher.ask(("offsets", group.group, *page), ask)
+    asked, at_ms = await ask_about_group(context, ask, "offsets", *page)
     rows = [_row(at, lag, asked.kept.get(at), members.get(at, []), at_ms) for at, lag in asked.lags.items()]
     data = GroupOffsets(group.group, group.type, group.state, len(asked.partitions), rows)
     why = f"reading it from more than {TIMED_BROKERS_MAX} brokers takes too many requests; 'ottla groups offsets' does"

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from ottla.client.streams import Described, topology_description
-from ottla.console.group_lookup import find_group_of
+from ottla.console.group_lookup import ask_about_group, find_group_of
 from ottla.console.group_members import TaskMark, task_marks
 from ottla.console.html.groups import group_tabs, long_list, member_names
 from ottla.console.html.navigation import Switch, switches, walked
@@ -124,7 +124,7 @@ async def load(context: PageContext) -> Content[TopologyPage]:
     options = options_of(context)
     group = (await find_group_of(context, "streams", "a topology")).fact
     name = group.group
-    described, at_ms = await context.watcher.ask(("topology", name), lambda client: topology_description(client, name))
+    described, at_ms = await ask_about_group(context, lambda client: topology_description(client, name), "topology")
     marks = task_marks(group)
     rows = _rows(described, marks)
     shown = context.choice("subtopology", [each.id for each in rows]) or None

@@ -17,7 +17,7 @@ from ottla.console.html.parts import badge, byte_size, facts, link, nothing, off
 from ottla.console.html.records import content as content_of
 from ottla.console.html.records import headers, hex_dump, record_time, typed_key
 from ottla.console.html.topics import topic_tabs
-from ottla.console.page import Content, NotFoundError, Page, PageContext
+from ottla.console.page import Content, NotFoundError, Page, PageContext, path_number
 from ottla.console.page_parts import load_records
 from ottla.console.scan import SeenRecord, seen_record
 from ottla.draw.forms import UNKNOWN
@@ -35,7 +35,6 @@ WHOLE_BYTES: Final = 1 << 20
 POLLS_MAX: Final = 8
 DISSECTED_RECORDS_MAX: Final = 500
 TREE_WIDTH: Final = 110
-_DIGITS_MAX: Final = 18
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +89,7 @@ async def load(context: PageContext) -> Content[RecordPage]:
     asked = await described_topic(context)
     topic = known_topic(asked)
     at = _place(context, topic)
-    wanted = _number(context.names["offset"], "offset")
+    wanted = path_number(context, "offset")
 
     async def work(client: Client) -> Found:
         return await find(client, at, wanted)
@@ -118,16 +117,10 @@ async def load(context: PageContext) -> Content[RecordPage]:
 
 
 def _place(context: PageContext, topic: TopicDescription) -> TopicPartition:
-    partition = _number(context.names["partition"], "partition")
+    partition = path_number(context, "partition")
     if partition not in {each.partition for each in topic.partitions}:
         raise NotFoundError("partition", f"{topic.name}-{partition}")
     return TopicPartition(topic.name, partition)
-
-
-def _number(text: str, what: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX):
-        raise NotFoundError(what, text)
-    return int(text)
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -141,7 +134,7 @@ async def find(client: Client, at: TopicPartition, wanted: int) -> Found:
         raise _no_record(at, wanted, there)
     stable = (await list_offsets(client, {at: LATEST}, isolation="read_committed"))[at].offset
     is_ended = wanted < stable
-    reader = _Reader(at, wanted, is_ended=is_ended)
+    reader = _Reader(at, start, wanted, is_ended=is_ended)
     async with Fetcher(
         client,
         {at: max(start, wanted - 1)},
@@ -163,8 +156,9 @@ async def _listed(client: Client, at: TopicPartition, which: int) -> int:
 class _Reader:
     """Looks for a record and its neighbours in what was fetched. `is_ended`: every transaction there has ended."""
 
-    def __init__(self, at: TopicPartition, wanted: int, *, is_ended: bool) -> None:
+    def __init__(self, at: TopicPartition, start: int, wanted: int, *, is_ended: bool) -> None:
         self._at = at
+        self._start = start
         self._wanted = wanted
         self._is_ended = is_ended
         self._record: tuple[AnyBatch, Record, bool] | None = None
@@ -191,6 +185,8 @@ class _Reader:
             return []
 
     def _look_at(self, batch: AnyBatch, record: Record, *, is_aborted: bool) -> None:
+        if record.offset < self._start:
+            return  # it was deleted, and others of its batch were not
         if record.offset < self._wanted:
             self.before = record.offset
         elif record.offset == self._wanted:

@@ -16,7 +16,7 @@ from ottla.client import Client, ClientError, TopicPartition
 from ottla.client.offsets import LATEST, ListedOffset, try_list_offsets
 from ottla.client.share.offsets import ShareOffset, describe_offsets
 from ottla.console.addresses import href
-from ottla.console.group_lookup import find_group_of
+from ottla.console.group_lookup import ask_about_group, find_group_of
 from ottla.console.html.groups import group_tabs
 from ottla.console.html.lock_clock import Lock, lock_clocks, time_left, together
 from ottla.console.html.parts import (
@@ -33,7 +33,7 @@ from ottla.console.html.parts import (
     with_query,
 )
 from ottla.console.html.window_plot import LOOKS, Piece, span, window_plot
-from ottla.console.page import Content, Degraded, NotFoundError, Page, PageContext, why_not
+from ottla.console.page import Content, Degraded, NotFoundError, Page, PageContext, path_number, why_not
 from ottla.console.scan import BOUNDS
 from ottla.console.share_pace import pace_of
 from ottla.draw.forms import ago, identity, moment, number
@@ -109,8 +109,8 @@ class _Asked(NamedTuple):
 async def load(context: PageContext) -> Content[WindowPage]:
     group = (await find_group_of(context, "share", "a window")).fact
     at = _partition(context)
-    asked, at_ms = await context.watcher.ask(
-        ("window", group.group, at), lambda client: _ask(client, group.group, at, context.watcher.principal)
+    asked, at_ms = await ask_about_group(
+        context, lambda client: _ask(client, group.group, at, context.watcher.principal), "window", at
     )
     if at not in asked.offsets:
         raise NotFoundError("partition", f"{at}", last=f"The group has {join(sorted(asked.offsets), 'none')}.")
@@ -124,10 +124,7 @@ async def load(context: PageContext) -> Content[WindowPage]:
 
 
 def _partition(context: PageContext) -> TopicPartition:
-    topic, text = context.names["topic"], context.names["partition"]
-    if not (text.isascii() and text.isdigit()):
-        raise NotFoundError("partition", f"{topic}-{text}")
-    return TopicPartition(topic, int(text))
+    return TopicPartition(context.names["topic"], path_number(context, "partition"))
 
 
 async def _ask(client: Client, group_id: str, at: TopicPartition, principal: str) -> _Asked:

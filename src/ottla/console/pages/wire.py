@@ -25,7 +25,7 @@ __all__ = ["PAGES"]
 
 HOME: Final = "/wire"
 ASSETS: Final = ("page.css", "site.css", "page.js", "site.js")
-_WHICH: Final = re.compile(r"(?:(request|response)-)?v([0-9]+)")
+_WHICH: Final = re.compile(r"(?:(request|response)-)?v([0-9]{1,5})")
 
 
 class Catalogue(msgspec.Struct, frozen=True):

@@ -133,14 +133,16 @@ def refused_requests(ctx: RuleContext) -> Iterator[Match]:
 
 
 @rule(
-    "open-listener", Severity.NOTICE, Tier.ADMIN, on=["configs"], scope=[], needs=["configs"],
+    "open-listener", Severity.NOTICE, Tier.ADMIN, on=["configs", "cluster"], scope=[], needs=["configs"],
     condition="a listener that is not on loopback has neither SASL nor ssl.client.auth=required",
     why="Anyone who can reach it can read, write and delete.",
 )  # fmt: skip
 def open_listener(ctx: RuleContext) -> Iterator[Match]:
+    fact = ctx.history.cluster.fact
+    listed = None if fact is None else {str(each.id) for each in fact.brokers}
     for node, values in ctx.history.configs.of_each_broker():
         names = list(_open_listeners(values))
-        if names:
+        if names and (listed is None or node in listed):
             yield Match(
                 subject=Subject("node", node),
                 sentence=f"Node {node} accepts clients without authentication on {join(names)}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from ottla.health.configs import REBALANCE_TIMEOUT_MS
@@ -171,9 +171,10 @@ def member_stuck_revoking(ctx: RuleContext) -> Iterator[Match]:
     group = ctx.history.groups.get(ctx.scope[0])
     if group is None or group.fact.type not in REVOKING:
         return
-    for member in _present(group.fact):
-        if member.epoch < group.fact.assignment_epoch:
-            yield _stuck(ctx, group.fact, member)
+    late = [each for each in _present(group.fact) if each.epoch < group.fact.assignment_epoch]
+    lack = _by_holding(group.fact, lacking) if late else {}
+    for member in late:
+        yield _stuck(ctx, group.fact, member, lack)
 
 
 def _present(fact: Group) -> Iterator[GroupMember]:
@@ -181,14 +182,29 @@ def _present(fact: Group) -> Iterator[GroupMember]:
     return (each for each in fact.members if each.epoch >= 0)
 
 
-def _stuck(ctx: RuleContext, fact: Group, member: GroupMember) -> Match:
+def _by_holding(fact: Group, holdings_of: Callable[[GroupMember], set[str]]) -> dict[str, list[int]]:
+    """Partition or task -> which members of the group have, or lack, it."""
+    found: dict[str, list[int]] = {}
+    for at, member in enumerate(fact.members):
+        for holding in holdings_of(member):
+            found.setdefault(holding, []).append(at)
+    return found
+
+
+def _names(fact: Group, by_holding: Mapping[str, list[int]], wanted: Iterable[str]) -> list[str]:
+    """The names of the members that have, or lack, any of these, in the order of the group."""
+    found = {at for each in wanted for at in by_holding.get(each, ())}
+    return [name_of(fact.members[at]) for at in sorted(found)]
+
+
+def _stuck(ctx: RuleContext, fact: Group, member: GroupMember, lack: Mapping[str, list[int]]) -> Match:
     subject = Subject("group", fact.group, member=member.member)
     heartbeat_ms = ctx.history.configs.of_group(fact.group, f"{fact.type}.heartbeat.interval.ms")
     limit_ms = member.rebalance_timeout_ms or REBALANCE_TIMEOUT_MS
     lasted_ms = ctx.lasted_ms(subject)
     critical_ms = round(ctx.limits["critical_share"] * limit_ms)
     kept = sorted(surplus(member))
-    waiting = [name_of(each) for each in fact.members if each is not member and lacking(each) & set(kept)]
+    waiting = _names(fact, lack, kept)
     revoked = f"{join(kept, 'its old assignment')} for {duration(lasted_ms)}"
     waiters = join(waiting, "no member")
     return Match(
@@ -216,11 +232,10 @@ def member_waiting(ctx: RuleContext) -> Iterator[Match]:
     group = ctx.history.groups.get(ctx.scope[0])
     if group is None or group.fact.type not in REVOKING:
         return
-    for member in _present(group.fact):
-        wanted = sorted(lacking(member))
-        if not wanted:
-            continue
-        holders = [name_of(each) for each in group.fact.members if holdings(each) & set(wanted)]
+    waiting = [(each, wanted) for each in _present(group.fact) if (wanted := sorted(lacking(each)))]
+    held_by = _by_holding(group.fact, holdings) if waiting else {}
+    for member, wanted in waiting:
+        holders = _names(group.fact, held_by, wanted)
         held = f"{join(wanted)}, held by {join(holders, 'no member')}"
         yield Match(
             subject=Subject("group", group.fact.group, member=member.member), hold_ms=ctx.ms("hold_s") + 1,

@@ -142,7 +142,7 @@ def under_min_isr(ctx: RuleContext) -> Iterator[Match]:
     name = topic.fact.topic
     asked = ctx.history.configs.of_topic(name, "min.insync.replicas")
     for each in topic.fact.partitions:
-        wanted = min(asked, max(1, len(each.replicas)))
+        wanted = each.required_isr(asked)
         if len(each.isr) >= wanted:
             continue
         missing = sorted(set(each.replicas) - set(each.isr))

@@ -1,0 +1,86 @@
+"""What a watcher asks for single pages: once for all who look at the same time, and not kept for longer."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from typing import Any, cast
+from weakref import ref
+
+import pytest
+
+from ottla.client import Client
+from ottla.console import watcher as module
+from ottla.console.watcher import FRESH_MS, ClusterWatcher
+from ottla.health.samples import Sample
+from tests.unit.console.seen import NOW_MS, context_of, watcher_of
+
+
+class Records:
+    """A large answer."""
+
+
+class Asked:
+    """Questions of pages at times."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_ms = NOW_MS
+        self.asked: list[str] = []
+        monkeypatch.setattr(module, "now_ms", lambda: self.now_ms)
+        monkeypatch.setattr(ClusterWatcher, "client", cast("Client", object()))
+        self.watcher = watcher_of()
+
+    async def ask(self, page: str, after_ms: int = 0) -> tuple[Any, int]:
+        async def work(_: Client) -> Records:
+            self.asked.append(page)
+            return Records()
+
+        self.now_ms += after_ms
+        return await self.watcher.ask((page,), work)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
+    return Asked(monkeypatch)
+
+
+def test_an_answer_serves_all_who_ask_within_two_seconds(asked: Asked):
+    async def run() -> None:
+        first, at_ms = await asked.ask("orders")
+        assert await asked.ask("orders", after_ms=FRESH_MS - 1) == (first, at_ms)
+        assert (await asked.ask("orders", after_ms=1))[1] == NOW_MS + FRESH_MS
+
+    asyncio.run(run())
+    assert asked.asked == ["orders", "orders"]
+
+
+def test_an_answer_is_not_kept_for_longer(asked: Asked):
+    async def run() -> None:
+        page = ref((await asked.ask("orders"))[0])
+        await asked.ask("payments", after_ms=FRESH_MS)
+        gc.collect()
+        assert page() is None
+
+    asyncio.run(run())
+
+
+def test_an_answer_is_asked_for_again_after_the_clock_was_set_back(asked: Asked):
+    async def run() -> None:
+        await asked.ask("orders")
+        await asked.ask("orders", after_ms=-3_600_000)
+
+    asyncio.run(run())
+    assert asked.asked == ["orders", "orders"]
+
+
+@pytest.mark.parametrize(("probed_ms", "error"), [(None, "UNREACHABLE"), (NOW_MS - 1, "UNREACHABLE"), (NOW_MS, None)])
+def test_an_outage_is_over_with_the_next_probe_that_succeeds(
+    probed_ms: int | None, error: str | None, monkeypatch: pytest.MonkeyPatch
+):
+    """A cluster without transactions has no sample that would tell it."""
+    monkeypatch.setattr(ClusterWatcher, "probed_ms", lambda *_: probed_ms)
+    watcher = watcher_of()
+    watcher.state.take(
+        Sample(kind="transactions", ts=NOW_MS - 1, cluster="c", observer="o", seq=1, error="UNREACHABLE")
+    )
+    assert context_of(watcher).source("transactions").error == error
