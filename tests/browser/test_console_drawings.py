@@ -1,4 +1,4 @@
-"""Drawings of the console in a browser: arrow keys, zoom and folds without losing the place, clocks of locks."""
+"""The console in a browser: arrow keys in drawings, zoom and folds without losing the place, clocks, live updates."""
 
 from __future__ import annotations
 
@@ -131,6 +131,81 @@ def test_clocks_run_and_count_down(visitor: Visitor):
     assert page.evaluate("document.getAnimations().length") == page.locator(".clock").count() == 1
     text = page.locator(".clocks span[data-left]").first
     expect(text).not_to_have_text(text.text_content() or "")
+
+
+class Updates:
+    """Answers requests of the page for its own content, and notes what is shown."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._held: list[Any] = []
+        self._is_held = False
+        page.evaluate(
+            "const main = document.getElementById('main'); window.shown = [];"
+            "new MutationObserver(() => shown.push(main.textContent)).observe(main, { childList: true });"
+        )
+        page.route(page.url.partition("?")[0] + "**", lambda route: self._take(route))
+
+    def _take(self, route: Any) -> None:
+        if self._is_held:
+            self._is_held = False
+            self._held.append(route)
+        else:
+            route.continue_()
+
+    def begin(self) -> Any:
+        """As when an event comes; returns the request, which waits."""
+        self._is_held = True
+        with self._page.expect_request(lambda request: request.resource_type == "fetch"):
+            self._page.keyboard.press("p")
+            self._page.keyboard.press("p")
+        return self._held.pop()
+
+    def show(self, text: str) -> None:
+        """Answer a last request, and wait until that is shown: whatever came before has had its time."""
+        answer(self.begin(), text)
+        expect(self._page.locator("#main")).to_have_text(text)
+
+    def shown(self) -> list[str]:
+        found: list[str] = self._page.evaluate("shown")
+        return found
+
+
+def answer(route: Any, text: str, status: int = 200) -> None:
+    route.fulfill(status=status, content_type="text/html", body=f"<main id=main>{text}</main>")
+
+
+def test_a_selection_that_is_made_while_the_page_is_loaded_stays(visitor: Visitor):
+    page = visitor.open(WINDOW)
+    updates = Updates(page)
+    request = updates.begin()
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('h1'))")
+    with page.expect_event("requestfinished"):
+        answer(request, "what the reader does not want now")
+    page.wait_for_load_state("networkidle")
+    page.evaluate("getSelection().removeAllRanges()")
+    updates.show("what comes later")
+    assert updates.shown() == ["what comes later"]
+
+
+def test_a_page_that_was_left_meanwhile_does_not_come_back(visitor: Visitor):
+    page = visitor.open(TOPOLOGY)
+    updates = Updates(page)
+    late = updates.begin()
+    page.get_by_role("group", name="Names").get_by_role("link", name="full").click()
+    page.wait_for_url("**names=full")
+    answer(late, "the names that were left")
+    updates.show("what comes later")
+    assert "the names that were left" not in updates.shown()
+
+
+def test_a_page_about_what_was_deleted_says_so(visitor: Visitor):
+    page = visitor.open(f"/topics/{JOBS}")
+    updates = Updates(page)
+    request = updates.begin()
+    with page.expect_event("load"):
+        answer(request, "", 404)
+    visitor.complaints = [each for each in visitor.complaints if "404" not in each]
 
 
 def test_who_wants_no_motion_gets_text(visitor: Visitor):

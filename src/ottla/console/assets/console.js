@@ -16,23 +16,26 @@
 
   function reload() {
     timer = null;
-    if (!isPaused && !document.hidden && !isBusy()) load();
+    if (!isPaused && !document.hidden && !isBusy()) load(isBusy);
   }
 
-  // Whether there was something to show.
-  async function load() {
-    let answer;
+  // Whether there was something to show. The reader may have gone on, or become busy, while it was loaded.
+  async function load(isUnwanted) {
+    const address = location.href;
+    let answer, text;
     try {
-      answer = await fetch(location.href, { headers: { accept: "text/html" } });
+      answer = await fetch(address, { headers: { accept: "text/html" } });
+      text = await answer.text();
     } catch {
       return false; // The console is away for a moment; the next event brings it back.
     }
-    if (!answer.ok) return false;
-    if (answer.redirected && new URL(answer.url).pathname === "/login") {
-      location.reload();
+    if (address !== location.href || isUnwanted()) return true;
+    if (answer.status === 404 || (answer.redirected && new URL(answer.url).pathname === "/login")) {
+      location.reload(); // What the page is about is gone, or the login is over.
       return true;
     }
-    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    if (!answer.ok) return false;
+    const page = new DOMParser().parseFromString(text, "text/html");
     const next = page.getElementById("main");
     if (next) replace(next);
     const bar = page.querySelector(".sections");
@@ -199,7 +202,7 @@
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
     event.preventDefault();
     history.replaceState(null, "", link.getAttribute("href"));
-    if (!(await load())) location.reload();
+    if (!(await load(() => false))) location.reload();
   });
   document.addEventListener("click", (event) => {
     const text = event.target.closest?.("[data-copy]")?.dataset.copy;
