@@ -66,10 +66,14 @@ def handle(node: Configs, request: Request) -> DescribeConfigsResponse:
         if resource.resource_type not in _ACCESS:
             message = f"Resources of type {resource.resource_type} have no settings."
             return refuse(request, ErrorCode.INVALID_REQUEST, message)
-    denied = [each for each in body.resources if not _may_see(node, request, each)]
-    results = [_describe(node, body, each) for each in body.resources if each not in denied]
-    results += [_refusal(each, *_denial(each)) for each in denied]
-    return DescribeConfigsResponse(results=tuple(results))
+    described: list[_Result] = []
+    denied: list[_Result] = []
+    for resource in body.resources:
+        if _may_see(node, request, resource):
+            described.append(_describe(node, body, resource))
+        else:
+            denied.append(_refusal(resource, *_denial(resource)))
+    return DescribeConfigsResponse(results=(*described, *denied))
 
 
 def refuse(request: Request, code: int, message: str | None) -> DescribeConfigsResponse:
