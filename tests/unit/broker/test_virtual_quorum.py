@@ -682,6 +682,23 @@ def test_what_a_leader_without_followers_has_decided_counts_for_nobody() -> None
     run(scenario)
 
 
+def test_metadata_is_told_while_there_is_no_controller_to_create_what_is_missing() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            await it.client(1).ask(create_topic("orders"), 7)
+            await until(lambda: it.nodes[1].image.topic("orders") is not None)
+            await asyncio.gather(it.kill(2), it.kill(3))
+            await asyncio.sleep(10)
+            began = loop.time()
+            topics = tuple(map(MetadataRequest.MetadataRequestTopic, (bytes(16),) * 2, ("orders", "missing")))
+            answer = await it.client(1).ask(MetadataRequest(topics), 12)
+            assert loop.time() - began < 2
+            codes = {each.name: each.error_code for each in answer.topics}
+            assert codes == {"orders": 0, "missing": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+    run(scenario)
+
+
 def test_brokers_whose_leader_falls_silent_stay_unfenced() -> None:
     """Their heartbeats are on the way to it, and must reach the next leader before their sessions end."""
 

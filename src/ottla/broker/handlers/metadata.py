@@ -2,9 +2,9 @@
 
 Versions 0 to 13. An empty list of topics means all of them in version 0 and none from 1 on; null means all. From 12 on
 topics can be named by id; then names are ignored. Missing topics are created before the response, if client and broker
-allow it: Apache Kafka answers UNKNOWN_TOPIC_OR_PARTITION first and creates them in the meantime. Topics that were
-deleted within the last half second are not created. The controller's id is that of a live broker: clients send admin
-requests there, and it forwards them.
+allow it: Apache Kafka answers UNKNOWN_TOPIC_OR_PARTITION first and creates them in the meantime. If no controller is
+found within a second, that is the answer here, too. Topics that were deleted within the last half second are not
+created. The controller's id is that of a live broker: clients send admin requests there, and it forwards them.
 """
 
 from __future__ import annotations
@@ -42,8 +42,12 @@ _Topic = MetadataResponseMetadataResponseTopic
 _CLUSTER_OPERATIONS_IN: Final = range(8, 11)
 _IDS_FROM: Final = 12
 _LISTENER_NOT_FOUND_FROM: Final = 6
-_TRY_AGAIN: Final[dict[int, int]] = {ErrorCode.THROTTLING_QUOTA_EXCEEDED: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-"""A client over its quota is told that the topic does not exist yet, which makes every client retry."""
+_TRY_AGAIN: Final[dict[int, int]] = dict.fromkeys(
+    (ErrorCode.THROTTLING_QUOTA_EXCEEDED, ErrorCode.REQUEST_TIMED_OUT), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+)
+"""A client over its quota is told that the topic does not exist yet, which makes every client retry. So is one that no
+controller was found for: what it asked about other topics must not wait for that."""
+_SEARCH_MS: Final = 1_000
 _CREATE_VERSION: Final = 7
 
 
@@ -221,7 +225,7 @@ def _create(node: Cluster, request: Request, names: list[str], missing: list[str
 
     kind = CreateTopicsRequest
     wanted = tuple(kind.CreatableTopic(name, num_partitions=-1, replication_factor=-1) for name in missing)
-    node.controller_channel.send(kind(topics=wanted), _CREATE_VERSION, created, client=request)
+    node.controller_channel.send(kind(topics=wanted), _CREATE_VERSION, created, client=request, search_ms=_SEARCH_MS)
     return later
 
 
