@@ -77,6 +77,7 @@ def test_a_topic_shows_all_settings_with_defaults(node: SettingsNode) -> None:
         ((CLIENT_METRICS, ""), INVALID_REQUEST, True),
         ((LOGGER, "2"), INVALID_REQUEST, True),
         ((LOGGER, "one"), INVALID_REQUEST, True),
+        ((LOGGER, "9" * 5000), INVALID_REQUEST, True),
         ((LOGGER, ""), INVALID_REQUEST, True),
         ((3, "x"), INVALID_REQUEST, True),
         ((0, "x"), INVALID_REQUEST, True),
