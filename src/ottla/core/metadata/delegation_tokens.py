@@ -12,7 +12,7 @@ a renewer that is no user                                              INVALID_P
 the node has no delegation.token.secret.key                            DELEGATION_TOKEN_AUTH_DISABLED
 metadata.version is too low                                            UNSUPPORTED_VERSION
 no token has this secret                                               DELEGATION_TOKEN_NOT_FOUND
-it has expired, and was not removed yet                                DELEGATION_TOKEN_EXPIRED
+it has expired, and is to live on                                      DELEGATION_TOKEN_EXPIRED
 the principal is neither the owner nor one of the renewers             DELEGATION_TOKEN_OWNER_MISMATCH
 =====================================================================  =======================================
 """
@@ -113,7 +113,9 @@ def create_token(state: ControllerState, request: CreateDelegationTokenRequest, 
 
 def renew_token(state: ControllerState, request: RenewDelegationTokenRequest, context: Context) -> Result:
     """RenewDelegationToken: it lives on, for as long as is usual or as was asked for, but never beyond its end."""
-    token = _find(state, request.hmac, context)
+    token = _find(state, request.hmac)
+    _check_alive(token, context)
+    _check_holder(token, context)
     period_ms = state.settings.token_expiry_time_ms
     if request.renew_period_ms > 0:
         period_ms = min(period_ms, request.renew_period_ms)
@@ -123,10 +125,12 @@ def renew_token(state: ControllerState, request: RenewDelegationTokenRequest, co
 
 
 def expire_token(state: ControllerState, request: ExpireDelegationTokenRequest, context: Context) -> Result:
-    """ExpireDelegationToken: it ends sooner than it would, or at once."""
-    token = _find(state, request.hmac, context)
+    """ExpireDelegationToken: it ends sooner than it would, or at once, even if it has expired already."""
+    token = _find(state, request.hmac)
+    _check_holder(token, context)
     if request.expiry_time_period_ms < 0:
         return Result((_removal(token),), ExpireDelegationTokenResponse(expiry_timestamp_ms=context.wall_ms))
+    _check_alive(token, context)
     expiring = _with_expiry(token, context.wall_ms + request.expiry_time_period_ms)
     reply = ExpireDelegationTokenResponse(expiry_timestamp_ms=expiring.expiration_timestamp)
     return Result((Versioned(expiring, 0),), reply)
@@ -225,17 +229,23 @@ def _creation_reply(
     return CreateDelegationTokenResponse(code, kind, name, requester_kind, requester_name)
 
 
-def _find(state: ControllerState, secret: bytes, context: Context) -> DelegationTokenRecord:
+def _find(state: ControllerState, secret: bytes) -> DelegationTokenRecord:
     if not state.token_secrets.is_enabled:
         raise Reject(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
     token = state.token_secrets.find(state.image.tokens, secret)
     if token is None:
         raise Reject(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
+    return token
+
+
+def _check_alive(token: DelegationTokenRecord, context: Context) -> None:
     if _has_expired(token, context.wall_ms):
         raise Reject(ErrorCode.DELEGATION_TOKEN_EXPIRED)
+
+
+def _check_holder(token: DelegationTokenRecord, context: Context) -> None:
     if context.principal not in (token.owner, *token.renewers):
         raise Reject(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)
-    return token
 
 
 def _has_expired(token: DelegationTokenRecord, wall_ms: int) -> bool:

@@ -139,6 +139,16 @@ def test_a_token_is_ended(keyed: Cluster):
     keyed.check_law()
 
 
+def test_a_token_that_has_expired_can_be_ended_but_not_prolonged(keyed: Cluster):
+    secret = create(keyed).hmac
+    keyed.now_ms += 2 * DAY_MS
+    assert ErrorCode(expire(keyed, secret, principal=BOB).error_code) is ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
+    assert ErrorCode(expire(keyed, secret, HOUR_MS).error_code) is ErrorCode.DELEGATION_TOKEN_EXPIRED
+    reply = expire(keyed, secret)
+    assert (reply.error_code, reply.expiry_timestamp_ms) == (0, keyed.now_ms)
+    assert not keyed.image.tokens
+
+
 def test_only_owner_and_renewers_may(keyed: Cluster):
     secret = create(keyed, owner_principal_type="User", owner_principal_name="bob", renewers=(CAROL,)).hmac
     for ask in (renew, expire):
