@@ -45,6 +45,7 @@ from ottla.wire.types.renew_delegation_token import RenewDelegationTokenRequest,
 
 USER: Final = "User"
 _REQUESTER_FROM_VERSION: Final = 3
+_END_OF_TIME_MS: Final = (1 << 63) - 1
 
 
 class TokenSecrets:
@@ -96,8 +97,8 @@ def create_token(state: ControllerState, request: CreateDelegationTokenRequest, 
         requester=context.principal,
         renewers=tuple(f"{each.principal_type}:{each.principal_name}" for each in request.renewers),
         issue_timestamp=now_ms,
-        max_timestamp=now_ms + lifetime_ms,
-        expiration_timestamp=now_ms + min(lifetime_ms, settings.token_expiry_time_ms),
+        max_timestamp=min(now_ms + lifetime_ms, _END_OF_TIME_MS),
+        expiration_timestamp=min(now_ms + min(lifetime_ms, settings.token_expiry_time_ms), _END_OF_TIME_MS),
         token_id=uuid_text(context.new_uuid()),
     )
     reply = msgspec.structs.replace(
