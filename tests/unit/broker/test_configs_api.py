@@ -484,3 +484,18 @@ def test_who_may_not_list(node: SettingsNode) -> None:
     node.denied.add((4, "kafka-cluster"))
     answer = node.call(LIST_CONFIG_RESOURCES, ListConfigResourcesRequest())
     assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+def test_only_own_directories_can_be_cordoned() -> None:
+    node = SettingsNode(log_dirs="/one,/two")
+    key = "cordoned.log.dirs"
+    assert node.alter(BROKER, "1", (key, SET, "/three")) == INVALID_REQUEST
+    assert node.replace(BROKER, "1", (key, "/one,/three")) == INVALID_REQUEST
+    assert node.alter(BROKER, "1", (key, SET, "/one/")) == 0, "it is the same directory"
+    assert node.alter(BROKER, "1", (key, APPEND, "/three")) == INVALID_REQUEST
+    assert node.alter(BROKER, "1", (key, APPEND, "*")) == INVALID_REQUEST
+    assert node.alter(BROKER, "1", (key, APPEND, "/two")) == 0
+    assert node.entry(BROKER, "1", key).value == "/one/,/two"
+    assert node.alter(BROKER, "1", (key, SUBTRACT, "/three")) == 0
+    assert node.alter(BROKER, "1", (key, DELETE, None)) == 0
+    assert node.replace(BROKER, "1", (key, "*")) == 0
