@@ -1,7 +1,7 @@
 """Receives client telemetry: keeps the newest value of every series that clients push.
 
 Values are kept as long as their client is known (`instances`). The number of series is bounded, for each client and in
-total; further series are counted and dropped. Delta sums are added up.
+total, and so is the length of each; what is more is counted and dropped. Delta sums are added up.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ from ottla.wire.reject import Reject
 from ottla.wire.types.get_telemetry_subscriptions import GetTelemetrySubscriptionsResponse
 from ottla.wire.types.push_telemetry import PushTelemetryRequest
 
-__all__ = ["SERIES_MAX", "SERIES_OF_CLIENT_MAX", "Telemetry"]
+__all__ = ["SERIES_CHARS_MAX", "SERIES_MAX", "SERIES_OF_CLIENT_MAX", "Telemetry"]
 
 SERIES_MAX: Final = 50_000
 SERIES_OF_CLIENT_MAX: Final = 2_000
+SERIES_CHARS_MAX: Final = 2_048
+"""The name of a series with its labels."""
 _ACCEPTED: Final = (4, 3, 1, 2)
 _PREFIX: Final = "org.apache.kafka."
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9_]+")
@@ -53,7 +55,7 @@ class Telemetry:
         self._series: dict[bytes, _Series] = {}
         self._series_count = 0
         self.dropped = 0
-        """Points that came when there were too many series."""
+        """Points that came when there were too many series, or whose labels were too long."""
         self.pushes = 0
         self.throttled = 0
 
@@ -160,7 +162,8 @@ class Telemetry:
             return
         known = series.get(key)
         if known is None:
-            if len(series) >= SERIES_OF_CLIENT_MAX or self._series_count >= SERIES_MAX:
+            is_full = len(series) >= SERIES_OF_CLIENT_MAX or self._series_count >= SERIES_MAX
+            if is_full or _length(point) > SERIES_CHARS_MAX:
                 self.dropped += 1
                 return
             self._series_count += 1
@@ -207,6 +210,10 @@ class Telemetry:
                 {"name": name, "labels": dict(labels), "value": value} for (name, labels), (value, _) in series.items()
             ],
         }
+
+
+def _length(point: Point) -> int:
+    return len(point.name) + sum(len(name) + len(value) for name, value in point.labels)
 
 
 def _who(client: Client) -> dict[str, object]:
