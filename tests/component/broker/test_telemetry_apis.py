@@ -158,6 +158,23 @@ def test_differences_are_added_up_and_totals_taken(running: RunningNode):
     assert page(running)["ottla_client_sent_total"] == 5
 
 
+@pytest.mark.parametrize(("key", "shown"), [("1st", "_1st"), ("__name__", "name__"), ("a.b", "a_b"), ("", "_")])
+def test_labels_have_names_that_prometheus_reads(running: RunningNode, key: str, shown: str):
+    subscribe(running.client)
+    connection = running.client.connect()
+    data = MetricsData()
+    metric = data.resource_metrics.add().scope_metrics.add().metrics.add()
+    metric.name = "named"
+    point = metric.gauge.data_points.add()
+    point.as_double = 1
+    label = point.attributes.add()
+    label.key, label.value.string_value = key, "x"
+    assert push(connection, ask(connection), data.SerializeToString()) is ErrorCode.NONE
+    text = urllib.request.urlopen(f"http://127.0.0.1:{running.node.metrics_port}/metrics").read().decode()
+    (sample,) = [each for each in text.splitlines() if each.startswith("ottla_client_named{")]
+    assert f',{shown}="x"' in sample
+
+
 def test_what_is_no_number_is_not_shown(running: RunningNode):
     subscribe(running.client)
     connection = running.client.connect("orders-1")

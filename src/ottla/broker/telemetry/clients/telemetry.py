@@ -232,4 +232,10 @@ def _page_name(name: str, *, is_counter: bool) -> str:
 
 
 def _page_labels(labels: Labels) -> dict[str, object]:
-    return {_UNFIT.sub("_", name) or "_": value for name, value in labels}
+    return {_label_name(name): value for name, value in labels}
+
+
+def _label_name(name: str) -> str:
+    """A name that Prometheus takes: one with anything else makes it reject the whole page."""
+    plain = _UNFIT.sub("_", name).lstrip("_")
+    return plain if plain[:1].isalpha() else f"_{plain}"
