@@ -175,6 +175,15 @@ def test_labels_have_names_that_prometheus_reads(running: RunningNode, key: str,
     assert f',{shown}="x"' in sample
 
 
+def test_differences_that_add_up_to_no_number_are_not_shown(running: RunningNode):
+    subscribe(running.client)
+    connection = running.client.connect()
+    huge = ("sum", "huge", 1.7e308)
+    assert push(connection, ask(connection), metrics(huge, huge, ("gauge", "fine", 1))) is ErrorCode.NONE
+    assert page(running)["ottla_client_fine"] == 1
+    assert "ottla_client_huge_total" not in page(running)
+
+
 def test_what_is_no_number_is_not_shown(running: RunningNode):
     subscribe(running.client)
     connection = running.client.connect("orders-1")

@@ -157,18 +157,18 @@ class Telemetry:
 
     def _keep(self, series: _Series, point: Point) -> None:
         key = (point.name, point.labels)
-        if not math.isfinite(point.value):  # as an average over nothing
+        known = series.get(key)
+        value = point.value if known is None or not point.is_delta else known[0] + point.value
+        if not math.isfinite(value):  # as an average over nothing
             self._series_count -= series.pop(key, None) is not None
             return
-        known = series.get(key)
         if known is None:
             is_full = len(series) >= SERIES_OF_CLIENT_MAX or self._series_count >= SERIES_MAX
             if is_full or _length(point) > SERIES_CHARS_MAX:
                 self.dropped += 1
                 return
             self._series_count += 1
-        before = known[0] if known is not None and point.is_delta else 0.0
-        series[key] = (before + point.value, point.is_counter)
+        series[key] = (value, point.is_counter)
 
     def _left(self, instance_id: bytes) -> None:
         self._series_count -= len(self._series.pop(instance_id, ()))
