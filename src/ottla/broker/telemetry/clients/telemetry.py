@@ -183,7 +183,7 @@ class Telemetry:
         for instance in self._instances.all():
             who = _who(instance.client)
             for (name, labels), (value, is_counter) in self._series.get(instance.client.instance_id, {}).items():
-                yield _page_name(name, is_counter=is_counter), {**who, **_page_labels(labels)}, value
+                yield _page_name(name, is_counter=is_counter), {**who, **_page_labels(labels), **who}, value
 
     def view(self) -> dict[str, object]:
         """The clients with their subscriptions and values, for the inspect listener."""
