@@ -8,9 +8,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from ottla.broker.network.dispatch import Api
+from ottla.broker.network.request import DelayedResponse
 from ottla.core.metadata.config_defs import broker_defs, group_defs, topic_defs
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.alter_configs import AlterConfigsRequest
@@ -499,3 +501,28 @@ def test_only_own_directories_can_be_cordoned() -> None:
     assert node.alter(BROKER, "1", (key, SUBTRACT, "/three")) == 0
     assert node.alter(BROKER, "1", (key, DELETE, None)) == 0
     assert node.replace(BROKER, "1", (key, "*")) == 0
+
+
+@pytest.mark.parametrize("own", [(), ((BROKER, "2"),)], ids=["the controller's alone", "and the broker's own"])
+def test_answers_stand_in_the_order_of_the_request(own: tuple[tuple[int, str], ...]) -> None:
+    """Apache Kafka's controllers answer in any order, and once for what is named twice."""
+
+    class Unordered(SettingsNode):
+        def submit(self, request: Any, body: Any = None) -> DelayedResponse:
+            later = DelayedResponse()
+
+            def reorder(reply: Any) -> None:
+                by_name = {(each.resource_type, each.resource_name): each for each in reversed(reply.responses)}
+                later.complete(msgspec.structs.replace(reply, responses=tuple(by_name.values())))
+
+            super().submit(request, body).deliver_to(reorder)
+            return later
+
+    resources = (*own, (TOPIC, "missing"), (TOPIC, "orders"), (TOPIC, "twice"), (TOPIC, "twice"))
+    kind = IncrementalAlterConfigsRequest
+    change = (kind.AlterableConfig("retention.ms", SET, "1"),)
+    body = kind(tuple(kind.AlterConfigsResource(*each, change) for each in resources))
+    answers = Unordered().call(INCREMENTAL_ALTER_CONFIGS, body).responses
+    assert [(each.resource_type, each.resource_name) for each in answers] == list(resources)
+    expected = [UNKNOWN_TOPIC, 0, INVALID_REQUEST, INVALID_REQUEST]
+    assert [each.error_code for each in answers] == [INVALID_REQUEST] * len(own) + expected

@@ -94,15 +94,18 @@ def alter_resources(
     }
     verdicts = [verdict_of(each) for each in resources]
     others = tuple(each for each, verdict in zip(resources, verdicts, strict=True) if verdict is None)
-    if len(others) == len(resources):
-        return node.submit(request)
     if not others:
         return response(responses=tuple(verdicts))
     later = DelayedResponse()
 
     def put_together(reply: Any) -> None:  # noqa: ANN401 - one of two responses
-        of_others = iter(reply.responses)
-        later.complete(response(responses=tuple(verdict or next(of_others) for verdict in verdicts)))
+        # Apache Kafka's controllers answer in any order, and once for what is named twice.
+        found = {(each.resource_type, each.resource_name): each for each in reply.responses}
+        answers = (
+            verdict or found[each.resource_type, each.resource_name]
+            for each, verdict in zip(resources, verdicts, strict=True)
+        )
+        later.complete(msgspec.structs.replace(reply, responses=tuple(answers)))
 
     node.submit(request, msgspec.structs.replace(request.body, resources=others)).deliver_to(put_together)
     return later
