@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ottla.wire.errors import ErrorCode
 
 __all__ = ["Reject", "message_of"]
+
+_MESSAGE_CHARS_MAX: Final = 1_000
+"""Names in a message can be as long as a response can hold, and then the message could not be sent."""
 
 
 class Reject(Exception):
     """A request, or one entry of it, that must be refused. `message` is for people; None lets clients use their own."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        if message is not None and len(message) > _MESSAGE_CHARS_MAX:
+            message = f"{message[:_MESSAGE_CHARS_MAX]}…"
         super().__init__(code, message)
         self.code = code
         self.message = message

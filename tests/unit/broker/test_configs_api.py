@@ -75,6 +75,7 @@ def test_a_topic_shows_all_settings_with_defaults(node: SettingsNode) -> None:
         ((TOPIC, ""), INVALID_TOPIC, True),
         ((BROKER, "2"), INVALID_REQUEST, True),
         ((BROKER, "one"), INVALID_REQUEST, True),
+        ((BROKER, "x" * 32_767), INVALID_REQUEST, True),
         ((GROUP, ""), INVALID_REQUEST, True),
         ((CLIENT_METRICS, ""), INVALID_REQUEST, True),
         ((LOGGER, "2"), INVALID_REQUEST, True),
