@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.coordinators import internal_topics
 from ottla.broker.network.authorization import NOT_ASKED, cluster_operations, topic_operations
 from ottla.broker.network.request import Answer, DelayedResponse, Request
 from ottla.core.metadata.fault import Reject
@@ -224,7 +225,12 @@ def _create(node: Cluster, request: Request, names: list[str], missing: list[str
         later.complete(_response(node, request, [_by_name(node, request, name, failures) for name in names]))
 
     kind = CreateTopicsRequest
-    wanted = tuple(kind.CreatableTopic(name, num_partitions=-1, replication_factor=-1) for name in missing)
+    wanted = tuple(
+        node.internal_topics.creatable(internal_topics.ALL[name])
+        if name in internal_topics.ALL
+        else kind.CreatableTopic(name, num_partitions=-1, replication_factor=-1)
+        for name in missing
+    )
     node.controller_channel.send(kind(topics=wanted), _CREATE_VERSION, created, client=request, search_ms=_SEARCH_MS)
     return later
 
