@@ -296,6 +296,12 @@ def test_a_missing_internal_topic_gets_the_settings_of_its_coordinator(
         assert configs["segment.bytes"] == "104857600"
 
 
+def test_a_topic_that_cannot_be_created_yet_is_missing(tmp_path: Path):
+    """Brokers may still be starting: librdkafka drops what it is to write to a topic with any other error."""
+    with running_node(tmp_path, default_replication_factor=3) as running:
+        assert codes(running.client.ask(by_name("made"), NEWEST)) == {"made": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
 def test_several_clients_that_miss_one_topic_all_get_it(running: RunningNode):
     connections = [running.client.connect() for _ in range(5)]
     sent = [connection.send(by_name("wanted-by-all"), NEWEST) for connection in connections]
