@@ -74,6 +74,17 @@ def more_series_are_dropped(_directory: Path, patch: pytest.MonkeyPatch) -> None
     assert kept(names=3, clients=2) == (4, 2)
 
 
+@reaches("telemetry-series-text")
+def series_with_long_labels_are_dropped(_directory: Path, patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(telemetry_module, "SERIES_CHARS_MAX", 12)
+    telemetry = Telemetry(*(SimpleNamespace() for _ in range(4)))  # type: ignore[arg-type]
+    series: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[float, bool]] = {}
+    for value in ("short", "longer"):
+        telemetry._keep(series, Point("name", (("key", value),), 1.0))
+    assert [labels for _, labels in series] == [(("key", "short"),)]
+    assert telemetry.dropped == 1
+
+
 @reaches("telemetry-push")
 def a_push_does_not_unpack_to_more(_directory: Path, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(points_module, "PUSH_BYTES_MAX", 1_000)

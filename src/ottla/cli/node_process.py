@@ -20,12 +20,13 @@ from ottla.broker.peers.peer_connection import Dial, dial
 from ottla.broker.replicas.storage import StorageProblem
 from ottla.broker.telemetry.log_deduplication import DeduplicationFilter
 from ottla.broker.telemetry.loggers import AUDIT, REQUESTS
+from ottla.cli.printable import printable
 from ottla.core.quorum.errors import QuorumError
 from ottla.core.quorum.stored import StoredStateError
 from ottla.log.disk import Disk, OsDisk
 from ottla.log.errors import StorageError
 
-__all__ = ["WITH_CONSOLE", "CannotServe", "new_loop", "run", "run_node"]
+__all__ = ["WITH_CONSOLE", "CannotServe", "LineFormatter", "new_loop", "run", "run_node"]
 
 log = logging.getLogger(__name__)
 
@@ -185,9 +186,20 @@ def _open_listener(config: NodeConfig) -> str:
     raise CannotServe("the console of a node needs a PLAINTEXT listener; run 'ottla console --command-config FILE'")
 
 
+class LineFormatter(logging.Formatter):
+    """Each message on one line: clients choose the names in some of them."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s.%(msecs)03d %(levelname)s %(name)s %(message)s", "%H:%M:%S")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        record.message = printable(record.message)
+        return super().formatMessage(record)
+
+
 def _set_up_logging(verbosity: int) -> None:
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)s %(name)s %(message)s", "%H:%M:%S"))
+    handler.setFormatter(LineFormatter())
     handler.addFilter(DeduplicationFilter(exempt=frozenset({REQUESTS})))
     root = logging.getLogger("ottla")
     root.addHandler(handler)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ottla.wire.errors import ErrorCode
 
-__all__ = ["Reject", "message_of"]
+__all__ = ["Reject", "message_of", "shortened"]
+
+_MESSAGE_CHARS_MAX: Final = 1_000
+"""Names in a message can be as long as a response can hold, and then the message could not be sent."""
 
 
 class Reject(Exception):
@@ -13,10 +18,15 @@ class Reject(Exception):
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(code, message)
         self.code = code
-        self.message = message
+        self.message = None if message is None else shortened(message)
 
     def __str__(self) -> str:
         return f"{self.code.name}: {self.message or self.code.meaning}"
+
+
+def shortened(message: str) -> str:
+    """The message of an error as it is sent."""
+    return message if len(message) <= _MESSAGE_CHARS_MAX else f"{message[:_MESSAGE_CHARS_MAX]}…"
 
 
 def message_of(error: Exception) -> str | None:

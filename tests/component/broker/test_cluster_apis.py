@@ -12,6 +12,7 @@ from ottla.broker.controller.deleted_topics import REMEMBERED_MS
 from ottla.broker.handlers import SERVED
 from ottla.broker.handlers.metadata import VERSIONS as METADATA_VERSIONS
 from ottla.broker.loop.clock import ManualClock
+from ottla.core.metadata.image import TOPIC
 from ottla.wire import frames
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import (
@@ -274,6 +275,31 @@ def test_missing_topics_are_created_where_both_sides_allow_it(tmp_path_factory: 
     with running_node(tmp_path_factory.mktemp("none"), auto_create_topics_enable=False) as running:
         answer = running.client.ask(by_name("made"), NEWEST)
         assert codes(answer) == {"made": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "cleanup_policy"),
+    [
+        ("__consumer_offsets", "offsets_topic_num_partitions", "compact"),
+        ("__transaction_state", "transaction_state_log_num_partitions", "compact"),
+        ("__share_group_state", "share_coordinator_state_topic_num_partitions", "delete"),
+    ],
+)
+def test_a_missing_internal_topic_gets_the_settings_of_its_coordinator(
+    tmp_path: Path, name: str, setting: str, cleanup_policy: str
+):
+    with running_node(tmp_path, **{setting: 7}) as running:
+        (found,) = running.client.ask(by_name(name), NEWEST).topics
+        assert (found.error_code, found.is_internal, len(found.partitions)) == (0, True, 7)
+        configs = running.node.image.configs(TOPIC, name)
+        assert configs["cleanup.policy"] == cleanup_policy
+        assert configs["segment.bytes"] == "104857600"
+
+
+def test_a_topic_that_cannot_be_created_yet_is_missing(tmp_path: Path):
+    """Brokers may still be starting: librdkafka drops what it is to write to a topic with any other error."""
+    with running_node(tmp_path, default_replication_factor=3) as running:
+        assert codes(running.client.ask(by_name("made"), NEWEST)) == {"made": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 def test_several_clients_that_miss_one_topic_all_get_it(running: RunningNode):

@@ -84,7 +84,7 @@ def test_the_size_of_the_volume_is_that_of_the_system(running: RunningNode, tmp_
 
 def test_a_cordoned_directory_takes_no_new_replicas(running: RunningNode, tmp_path: Path):
     kind = IncrementalAlterConfigsRequest
-    change = kind.AlterableConfig("cordoned.log.dirs", 0, f"{tmp_path}/a")
+    change = kind.AlterableConfig("cordoned.log.dirs", 0, f"{tmp_path}/a/")
     answer = running.client.ask(kind((kind.AlterConfigsResource(BROKER, "1", (change,)),)), 1)
     assert answer.responses[0].error_code == 0, answer
     assert [each.is_cordoned for each in running.client.ask(DescribeLogDirsRequest(()), 5).results] == [True, False]

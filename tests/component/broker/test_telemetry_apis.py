@@ -158,6 +158,43 @@ def test_differences_are_added_up_and_totals_taken(running: RunningNode):
     assert page(running)["ottla_client_sent_total"] == 5
 
 
+@pytest.mark.parametrize(("key", "shown"), [("1st", "_1st"), ("__name__", "name__"), ("a.b", "a_b"), ("", "_")])
+def test_labels_have_names_that_prometheus_reads(running: RunningNode, key: str, shown: str):
+    assert f',{shown}="x"' in shown_with(running, key, "x")
+
+
+def test_no_label_stands_for_another_client(running: RunningNode):
+    sample = shown_with(running, "client_id", "somebody-else")
+    assert 'client_id="orders-1"' in sample
+    assert "somebody-else" not in sample
+
+
+def shown_with(running: RunningNode, key: str, value: str) -> str:
+    """The line of a metric that was pushed with a label."""
+    subscribe(running.client)
+    connection = running.client.connect("orders-1")
+    data = MetricsData()
+    metric = data.resource_metrics.add().scope_metrics.add().metrics.add()
+    metric.name = "named"
+    point = metric.gauge.data_points.add()
+    point.as_double = 1
+    label = point.attributes.add()
+    label.key, label.value.string_value = key, value
+    assert push(connection, ask(connection), data.SerializeToString()) is ErrorCode.NONE
+    text = urllib.request.urlopen(f"http://127.0.0.1:{running.node.metrics_port}/metrics").read().decode()
+    (sample,) = [each for each in text.splitlines() if each.startswith("ottla_client_named{")]
+    return sample
+
+
+def test_differences_that_add_up_to_no_number_are_not_shown(running: RunningNode):
+    subscribe(running.client)
+    connection = running.client.connect()
+    huge = ("sum", "huge", 1.7e308)
+    assert push(connection, ask(connection), metrics(huge, huge, ("gauge", "fine", 1))) is ErrorCode.NONE
+    assert page(running)["ottla_client_fine"] == 1
+    assert "ottla_client_huge_total" not in page(running)
+
+
 def test_what_is_no_number_is_not_shown(running: RunningNode):
     subscribe(running.client)
     connection = running.client.connect("orders-1")

@@ -12,7 +12,8 @@ from ottla.broker.node import Node
 from ottla.core.metadata import context
 from ottla.testing.disk import VirtualDisk
 from ottla.testing.virtual_loop import VirtualLoop
-from ottla.wire.types import CreateTopicsRequest
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types import CreateDelegationTokenRequest, CreateTopicsRequest
 from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest
 from tests.unit.broker.played_broker import another_broker
 from tests.unit.broker.virtual_node import Client, create_topic, run, running
@@ -210,5 +211,28 @@ def test_who_waits_hears_that_the_controller_has_resigned() -> None:
             node.controller.resign()
             assert replies == [None]
             assert list(steps[0]) == []
+
+    run(scenario)
+
+
+def test_a_request_that_no_record_can_hold_keeps_nobody_waiting() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk(), settings={"delegation.token.secret.key": "secret"}) as node:
+            await second_broker(loop, node)
+            tasks: Any = node.cooperative_tasks
+            steps = held_up(tasks)
+            await asyncio.sleep(12)
+            (work,) = steps
+            replies: list[Any] = []
+            kind = CreateDelegationTokenRequest
+            for_nobody = kind(renewers=(kind.CreatableRenewers("User", "x" * 32_767),))
+            for request, version in ((for_nobody, 3), (create_topic("later"), 7)):
+                node.controller.submit(request, version, lambda reply, offset: replies.append(reply))
+            for _ in work:
+                await asyncio.sleep(0.1)
+            refused, created = replies
+            assert refused.error_code == ErrorCode.INVALID_REQUEST
+            assert created.topics[0].error_code == 0
+            del tasks.add
 
     run(scenario)

@@ -80,6 +80,11 @@ def test_a_later_place_counts_more_than_an_earlier_one():
             "set controller.quorum.bootstrap.servers",
         ),
         ({"controller.quorum.voters": "localhost:9093"}, "is not of the form id@host:port"),
+        (
+            {"log.dirs": "/one,/two", "cordoned.log.dirs": "/two,/three"},
+            "cordoned.log.dirs has /three, which is not in log.dirs",
+        ),
+        ({"log.dirs": "/one", "cordoned.log.dirs": "*,/one"}, "cordoned.log.dirs has * and others"),
         ({"controller.quorum.voters": "1@one:9093,2@two:9093,1@two:9093"}, "has node 1 twice"),
         ({"controller.quorum.voters": "2@two:9093,3@three:9093"}, "this is controller 1, which"),
     ],

@@ -8,9 +8,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from ottla.broker.network.dispatch import Api
+from ottla.broker.network.request import DelayedResponse
 from ottla.core.metadata.config_defs import broker_defs, group_defs, topic_defs
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.alter_configs import AlterConfigsRequest
@@ -73,10 +75,12 @@ def test_a_topic_shows_all_settings_with_defaults(node: SettingsNode) -> None:
         ((TOPIC, ""), INVALID_TOPIC, True),
         ((BROKER, "2"), INVALID_REQUEST, True),
         ((BROKER, "one"), INVALID_REQUEST, True),
+        ((BROKER, "x" * 32_767), INVALID_REQUEST, True),
         ((GROUP, ""), INVALID_REQUEST, True),
         ((CLIENT_METRICS, ""), INVALID_REQUEST, True),
         ((LOGGER, "2"), INVALID_REQUEST, True),
         ((LOGGER, "one"), INVALID_REQUEST, True),
+        ((LOGGER, "9" * 5000), INVALID_REQUEST, True),
         ((LOGGER, ""), INVALID_REQUEST, True),
         ((3, "x"), INVALID_REQUEST, True),
         ((0, "x"), INVALID_REQUEST, True),
@@ -483,3 +487,43 @@ def test_who_may_not_list(node: SettingsNode) -> None:
     node.denied.add((4, "kafka-cluster"))
     answer = node.call(LIST_CONFIG_RESOURCES, ListConfigResourcesRequest())
     assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+def test_only_own_directories_can_be_cordoned() -> None:
+    node = SettingsNode(log_dirs="/one,/two")
+    key = "cordoned.log.dirs"
+    assert node.alter(BROKER, "1", (key, SET, "/three")) == INVALID_REQUEST
+    assert node.replace(BROKER, "1", (key, "/one,/three")) == INVALID_REQUEST
+    assert node.alter(BROKER, "1", (key, SET, "/one/")) == 0, "it is the same directory"
+    assert node.alter(BROKER, "1", (key, APPEND, "/three")) == INVALID_REQUEST
+    assert node.alter(BROKER, "1", (key, APPEND, "*")) == INVALID_REQUEST
+    assert node.alter(BROKER, "1", (key, APPEND, "/two")) == 0
+    assert node.entry(BROKER, "1", key).value == "/one/,/two"
+    assert node.alter(BROKER, "1", (key, SUBTRACT, "/three")) == 0
+    assert node.alter(BROKER, "1", (key, DELETE, None)) == 0
+    assert node.replace(BROKER, "1", (key, "*")) == 0
+
+
+@pytest.mark.parametrize("own", [(), ((BROKER, "2"),)], ids=["the controller's alone", "and the broker's own"])
+def test_answers_stand_in_the_order_of_the_request(own: tuple[tuple[int, str], ...]) -> None:
+    """Apache Kafka's controllers answer in any order, and once for what is named twice."""
+
+    class Unordered(SettingsNode):
+        def submit(self, request: Any, body: Any = None) -> DelayedResponse:
+            later = DelayedResponse()
+
+            def reorder(reply: Any) -> None:
+                by_name = {(each.resource_type, each.resource_name): each for each in reversed(reply.responses)}
+                later.complete(msgspec.structs.replace(reply, responses=tuple(by_name.values())))
+
+            super().submit(request, body).deliver_to(reorder)
+            return later
+
+    resources = (*own, (TOPIC, "missing"), (TOPIC, "orders"), (TOPIC, "twice"), (TOPIC, "twice"))
+    kind = IncrementalAlterConfigsRequest
+    change = (kind.AlterableConfig("retention.ms", SET, "1"),)
+    body = kind(tuple(kind.AlterConfigsResource(*each, change) for each in resources))
+    answers = Unordered().call(INCREMENTAL_ALTER_CONFIGS, body).responses
+    assert [(each.resource_type, each.resource_name) for each in answers] == list(resources)
+    expected = [UNKNOWN_TOPIC, 0, INVALID_REQUEST, INVALID_REQUEST]
+    assert [each.error_code for each in answers] == [INVALID_REQUEST] * len(own) + expected

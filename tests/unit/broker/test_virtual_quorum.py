@@ -10,7 +10,7 @@ import pytest
 from ottla.broker.controller.metadata_replay import MetadataLogError
 from ottla.broker.node import Node
 from ottla.core.metadata.context import Result
-from ottla.core.metadata.image import CLIENT_METRICS
+from ottla.core.metadata.image import CLIENT_METRICS, TOPIC
 from ottla.core.metadata.snapshot import SnapshotId
 from ottla.log.disk import read_all
 from ottla.testing.disk import VirtualDisk
@@ -21,6 +21,7 @@ from ottla.wire.types import (
     AddRaftVoterRequest,
     DescribeClusterRequest,
     DescribeQuorumRequest,
+    IncrementalAlterConfigsRequest,
     InitProducerIdRequest,
     MetadataRequest,
     UpdateFeaturesRequest,
@@ -678,6 +679,38 @@ def test_what_a_leader_without_followers_has_decided_counts_for_nobody() -> None
                 topic = node.image.topic("orders")
                 assert topic is not None
                 assert topic.topic_id == created.topic_id, "that of the second attempt: the first was cut off"
+
+    run(scenario)
+
+
+def test_metadata_is_told_while_there_is_no_controller_to_create_what_is_missing() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            await it.client(1).ask(create_topic("orders"), 7)
+            await until(lambda: it.nodes[1].image.topic("orders") is not None)
+            await asyncio.gather(it.kill(2), it.kill(3))
+            await asyncio.sleep(10)
+            began = loop.time()
+            topics = tuple(map(MetadataRequest.MetadataRequestTopic, (bytes(16),) * 2, ("orders", "missing")))
+            answer = await it.client(1).ask(MetadataRequest(topics), 12)
+            assert loop.time() - began < 2
+            codes = {each.name: each.error_code for each in answer.topics}
+            assert codes == {"orders": 0, "missing": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+    run(scenario)
+
+
+def test_an_error_that_quotes_a_long_name_comes_back_through_another_node() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            other = next(number for number in NODES if number not in it.leaders)
+            kind = IncrementalAlterConfigsRequest
+            nothing = kind.AlterableConfig("x" * 32_767, 0, None)
+            began = loop.time()
+            asked = it.client(other).ask(kind((kind.AlterConfigsResource(TOPIC, "orders", (nothing,)),)), 1)
+            (answer,) = (await asyncio.wait_for(asked, 5)).responses
+            assert answer.error_code == ErrorCode.INVALID_REQUEST
+            assert loop.time() - began < 1
 
     run(scenario)
 

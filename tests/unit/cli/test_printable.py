@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from ottla.cli.cluster import Column, print_heading, print_table
 from ottla.cli.failure import EXIT_BAD_INPUT, Failure, answer
+from ottla.cli.node_process import LineFormatter
 from ottla.cli.printable import printable
 
 NAME = "\x1b]0;owned\x07\u202etxt\n"
@@ -39,3 +42,10 @@ def test_errors(capsys: Capture):
     first, second = capsys.readouterr().err.splitlines()
     assert first == f"ottla: there is no group '{printable(NAME.strip())}'"
     assert second == "  → 'ottla groups list' lists them"
+
+
+def test_the_log_of_a_node():
+    record = logging.LogRecord("ottla.requests", logging.INFO, "", 0, "%s Metadata v%d", (NAME, 12), None)
+    line = LineFormatter().format(record)
+    assert line.endswith(f" INFO ottla.requests {SHOWN} Metadata v12")
+    assert line.isprintable()

@@ -134,6 +134,8 @@ BOUNDS: Final = (
           "ottla.broker.telemetry.clients.telemetry:SERIES_MAX"),
     Bound("telemetry-series-of-one", "metrics of one client", "not kept",
           "ottla.broker.telemetry.clients.telemetry:SERIES_OF_CLIENT_MAX"),
+    Bound("telemetry-series-text", "length of a metric's name with its labels", "not kept",
+          "ottla.broker.telemetry.clients.telemetry:SERIES_CHARS_MAX"),
     Bound("telemetry-push", "size of a decompressed push", "INVALID_RECORD",
           "ottla.broker.telemetry.clients.points:PUSH_BYTES_MAX"),
     Bound("telemetry-bytes", "size of a push", "TELEMETRY_TOO_LARGE", setting="telemetry.max.bytes"),

@@ -10,7 +10,7 @@ support is accepted, and named in one warning. Values can come from config provi
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -163,7 +163,16 @@ class NodeConfig:
         _ = self.listeners, self.advertised, self.log_dirs
         self._check_roles()
         self._check_selector()
+        self.check_cordoned(self["cordoned.log.dirs"])
         check_group_bounds(self.static, self.__getitem__)
+
+    def check_cordoned(self, paths: Sequence[str]) -> None:
+        """Raise ConfigError if these are not log directories of the node, or all of them (`*`)."""
+        if "*" in paths and len(paths) > 1:
+            raise ConfigError("cordoned.log.dirs has * and others; * alone stands for all log directories")
+        for path in paths:
+            if path != "*" and os.path.abspath(path) not in self.log_dirs:
+                raise ConfigError(f"cordoned.log.dirs has {path}, which is not in log.dirs")
 
     def _check_selector(self) -> None:
         name = self["replica.selector.class"]

@@ -41,7 +41,7 @@ _NOT_CONTROLLER: Final = Reject(ErrorCode.NOT_CONTROLLER)
 class _Attempt:
     """A request that is to be answered before a time on the loop's clock."""
 
-    __slots__ = ("api_version", "client", "done", "request", "until")
+    __slots__ = ("api_version", "client", "done", "request", "retried_until", "until")
 
     def __init__(
         self,
@@ -50,12 +50,15 @@ class _Attempt:
         done: Callable[[Any], None],
         client: Request | None,
         until: float,
+        retried_until: float,
     ) -> None:
         self.request = request
         self.api_version = api_version
         self.done = done
         self.client = client
         self.until = until
+        self.retried_until = retried_until
+        """Until then it is sent again if there is no controller."""
 
     @property
     def is_abandoned(self) -> bool:
@@ -89,14 +92,17 @@ class ControllerChannel:
         *,
         client: Request | None = None,
         timeout_ms: int = WAIT_MAX_MS,
+        search_ms: int | None = None,
     ) -> None:
         """Send a request; `done` gets the reply, when this node's image has what it speaks of.
 
         `client` has sent it, or something that this request is needed for: his rights and quotas count. `timeout_ms` is
-        for requests without a time of their own.
+        for requests without a time of their own. A controller is looked for during `search_ms`, or all that time.
         """
-        until = self._loop.time() + getattr(request, "timeout_ms", timeout_ms) / 1000
-        self._submit(_Attempt(request, api_version, done, client, until))
+        now = self._loop.time()
+        until = now + getattr(request, "timeout_ms", timeout_ms) / 1000
+        retried_until = until if search_ms is None else now + search_ms / 1000
+        self._submit(_Attempt(request, api_version, done, client, until, retried_until))
 
     async def call(self, request: object, api_version: int) -> Any:  # noqa: ANN401 - the response to any request
         """Send a request of the node itself, and wait for the reply."""
@@ -198,7 +204,7 @@ class ControllerChannel:
         self._publisher.when(lambda: all(image.topic(name) is not None for name in names), finish)
 
     def _try_later(self, attempt: _Attempt) -> None:
-        again = min(self._loop.time() + RETRY_SECONDS, attempt.until)
+        again = min(self._loop.time() + RETRY_SECONDS, attempt.retried_until)
         self._waiting[attempt] = self._loop.call_at(again, partial(self._try_again, attempt))
 
     def _try_again(self, attempt: _Attempt) -> None:
@@ -206,7 +212,7 @@ class ControllerChannel:
         self._send_again(attempt)
 
     def _send_again(self, attempt: _Attempt) -> None:
-        if self._loop.time() < attempt.until and not attempt.is_abandoned:
+        if self._loop.time() < attempt.retried_until and not attempt.is_abandoned:
             self._submit(attempt)
         else:
             attempt.done(refuse(attempt.request, _NO_CONTROLLER))

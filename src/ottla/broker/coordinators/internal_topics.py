@@ -12,9 +12,13 @@ from typing import Final, NamedTuple
 
 from ottla.broker.coordinators.ports import TopicCreation
 from ottla.wire.errors import ErrorCode
-from ottla.wire.types.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from ottla.wire.types.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsRequestCreatableTopic,
+    CreateTopicsResponse,
+)
 
-__all__ = ["GROUPS", "SHARE_STATE", "TRANSACTIONS", "InternalTopic", "InternalTopics"]
+__all__ = ["ALL", "GROUPS", "SHARE_STATE", "TRANSACTIONS", "InternalTopic", "InternalTopics"]
 
 _CREATE_VERSION: Final = 7
 
@@ -73,6 +77,8 @@ SHARE_STATE: Final = InternalTopic(
     },
 )
 
+ALL: Final = {topic.name: topic for topic in (GROUPS, TRANSACTIONS, SHARE_STATE)}
+
 Created = Callable[[ErrorCode], None]
 
 
@@ -106,24 +112,25 @@ class InternalTopics:
                     each(code)
 
         self._node.publisher.when(partial(self._exists, name), settle)
-        self._node.controller_channel.send(self._request(topic), _CREATE_VERSION, lambda reply: settle(_code_of(reply)))
+        request = CreateTopicsRequest((self.creatable(topic),))
+        self._node.controller_channel.send(request, _CREATE_VERSION, lambda reply: settle(_code_of(reply)))
 
     def _exists(self, name: str) -> bool:
         return self._node.image.topic(name) is not None
 
-    def _request(self, topic: InternalTopic) -> CreateTopicsRequest:
+    def creatable(self, topic: InternalTopic) -> CreateTopicsRequestCreatableTopic:
+        """The topic with its settings, to create it."""
         node, kind = self._node, CreateTopicsRequest
         # A voter is a broker, too, and may only not have registered yet: a topic made before would lack its replica.
         nodes = {*node.image.brokers, *node.raft.quorum.control.voters.ids}
         replication_factor = min(node.settings[topic.replication], len(nodes))
         configs = {name: self._value(value) for name, value in topic.configs.items()}
-        wanted = kind.CreatableTopic(
+        return kind.CreatableTopic(
             topic.name,
             num_partitions=node.settings[topic.partitions],
             replication_factor=replication_factor,
             configs=tuple(kind.CreatableTopicConfig(name, value) for name, value in configs.items()),
         )
-        return kind(topics=(wanted,))
 
     def _value(self, value: str) -> str:
         return str(self._node.settings[value[1:-1]]) if value.startswith("<") else value

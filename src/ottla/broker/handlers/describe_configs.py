@@ -66,10 +66,14 @@ def handle(node: Configs, request: Request) -> DescribeConfigsResponse:
         if resource.resource_type not in _ACCESS:
             message = f"Resources of type {resource.resource_type} have no settings."
             return refuse(request, ErrorCode.INVALID_REQUEST, message)
-    denied = [each for each in body.resources if not _may_see(node, request, each)]
-    results = [_describe(node, body, each) for each in body.resources if each not in denied]
-    results += [_refusal(each, *_denial(each)) for each in denied]
-    return DescribeConfigsResponse(results=tuple(results))
+    described: list[_Result] = []
+    denied: list[_Result] = []
+    for resource in body.resources:
+        if _may_see(node, request, resource):
+            described.append(_describe(node, body, resource))
+        else:
+            denied.append(_refusal(resource, *_denial(resource)))
+    return DescribeConfigsResponse(results=(*described, *denied))
 
 
 def refuse(request: Request, code: int, message: str | None) -> DescribeConfigsResponse:
@@ -198,10 +202,8 @@ def _logger_settings(node: Configs, name: str) -> Iterator[Setting]:
 
 def check_own_loggers(node: Configs, name: str) -> None:
     """Reject a request for the loggers of another node."""
-    if not (name.isascii() and name.isdecimal()):
-        raise Reject(ErrorCode.INVALID_REQUEST, f"Loggers are those of a node id, not of {name!r}.")
-    if int(name) != node.node_id:
-        raise Reject(ErrorCode.INVALID_REQUEST, f"This is node {node.node_id}; send the request to node {name}.")
+    if name != str(node.node_id):
+        raise Reject(ErrorCode.INVALID_REQUEST, f"This is node {node.node_id}; send the request to node {name!r}.")
 
 
 _SETTINGS: Final[dict[int, Callable[[Configs, str], Iterable[Setting]]]] = {

@@ -87,9 +87,13 @@ def _asked_names(node: Cluster, body: DescribeTopicPartitionsRequest) -> list[st
 
 def _split_visible(node: Cluster, request: Request, names: list[str]) -> tuple[list[str], list[_Topic]]:
     """The topics that the client may describe, and errors for those that it named and may not."""
-    denied = [name for name in names if not node.authorize(request, Operation.DESCRIBE, ResourceType.TOPIC, name)]
+    visible: list[str] = []
+    denied: list[str] = []
+    for name in names:
+        is_visible = node.authorize(request, Operation.DESCRIBE, ResourceType.TOPIC, name)
+        (visible if is_visible else denied).append(name)
     hidden = [_Topic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name) for name in denied] if request.body.topics else []
-    return [name for name in names if name not in denied], hidden
+    return visible, hidden
 
 
 def _described(node: Cluster, request: Request, topic: TopicImage, numbers: list[int]) -> _Topic:

@@ -2,16 +2,17 @@
 
 Versions 0 to 13. An empty list of topics means all of them in version 0 and none from 1 on; null means all. From 12 on
 topics can be named by id; then names are ignored. Missing topics are created before the response, if client and broker
-allow it: Apache Kafka answers UNKNOWN_TOPIC_OR_PARTITION first and creates them in the meantime. Topics that were
-deleted within the last half second are not created. The controller's id is that of a live broker: clients send admin
-requests there, and it forwards them.
+allow it: Apache Kafka answers UNKNOWN_TOPIC_OR_PARTITION first and creates them in the meantime. If no controller is
+found within a second, that is the answer here, too. Topics that were deleted within the last half second are not
+created. The controller's id is that of a live broker: clients send admin requests there, and it forwards them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.coordinators import internal_topics
 from ottla.broker.network.authorization import NOT_ASKED, cluster_operations, topic_operations
 from ottla.broker.network.request import Answer, DelayedResponse, Request
 from ottla.core.metadata.fault import Reject
@@ -42,8 +43,8 @@ _Topic = MetadataResponseMetadataResponseTopic
 _CLUSTER_OPERATIONS_IN: Final = range(8, 11)
 _IDS_FROM: Final = 12
 _LISTENER_NOT_FOUND_FROM: Final = 6
-_TRY_AGAIN: Final[dict[int, int]] = {ErrorCode.THROTTLING_QUOTA_EXCEEDED: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-"""A client over its quota is told that the topic does not exist yet, which makes every client retry."""
+_SEARCH_MS: Final = 1_000
+"""How long a controller is looked for: what a client has asked about other topics must not wait for that."""
 _CREATE_VERSION: Final = 7
 
 
@@ -59,7 +60,7 @@ def handle(node: Cluster, request: Request) -> Answer:
     missing = _creatable(node, request, names)
     if missing:
         return _create(node, request, names, missing)
-    return _response(node, request, [_by_name(node, request, name, {}) for name in names])
+    return _response(node, request, [_by_name(node, request, name) for name in names])
 
 
 def refuse(request: Request, code: int, message: str | None) -> MetadataResponse:
@@ -100,7 +101,7 @@ def _by_id(node: Cluster, request: Request, topic_id: bytes) -> _Topic:
     return _described(node, request, topic)
 
 
-def _by_name(node: Cluster, request: Request, name: str, failures: Mapping[str, int]) -> _Topic:
+def _by_name(node: Cluster, request: Request, name: str) -> _Topic:
     if not _may_see(node, request, name):
         return _Topic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
     topic = node.image.topic(name)
@@ -108,9 +109,8 @@ def _by_name(node: Cluster, request: Request, name: str, failures: Mapping[str, 
         return _described(node, request, topic)
     if _creates(node, request) and not _may_create(node, request, name):
         return _Topic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, is_internal=name in INTERNAL_TOPICS)
-    code = failures.get(name) or missing_code(name)
     operations = _topic_operations(node, request, name)
-    return _Topic(code, name, is_internal=name in INTERNAL_TOPICS, topic_authorized_operations=operations)
+    return _Topic(missing_code(name), name, is_internal=name in INTERNAL_TOPICS, topic_authorized_operations=operations)
 
 
 def missing_code(name: str) -> ErrorCode:
@@ -210,18 +210,20 @@ def _may_create(node: Cluster, request: Request, name: str) -> bool:
 
 
 def _create(node: Cluster, request: Request, names: list[str], missing: list[str]) -> DelayedResponse:
-    """Create missing topics, then describe all."""
+    """Create missing topics, then describe all. One that could not be created is still missing, so clients retry."""
     later = DelayedResponse()
 
     def created(reply: CreateTopicsResponse) -> None:
-        failures = {topic.name: topic.error_code for topic in reply.topics if topic.error_code}
-        exists = ErrorCode.TOPIC_ALREADY_EXISTS
-        failures = {name: _TRY_AGAIN.get(code, code) for name, code in failures.items() if code != exists}
-        later.complete(_response(node, request, [_by_name(node, request, name, failures) for name in names]))
+        later.complete(_response(node, request, [_by_name(node, request, name) for name in names]))
 
     kind = CreateTopicsRequest
-    wanted = tuple(kind.CreatableTopic(name, num_partitions=-1, replication_factor=-1) for name in missing)
-    node.controller_channel.send(kind(topics=wanted), _CREATE_VERSION, created, client=request)
+    wanted = tuple(
+        node.internal_topics.creatable(internal_topics.ALL[name])
+        if name in internal_topics.ALL
+        else kind.CreatableTopic(name, num_partitions=-1, replication_factor=-1)
+        for name in missing
+    )
+    node.controller_channel.send(kind(topics=wanted), _CREATE_VERSION, created, client=request, search_ms=_SEARCH_MS)
     return later
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 
 from ottla.broker.config.node_config import NodeConfig
@@ -49,7 +50,7 @@ def release(locks: Sequence[Lock], *, remove: bool) -> None:
 
 def cordoned(settings: Settings, directories: Iterable[LogDirectory]) -> list[LogDirectory]:
     """The directories that take no new replicas (KIP-1066)."""
-    paths = settings["cordoned.log.dirs"]
+    paths = {os.path.abspath(path) if path != "*" else path for path in settings["cordoned.log.dirs"]}
     return [each for each in directories if "*" in paths or each.path in paths]
 
 

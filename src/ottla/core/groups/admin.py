@@ -19,7 +19,7 @@ from ottla.core.groups.preparation import Preparations
 from ottla.core.groups.table import Group, GroupTable
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
-from ottla.wire.reject import Reject
+from ottla.wire.reject import Reject, shortened
 from ottla.wire.types.delete_groups import DeleteGroupsResponseDeletableGroupResult
 from ottla.wire.types.list_groups import ListGroupsRequest, ListGroupsResponseListedGroup
 
@@ -127,4 +127,5 @@ def _folded(state: str) -> str:
 
 
 def _why_not(group_id: str, group: Group | None) -> str:
-    return f"there is no group {group_id}" if group is None else f"group {group_id} is a {group.kind} group"
+    text = f"there is no group {group_id}" if group is None else f"group {group_id} is a {group.kind} group"
+    return shortened(text)

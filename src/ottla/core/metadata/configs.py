@@ -7,6 +7,7 @@ it must be the same on all brokers.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
@@ -36,6 +37,8 @@ MIN_ISR: Final = "min.insync.replicas"
 CORDONED_DIRS: Final = "cordoned.log.dirs"
 DEAD_LETTERS: Final = "errors.deadletterqueue."
 """Begins settings that Apache Kafka has since 4.4."""
+
+_NODE_ID: Final = re.compile(r"[0-9]{1,10}")
 
 Change = Mapping[str, str | None]
 """Key -> its new value; None takes the setting away."""
@@ -193,7 +196,7 @@ def _check_resource(resource_type: int, resource_name: str) -> None:
         raise Reject(ErrorCode.INVALID_REQUEST, f"Resources of type {resource_type} have no settings to alter here.")
     if resource_type != BROKER or resource_name == CLUSTER_DEFAULT:
         return
-    if not resource_name.isascii() or not resource_name.isdecimal():
+    if not _NODE_ID.fullmatch(resource_name):
         raise Reject(ErrorCode.INVALID_REQUEST, f"A broker's id is a number, not {resource_name!r}.")
 
 

@@ -12,7 +12,7 @@ a renewer that is no user                                              INVALID_P
 the node has no delegation.token.secret.key                            DELEGATION_TOKEN_AUTH_DISABLED
 metadata.version is too low                                            UNSUPPORTED_VERSION
 no token has this secret                                               DELEGATION_TOKEN_NOT_FOUND
-it has expired, and was not removed yet                                DELEGATION_TOKEN_EXPIRED
+it has expired, and is to live on                                      DELEGATION_TOKEN_EXPIRED
 the principal is neither the owner nor one of the renewers             DELEGATION_TOKEN_OWNER_MISMATCH
 =====================================================================  =======================================
 """
@@ -45,6 +45,7 @@ from ottla.wire.types.renew_delegation_token import RenewDelegationTokenRequest,
 
 USER: Final = "User"
 _REQUESTER_FROM_VERSION: Final = 3
+_END_OF_TIME_MS: Final = (1 << 63) - 1
 
 
 class TokenSecrets:
@@ -96,8 +97,8 @@ def create_token(state: ControllerState, request: CreateDelegationTokenRequest, 
         requester=context.principal,
         renewers=tuple(f"{each.principal_type}:{each.principal_name}" for each in request.renewers),
         issue_timestamp=now_ms,
-        max_timestamp=now_ms + lifetime_ms,
-        expiration_timestamp=now_ms + min(lifetime_ms, settings.token_expiry_time_ms),
+        max_timestamp=min(now_ms + lifetime_ms, _END_OF_TIME_MS),
+        expiration_timestamp=min(now_ms + min(lifetime_ms, settings.token_expiry_time_ms), _END_OF_TIME_MS),
         token_id=uuid_text(context.new_uuid()),
     )
     reply = msgspec.structs.replace(
@@ -113,7 +114,9 @@ def create_token(state: ControllerState, request: CreateDelegationTokenRequest, 
 
 def renew_token(state: ControllerState, request: RenewDelegationTokenRequest, context: Context) -> Result:
     """RenewDelegationToken: it lives on, for as long as is usual or as was asked for, but never beyond its end."""
-    token = _find(state, request.hmac, context)
+    token = _find(state, request.hmac)
+    _check_alive(token, context)
+    _check_holder(token, context)
     period_ms = state.settings.token_expiry_time_ms
     if request.renew_period_ms > 0:
         period_ms = min(period_ms, request.renew_period_ms)
@@ -123,10 +126,12 @@ def renew_token(state: ControllerState, request: RenewDelegationTokenRequest, co
 
 
 def expire_token(state: ControllerState, request: ExpireDelegationTokenRequest, context: Context) -> Result:
-    """ExpireDelegationToken: it ends sooner than it would, or at once."""
-    token = _find(state, request.hmac, context)
+    """ExpireDelegationToken: it ends sooner than it would, or at once, even if it has expired already."""
+    token = _find(state, request.hmac)
+    _check_holder(token, context)
     if request.expiry_time_period_ms < 0:
         return Result((_removal(token),), ExpireDelegationTokenResponse(expiry_timestamp_ms=context.wall_ms))
+    _check_alive(token, context)
     expiring = _with_expiry(token, context.wall_ms + request.expiry_time_period_ms)
     reply = ExpireDelegationTokenResponse(expiry_timestamp_ms=expiring.expiration_timestamp)
     return Result((Versioned(expiring, 0),), reply)
@@ -225,17 +230,23 @@ def _creation_reply(
     return CreateDelegationTokenResponse(code, kind, name, requester_kind, requester_name)
 
 
-def _find(state: ControllerState, secret: bytes, context: Context) -> DelegationTokenRecord:
+def _find(state: ControllerState, secret: bytes) -> DelegationTokenRecord:
     if not state.token_secrets.is_enabled:
         raise Reject(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
     token = state.token_secrets.find(state.image.tokens, secret)
     if token is None:
         raise Reject(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
+    return token
+
+
+def _check_alive(token: DelegationTokenRecord, context: Context) -> None:
     if _has_expired(token, context.wall_ms):
         raise Reject(ErrorCode.DELEGATION_TOKEN_EXPIRED)
+
+
+def _check_holder(token: DelegationTokenRecord, context: Context) -> None:
     if context.principal not in (token.owner, *token.renewers):
         raise Reject(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)
-    return token
 
 
 def _has_expired(token: DelegationTokenRecord, wall_ms: int) -> bool:

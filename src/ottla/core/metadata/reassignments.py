@@ -7,9 +7,11 @@ happens with the change of the ISR that makes it so (see `elections`), or at onc
 
 from __future__ import annotations
 
+from collections import Counter
+
 import msgspec
 
-from ottla.core.metadata.checks import check_cluster_access, check_size
+from ottla.core.metadata.checks import check_cluster_access, check_single, check_size
 from ottla.core.metadata.context import Context, ControllerState, Result
 from ottla.core.metadata.elections import Election, change_partition, terms_for, usual_election
 from ottla.core.metadata.fault import Reject
@@ -39,12 +41,14 @@ def alter_reassignments(
     may_resize = request.allow_replication_factor_change
     if not request.topics:
         return Result((), kind())
+    counts = Counter((topic.name, wanted.partition_index) for topic in request.topics for wanted in topic.partitions)
     records: list[Versioned] = []
     topics = []
     for topic in request.topics:
         answers = []
         for wanted in topic.partitions:
-            code, message = _alter(state, topic.name, wanted, records, may_resize=may_resize)
+            count = counts[topic.name, wanted.partition_index]
+            code, message = _alter(state, topic.name, wanted, count, records, may_resize=may_resize)
             answers.append(kind.ReassignablePartitionResponse(wanted.partition_index, code, message))
         topics.append(kind.ReassignableTopicResponse(topic.name, tuple(answers)))
     check_size(len(records))
@@ -69,11 +73,13 @@ def _alter(
     state: ControllerState,
     name: str,
     wanted: AlterPartitionReassignmentsRequestReassignablePartition,
+    count: int,
     records: list[Versioned],
     *,
     may_resize: bool,
 ) -> tuple[ErrorCode, str | None]:
     try:
+        check_single(count)
         topic, partition = _find(state, name, wanted.partition_index)
         if wanted.replicas is None:
             target, election = _called_back(state, topic, partition), usual_election(state, topic)

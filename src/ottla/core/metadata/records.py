@@ -26,15 +26,22 @@ _RECORD_OVERHEAD_BYTES: Final = 32  # more than a record takes beside its value
 def build_batches(result: Result, *, base_offset: int, epoch: int, timestamp_ms: int) -> list[bytes]:
     """The batches to append for a result: one, unless it is too large for that and may come in pieces.
 
-    Reject with POLICY_VIOLATION if it is too large and must not.
+    Reject with POLICY_VIOLATION if it is too large and must not, and with INVALID_REQUEST if no record can hold it.
     """
     batches = []
-    for part in split((encode_framed(*record) for record in result.records), BATCH_RECORDS_MAX):
+    for part in split(map(_framed, result.records), BATCH_RECORDS_MAX):
         batches.append(build_data_batch(part, base_offset, epoch, timestamp_ms))
         base_offset += len(part)
     if result.is_atomic and len(batches) > 1:
         raise Reject(ErrorCode.POLICY_VIOLATION, "The change is too large to be made in one step.")
     return batches
+
+
+def _framed(record: Versioned) -> bytes:
+    try:
+        return encode_framed(*record)
+    except WireError as error:  # a text of the request is too long for it, together with what comes with it
+        raise Reject(ErrorCode.INVALID_REQUEST, str(error)) from None
 
 
 def split(values: Iterable[bytes], records_max: int) -> Iterator[list[bytes]]:

@@ -19,7 +19,7 @@ from ottla.core.metadata.image import MetadataImage
 from ottla.wire.access import SCRAM_MECHANISMS, Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import Versioned
-from ottla.wire.reject import Reject
+from ottla.wire.reject import Reject, shortened
 from ottla.wire.types.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsRequestScramCredentialDeletion,
@@ -137,12 +137,13 @@ def described_users(image: MetadataImage, names: Iterable[str] | None) -> list[_
 
 def _described(image: MetadataImage, name: str, count: int) -> _Described:
     if count > 1:
-        return _Described(name, ErrorCode.DUPLICATE_RESOURCE, f"The request names user '{name}' more than once.")
+        message = shortened(f"The request names user '{name}' more than once.")
+        return _Described(name, ErrorCode.DUPLICATE_RESOURCE, message)
     infos = tuple(
         DescribeUserScramCredentialsResponseCredentialInfo(mechanism, image.scram[mechanism, name].iterations)
         for mechanism in _HASHES
         if (mechanism, name) in image.scram
     )
     if not infos:
-        return _Described(name, ErrorCode.RESOURCE_NOT_FOUND, f"User '{name}' has no SCRAM credentials.")
+        return _Described(name, ErrorCode.RESOURCE_NOT_FOUND, shortened(f"User '{name}' has no SCRAM credentials."))
     return _Described(name, credential_infos=infos)

@@ -134,6 +134,8 @@ def test_only_validating_changes_nothing(orders: Cluster):
         (incremental(GROUP, "g", ("nonsense", SET, "1")), ErrorCode.INVALID_CONFIG),
         (incremental(BROKER, "2", ("log.cleaner.threads", SET, "1")), ErrorCode.BROKER_ID_NOT_REGISTERED),
         (incremental(BROKER, "one", ("log.cleaner.threads", SET, "1")), ErrorCode.INVALID_REQUEST),
+        (incremental(BROKER, "9" * 5000, ("log.cleaner.threads", SET, "1")), ErrorCode.INVALID_REQUEST),
+        (incremental(TOPIC, "orders", ("x" * 32_767, SET, None)), ErrorCode.INVALID_REQUEST),
         (incremental(BROKER, "1", ("node.id", SET, "2")), ErrorCode.INVALID_REQUEST),
         (incremental(LOGGER, "1", ("root", SET, "INFO")), ErrorCode.INVALID_REQUEST),
         (incremental(99, "x", ("a", SET, "1")), ErrorCode.INVALID_REQUEST),

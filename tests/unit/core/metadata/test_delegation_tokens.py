@@ -18,6 +18,7 @@ from tests.unit.core.metadata.cluster import Cluster, through_snapshot
 KEY = "a secret of the cluster"
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
+LONG_MAX = (1 << 63) - 1
 ALICE, BOB, CAROL = "User:alice", "User:bob", "User:carol"
 SETTINGS = {"token_secret_key": KEY}
 
@@ -137,6 +138,24 @@ def test_a_token_is_ended(keyed: Cluster):
     assert not keyed.image.tokens
     assert ErrorCode(expire(keyed, secret).error_code) is ErrorCode.DELEGATION_TOKEN_NOT_FOUND
     keyed.check_law()
+
+
+def test_a_token_that_has_expired_can_be_ended_but_not_prolonged(keyed: Cluster):
+    secret = create(keyed).hmac
+    keyed.now_ms += 2 * DAY_MS
+    assert ErrorCode(expire(keyed, secret, principal=BOB).error_code) is ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
+    assert ErrorCode(expire(keyed, secret, HOUR_MS).error_code) is ErrorCode.DELEGATION_TOKEN_EXPIRED
+    reply = expire(keyed, secret)
+    assert (reply.error_code, reply.expiry_timestamp_ms) == (0, keyed.now_ms)
+    assert not keyed.image.tokens
+
+
+def test_a_token_may_live_for_ever():
+    keyed = Cluster(settings=SETTINGS | {"token_max_lifetime_ms": LONG_MAX, "token_expiry_time_ms": LONG_MAX})
+    reply = create(keyed)
+    assert (reply.expiry_timestamp_ms, reply.max_timestamp_ms) == (LONG_MAX, LONG_MAX)
+    assert renew(keyed, reply.hmac).expiry_timestamp_ms == LONG_MAX
+    assert expire(keyed, reply.hmac, LONG_MAX).expiry_timestamp_ms == LONG_MAX
 
 
 def test_only_owner_and_renewers_may(keyed: Cluster):

@@ -55,6 +55,16 @@ def test_what_cannot_be_is_refused_one_by_one(cluster: Cluster):
     assert answers(reassign(cluster, "missing", (0, (1,)))) == [(3, "Unable to find a topic named missing.")]
 
 
+def test_a_partition_cannot_be_sent_to_two_places_at_once(three: Cluster):
+    three.create("there", replicas=2)
+    before = partition(three, "there")
+    other = next(broker for broker in (1, 2, 3) if broker not in before.replicas)
+    reply = reassign(three, "there", (0, (other,)), (0, before.replicas[::-1]), (1, (other,)))
+    assert [code for code, _ in answers(reply)] == [ErrorCode.INVALID_REQUEST] * 2 + [3]
+    assert partition(three, "there") == before
+    three.check_law()
+
+
 def test_the_number_of_replicas_can_be_held(three: Cluster):
     three.create("there", replicas=2)
     reply = reassign(three, "there", (0, (1, 2, 3)), may_resize=False)

@@ -43,6 +43,13 @@ def test_what_must_not_is_refused():
     assert refused.value.code is ErrorCode.POLICY_VIOLATION
 
 
+def test_what_no_record_can_hold_is_refused():
+    long = Versioned(ConfigRecord(2, "t", "k" * 32_768, "v"), 0)
+    with pytest.raises(Reject) as refused:
+        build_batches(Result((NO_OP, long), None), base_offset=0, epoch=1, timestamp_ms=0)
+    assert refused.value.code is ErrorCode.INVALID_REQUEST
+
+
 def test_batches_are_bounded_in_bytes_too():
     large = Versioned(ConfigRecord(2, "t", "k", "x" * 32_000), 0)
     batches = build_batches(Result((large,) * 600, None, is_atomic=False), base_offset=0, epoch=1, timestamp_ms=0)

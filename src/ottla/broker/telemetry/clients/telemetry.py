@@ -1,7 +1,7 @@
 """Receives client telemetry: keeps the newest value of every series that clients push.
 
 Values are kept as long as their client is known (`instances`). The number of series is bounded, for each client and in
-total; further series are counted and dropped. Delta sums are added up.
+total, and so is the length of each; what is more is counted and dropped. Delta sums are added up.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ from ottla.wire.reject import Reject
 from ottla.wire.types.get_telemetry_subscriptions import GetTelemetrySubscriptionsResponse
 from ottla.wire.types.push_telemetry import PushTelemetryRequest
 
-__all__ = ["SERIES_MAX", "SERIES_OF_CLIENT_MAX", "Telemetry"]
+__all__ = ["SERIES_CHARS_MAX", "SERIES_MAX", "SERIES_OF_CLIENT_MAX", "Telemetry"]
 
 SERIES_MAX: Final = 50_000
 SERIES_OF_CLIENT_MAX: Final = 2_000
+SERIES_CHARS_MAX: Final = 2_048
+"""The name of a series with its labels."""
 _ACCEPTED: Final = (4, 3, 1, 2)
 _PREFIX: Final = "org.apache.kafka."
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9_]+")
@@ -53,7 +55,7 @@ class Telemetry:
         self._series: dict[bytes, _Series] = {}
         self._series_count = 0
         self.dropped = 0
-        """Points that came when there were too many series."""
+        """Points that came when there were too many series, or whose labels were too long."""
         self.pushes = 0
         self.throttled = 0
 
@@ -155,17 +157,18 @@ class Telemetry:
 
     def _keep(self, series: _Series, point: Point) -> None:
         key = (point.name, point.labels)
-        if not math.isfinite(point.value):  # as an average over nothing
+        known = series.get(key)
+        value = point.value if known is None or not point.is_delta else known[0] + point.value
+        if not math.isfinite(value):  # as an average over nothing
             self._series_count -= series.pop(key, None) is not None
             return
-        known = series.get(key)
         if known is None:
-            if len(series) >= SERIES_OF_CLIENT_MAX or self._series_count >= SERIES_MAX:
+            is_full = len(series) >= SERIES_OF_CLIENT_MAX or self._series_count >= SERIES_MAX
+            if is_full or _length(point) > SERIES_CHARS_MAX:
                 self.dropped += 1
                 return
             self._series_count += 1
-        before = known[0] if known is not None and point.is_delta else 0.0
-        series[key] = (before + point.value, point.is_counter)
+        series[key] = (value, point.is_counter)
 
     def _left(self, instance_id: bytes) -> None:
         self._series_count -= len(self._series.pop(instance_id, ()))
@@ -180,7 +183,7 @@ class Telemetry:
         for instance in self._instances.all():
             who = _who(instance.client)
             for (name, labels), (value, is_counter) in self._series.get(instance.client.instance_id, {}).items():
-                yield _page_name(name, is_counter=is_counter), {**who, **_page_labels(labels)}, value
+                yield _page_name(name, is_counter=is_counter), {**who, **_page_labels(labels), **who}, value
 
     def view(self) -> dict[str, object]:
         """The clients with their subscriptions and values, for the inspect listener."""
@@ -209,6 +212,10 @@ class Telemetry:
         }
 
 
+def _length(point: Point) -> int:
+    return len(point.name) + sum(len(name) + len(value) for name, value in point.labels)
+
+
 def _who(client: Client) -> dict[str, object]:
     return {
         "client_instance_id": uuid_text(client.instance_id),
@@ -225,4 +232,10 @@ def _page_name(name: str, *, is_counter: bool) -> str:
 
 
 def _page_labels(labels: Labels) -> dict[str, object]:
-    return {_UNFIT.sub("_", name) or "_": value for name, value in labels}
+    return {_label_name(name): value for name, value in labels}
+
+
+def _label_name(name: str) -> str:
+    """A name that Prometheus takes: one with anything else makes it reject the whole page."""
+    plain = _UNFIT.sub("_", name).lstrip("_")
+    return plain if plain[:1].isalpha() else f"_{plain}"

@@ -13,6 +13,7 @@ from ottla.core.groups.streams.tasks import Tasks, task_lists
 from ottla.core.groups.streams.topology import Subtopology, TopicInfo, topics_named
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
+from ottla.wire.reject import shortened
 from ottla.wire.types.streams_group_describe import StreamsGroupDescribeResponse
 from ottla.wire.types.streams_group_describe import StreamsGroupDescribeResponseAssignment as DescribedAssignment
 from ottla.wire.types.streams_group_describe import StreamsGroupDescribeResponseDescribedGroup as DescribedGroup
@@ -36,7 +37,7 @@ class DescribeStreamsGroup(NamedTuple):
 
 def describe(group: StreamsGroup | None, request: DescribeStreamsGroup, context: Context) -> DescribedGroup:
     if group is None:
-        text = f"Group {request.group_id} not found."
+        text = shortened(f"Group {request.group_id} not found.")
         return DescribedGroup(int(ErrorCode.GROUP_ID_NOT_FOUND), text, request.group_id)
     if group.topology is not None:
         refused = not_describable(group.group_id, topics_named(group.topology), context.authorize)
