@@ -264,6 +264,11 @@ def test_without_a_terminal_nothing_goes_unless_told_so(ottla: Live, words: tupl
     ]
 
 
+def test_deleting_topics_that_do_not_exist_names_no_others(ottla: Live):
+    ottla("topics", "create", "other")
+    assert ottla("topics", "delete", "gone", "--if-exists") == "gone does not exist\n"
+
+
 def test_records_are_deleted(ottla: Live):
     ottla("topics", "create", "old", "--partitions", "2")
     ottla("topics", "produce", "old", "a", "b", "c", "--partition", "1")
