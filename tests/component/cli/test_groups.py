@@ -370,6 +370,13 @@ def test_every_way_to_reset(capsys: Capture, way: list[str], new: list[int], not
         assert [each.committed_offset for each in asked.topics[0].partitions] == new
 
 
+def test_a_reset_takes_all_named_partitions_of_a_topic(capsys: Capture):
+    with cluster() as found:
+        partitions = ["--topic", "orders:1", "--topic", "orders:0"]
+        assert run(to(found, "reset", "idle", *partitions, "--to-latest", "--dry-run", "--json")) == 0
+        assert [each["partition"] for each in json.loads(capsys.readouterr().out)["rows"]] == [0, 1]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
