@@ -432,6 +432,7 @@ def test_moments():
     assert parse_time_ms("1700000000000") == 1_700_000_000_000
     assert parse_time_ms("2023-11-14T22:13:20") == parse_time_ms("2023-11-14T23:13:20+01:00") == 1_700_000_000_000
     assert parse_time_ms("2023-11-14T22:13:20.123Z") == 1_700_000_000_123
+    assert parse_time_ms("1969-12-31T23:59:59.999") == 0, "-1 would be the end of a partition"
     assert [parse_duration_ms(text) for text in ("90s", "1d12h", "1.5m", "250ms", "P1DT12H", "PT0.5S", "pt2m")] == [
         90_000,
         129_600_000,
