@@ -115,9 +115,9 @@ def _content(record: ConsumerRecord, form: str) -> list[str]:
     try:
         opened = typed(record)
     except ValueError as error:
-        return [json.dumps({"error": str(error)}, ensure_ascii=False)]
+        return [_text(json.dumps({"error": str(error)}, ensure_ascii=False))]
     if opened is not None:
-        return [json.dumps(msgspec.to_builtins(opened), ensure_ascii=False)]
+        return [_text(json.dumps(msgspec.to_builtins(opened), ensure_ascii=False))]
     texts = [_text(decoded(each, form).text) for each in (record.key, record.value)]
     return texts + [f"{_text(key)}={_text(decoded(value, form).text)}" for key, value in record.headers]
 
