@@ -389,6 +389,17 @@ def test_control_characters_do_not_reach_the_terminal(ottla: Live):
     assert ottla.lines("topics", "consume", "wild", "--decode", "utf8")[0].endswith("\\x1b[31mred\\u202e")
 
 
+def test_a_time_after_the_year_9999_is_shown_as_its_number(ottla: Live):
+    ottla("topics", "create", "micros", "--partitions", "1", "--config", f"message.timestamp.after.max.ms={2**63 - 1}")
+
+    async def produce() -> None:
+        async with Client(ottla.bootstrap) as client:
+            await Producer(client).send("micros", b"v", timestamp_ms=1_795_049_966_599_000)
+
+    asyncio.run(produce())
+    assert ottla("topics", "consume", "micros") == "0  0  1795049966599000  -  v\n"
+
+
 def test_kafka_s_own_topics_are_read(ottla: Live, filled: str):
     ottla("groups", "reset", "seen", "--topic", filled, "--to-earliest", "--yes", "--create")
     rows = [json.loads(line) for line in ottla.lines("topics", "consume", "__consumer_offsets", "--json")]
