@@ -8,11 +8,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 
 from ottla.cli import run
 from ottla.client import Client, Producer, transactions
-from ottla.wire import types, uuid_text
+from ottla.wire import frames, types, uuid_text
 from tests.component.broker.raw_client import RunningNode
 from tests.component.cli.cluster_thread import fake_cluster
 from tests.component.cli.live import Live, live_node
@@ -52,13 +53,14 @@ def described(*topics: Any) -> types.DescribeTopicPartitionsResponse:
     return Described(topics=topics)
 
 
-def sick_cluster(*topics: Any) -> Any:
+def sick_cluster(*topics: Any, **changes: Any) -> Any:
     answers = {
         "DescribeTopicPartitions": described(*topics),
         "DescribeConfigs": CONFIGS,
         "ListOffsets": offsets_answer,
         "DescribeLogDirs": NO_DIRS,
         "ListGroups": NO_GROUPS,
+        **changes,
     }
     places = {topic.name: [each.leader_id for each in topic.partitions] for topic in topics}
     return fake_cluster(topics=places, **answers)
@@ -106,6 +108,22 @@ def test_a_list_says_what_is_in_topics_and_what_they_lack(capsys: Capture):
                 }
             ]
         }
+
+
+def test_a_list_says_when_offsets_are_not_known(capsys: Capture):
+    def refused(request: frames.Request) -> types.ListOffsetsResponse:
+        answer = offsets_answer(request)
+        topics = [
+            msgspec.structs.replace(
+                each, partitions=tuple(msgspec.structs.replace(p, error_code=29) for p in each.partitions)
+            )
+            for each in answer.topics
+        ]
+        return msgspec.structs.replace(answer, topics=tuple(topics))
+
+    with sick_cluster(FINE, ListOffsets=refused) as cluster:
+        assert run(to(cluster, "list", "--json")) == 0
+        assert json.loads(capsys.readouterr().out)["rows"][0]["records"] is None
 
 
 def test_internal_topics_are_listed_when_asked_for(capsys: Capture):
