@@ -400,6 +400,18 @@ def test_how_records_are_shown(ottla: Live, filled: str):
     assert (len(day), len(time)) == (10, 12)
 
 
+def test_partitions_without_a_leader_are_not_left_out_silently(capsys: Capture):
+    with sick_cluster(ORDERS) as cluster:
+        assert run(to(cluster, "consume", "orders", "--from", "end")) == 0
+        assert capsys.readouterr().err == "ottla: orders-1 cannot be read: no leader answers\n"
+        assert run(to(cluster, "copy", "orders", "orders", "--to-bootstrap", cluster.bootstrap_servers)) == 3
+        assert capsys.readouterr().err == (
+            "ottla: orders-1 cannot be read: no leader answers\n  → --partition chooses others\n"
+        )
+        assert run(to(cluster, "consume", "orders", "--from", "end", "--partition", "0")) == 0
+        assert capsys.readouterr().err == ""
+
+
 def test_control_characters_do_not_reach_the_terminal(ottla: Live):
     ottla("topics", "create", "wild")
     ottla("topics", "produce", "wild", "\x1b[31mred\u202e")

@@ -65,7 +65,7 @@ def consume(
 
     async def work(client: Client) -> None:
         (topic,) = await found_topics(client, [name])
-        starts = await first_offsets(client, topic, partitions, place)
+        starts = await first_offsets(client, topic, partitions, place, needs_all=False)
         left = most
         async with aclosing(_records(client, starts, committed=committed, follow=follow)) as records:
             async for record in records:
