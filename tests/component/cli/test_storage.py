@@ -339,6 +339,7 @@ class TestAddScram:
             "SCRAM-SHA-256=[name=ann,password=secret,iterations=100]",
             "SCRAM-SHA-256=[name=ann,password=secret,iterations=many]",
             "SCRAM-SHA-256=[name=ann,password=secret,salt=???]",
+            "SCRAM-SHA-256=[name=ann,password=secret,salt=größe]",
             "SCRAM-SHA-256=[name=ann,password=secret,colour=red]",
             "SCRAM-SHA-256=[name=ann,name=bob,password=secret]",
         ],
