@@ -354,6 +354,13 @@ def test_lines_of_standard_input_are_records(ottla: Live, monkeypatch: pytest.Mo
     assert [(row["key"]["text"], row["value"]["text"]) for row in rows] == [("k1", "v1"), ("k2", "v=2")]
 
 
+def test_bytes_that_are_no_text_are_written_as_they_are(ottla: Live):
+    ottla("topics", "create", "raw")
+    ottla("topics", "produce", "raw", "v\udcff", "--key", "k\udcff", "--header", "h=\udcff")
+    (line,) = ottla.lines("topics", "consume", "raw", "--decode", "hex")
+    assert line.endswith("  6bff  76ff  h=ff")
+
+
 def test_a_tombstone_has_no_value(ottla: Live):
     ottla("topics", "create", "dead")
     ottla("topics", "produce", "dead", "--key", "k", "--tombstone")
