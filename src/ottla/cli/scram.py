@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from base64 import b64decode
-from binascii import Error as Base64Error
 from typing import Final
 
 from ottla.cli.failure import Failure
@@ -67,7 +66,7 @@ def _iterations(text: str) -> int:
 def _decoded(text: str, name: str) -> bytes:
     try:
         return b64decode(text, validate=True)
-    except Base64Error:
+    except ValueError:
         raise Failure(f"{name} of a credential is not base64") from None
 
 

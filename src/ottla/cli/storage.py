@@ -69,10 +69,10 @@ def format_(
 
     if (data is None) == (config is None):
         raise Failure("no directory given", "give --data DIR or --config FILE")
-    places = [file_settings(config)] if config else [{"log.dirs": os.path.abspath(data or "")}]
-    if node_id is not None:
-        places.append({"node.id": str(node_id)})
     try:
+        places = [file_settings(config)] if config else [{"log.dirs": os.path.abspath(data or "")}]
+        if node_id is not None:
+            places.append({"node.id": str(node_id)})
         node_config = NodeConfig(*places)
         _check_cluster_id(cluster_id)
         voters = _voters(node_config, standalone, initial_controllers, no_initial_controllers)

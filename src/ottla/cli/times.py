@@ -1,8 +1,9 @@
-"""Parses times and durations that users write; what is none is a Failure."""
+"""Parses times and durations that users write; what is none is a Failure. Prints times of records."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import wraps
 from typing import ParamSpec
 
@@ -26,3 +27,11 @@ def _refusing(parse: Callable[P, int]) -> Callable[P, int]:
 parse_time_ms = _refusing(times.parse_time_ms)
 time_ago_ms = _refusing(times.time_ago_ms)
 parse_duration_ms = _refusing(times.parse_duration_ms)
+
+
+def time_text(at_ms: int, timespec: str = "seconds") -> str:
+    """A time in UTC; the bare number if it is after the year 9999, since producers may write any."""
+    try:
+        return datetime.fromtimestamp(at_ms / 1000, UTC).replace(tzinfo=None).isoformat(" ", timespec)
+    except (ValueError, OverflowError):
+        return str(at_ms)

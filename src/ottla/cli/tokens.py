@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from binascii import Error as Base64Error
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -108,7 +107,7 @@ def expire(target: Target, hmac_text: str, period: str | None) -> None:
 def _hmac(text: str) -> bytes:
     try:
         return b64decode(text, validate=True)
-    except Base64Error:
+    except ValueError:
         raise Failure(
             "the HMAC is not base64", "`ottla tokens create` prints it, and `ottla tokens list --json`"
         ) from None

@@ -67,7 +67,9 @@ def list_users(target: Target, names: tuple[str, ...], as_json: bool) -> None:
 @users.command("set")
 @click.argument("name", metavar="USER")
 @mechanism_option
-@click.option("--password-file", type=click.File("r"), help="Read the password from a file; - is standard input.")
+@click.option(
+    "--password-file", type=click.File(encoding="utf-8"), help="Read the password from a file; - is standard input."
+)
 @click.option("--iterations", type=click.IntRange(4096, 16384), default=8192, show_default=True)
 @target_options
 def set_user(
@@ -92,7 +94,10 @@ def set_user(
 
 def _password(name: str, file: TextIO | None) -> str:
     if file is not None:
-        password = file.read().rstrip("\r\n")
+        try:
+            password = file.read().rstrip("\r\n")
+        except UnicodeDecodeError:
+            raise Failure(f"the password in {file.name} is not text in UTF-8") from None
     elif sys.stdin.isatty():
         password = click.prompt(f"Password of {name}", hide_input=True, confirmation_prompt=True)
     else:

@@ -6,6 +6,8 @@ from typing import Final
 
 import click
 
+from ottla.cli.printable import printable
+
 QUIET: Final = "ottla.quiet"
 REQUESTS_LOGGER: Final = "ottla.client.requests"
 
@@ -13,7 +15,7 @@ REQUESTS_LOGGER: Final = "ottla.client.requests"
 def note(text: str) -> None:
     """Print something that is no result on standard error, unless it is to be quiet."""
     if not is_quiet():
-        click.echo(text, err=True)
+        click.echo(printable(text), err=True)
 
 
 def is_quiet() -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import click
 
 from ottla.cli.cluster import Seconds, Target, on_cluster, print_json, with_options
+from ottla.cli.printable import printable
 from ottla.cli.refusal import one_line
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ async def _show_once(
     try:
         found = await find(client)
     except ClientError as error:
-        click.echo(f"ottla: {one_line(error)}", err=True)
+        click.echo(printable(f"ottla: {one_line(error)}"), err=True)
         return
     if as_json is not None:
         click.echo(json.dumps(as_json(found), ensure_ascii=False))

@@ -54,7 +54,7 @@ def _by_number(spans: Spans, wanted: int, *, is_from_end: bool) -> dict[TopicPar
 
 
 async def _by_time(client: Client, spans: Spans, at_ms: int) -> dict[TopicPartition, int]:
-    listed = await list_offsets(client, dict.fromkeys(spans, max(0, at_ms)))
+    listed = await list_offsets(client, dict.fromkeys(spans, at_ms))
     return {at: each.offset if each.offset >= 0 else spans[at][1] for at, each in listed.items()}
 
 

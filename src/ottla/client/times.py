@@ -24,7 +24,10 @@ class TimeTextError(ValueError):
 
 
 def parse_time_ms(text: str) -> int:
-    """A date and time of ISO 8601, in UTC if it has no zone, or milliseconds since 1970."""
+    """A date and time of ISO 8601, in UTC if it has no zone, or milliseconds since 1970.
+
+    An earlier time becomes 0: to brokers, negative times mean something else, such as the end of a partition.
+    """
     if text.isascii() and text.isdigit() and len(text) <= _MS_DIGITS_MAX:
         return int(text)
     try:
@@ -33,7 +36,7 @@ def parse_time_ms(text: str) -> int:
         raise TimeTextError(
             f"{text!r} is not a time", "write 2026-11-15T07:00:00, or milliseconds since 1970"
         ) from None
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    return max(0, round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000))
 
 
 def time_ago_ms(text: str, now_ms: int | None = None) -> int:

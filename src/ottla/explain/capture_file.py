@@ -22,6 +22,9 @@ __all__ = ["CaptureError", "RawPacket", "read_packets"]
 PACKET_BYTES_MAX = 16 * 1024 * 1024
 """Larger than any packet; a greater length means that the file is damaged."""
 
+TIME_NS_MAX = 253_402_300_800 * 1_000_000_000
+"""The end of the year 9999."""
+
 _NS = 1_000_000_000
 _PCAP_MAGICS = {
     b"\xa1\xb2\xc3\xd4": (">", 1_000, 16),
@@ -201,4 +204,6 @@ def _read_packet(source: _Source, order: str, kind: int, content: bytes, interfa
         source.refuse(f"damaged: a packet of {captured:,} bytes in a block of {len(content):,}")
     interface = interfaces[number]
     at_ns = ticks * _NS // interface.units_per_s + interface.offset_s * _NS
+    if not 0 <= at_ns < TIME_NS_MAX:
+        source.refuse("damaged: a packet whose time is not between the years 1970 and 9999")
     return RawPacket(at_ns, interface.link_type, content[start : start + captured], source.position)

@@ -57,7 +57,7 @@ def bytes_of(data: bytes, form: Form | None = None) -> bytes:
 def bytes_from_text(text: str, form: Form | None = None) -> bytes:
     """The bytes that a text encodes. Raises InputError."""
     if form == "raw":
-        return text.encode()
+        return text.encode("utf-8", "surrogateescape")
     if not text.strip():
         raise InputError("no bytes to decode", "give hex, base64, @FILE or - for standard input")
     if form == "base64":

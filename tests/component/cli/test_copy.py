@@ -243,6 +243,26 @@ def test_a_letter_whose_record_is_gone(ottla: Live):
     assert all("__dlq" not in row[4] for row in (first, second))
 
 
+def test_a_letter_whose_partition_is_gone_is_skipped(ottla: Live):
+    source, queue = filled(ottla), new_name("dlq")
+    ottla("topics", "create", queue, "--partitions", "1")
+    for partition in (PARTITIONS, 0):
+        ottla("topics", "produce", queue, "", *letter(source, partition, 1))
+    done = ottla.json("topics", "copy", queue, "--redrive")
+    assert (done["copied"], done["skipped"]) == (1, 1)
+
+
+def test_records_that_nothing_is_made_of_do_not_count(ottla: Live):
+    source, queue = filled(ottla), new_name("dlq")
+    ottla("topics", "create", queue, "--partitions", "1")
+    ottla("topics", "produce", queue, "no letter", "nor this")
+    for offset in (1, 2):
+        ottla("topics", "produce", queue, "", *letter(source, 0, offset))
+    done = ottla.json("topics", "copy", queue, "--redrive", "--max", "1")
+    assert (done["copied"], done["skipped"]) == (1, 2)
+    assert done["rows"] == [{"partition": 0, "start_offset": 0, "end_offset": 3}]
+
+
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 

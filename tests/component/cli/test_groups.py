@@ -370,6 +370,13 @@ def test_every_way_to_reset(capsys: Capture, way: list[str], new: list[int], not
         assert [each.committed_offset for each in asked.topics[0].partitions] == new
 
 
+def test_a_reset_takes_all_named_partitions_of_a_topic(capsys: Capture):
+    with cluster() as found:
+        partitions = ["--topic", "orders:1", "--topic", "orders:0"]
+        assert run(to(found, "reset", "idle", *partitions, "--to-latest", "--dry-run", "--json")) == 0
+        assert [each["partition"] for each in json.loads(capsys.readouterr().out)["rows"]] == [0, 1]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -425,6 +432,7 @@ def test_moments():
     assert parse_time_ms("1700000000000") == 1_700_000_000_000
     assert parse_time_ms("2023-11-14T22:13:20") == parse_time_ms("2023-11-14T23:13:20+01:00") == 1_700_000_000_000
     assert parse_time_ms("2023-11-14T22:13:20.123Z") == 1_700_000_000_123
+    assert parse_time_ms("1969-12-31T23:59:59.999") == 0, "-1 would be the end of a partition"
     assert [parse_duration_ms(text) for text in ("90s", "1d12h", "1.5m", "250ms", "P1DT12H", "PT0.5S", "pt2m")] == [
         90_000,
         129_600_000,

@@ -6,16 +6,17 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from ottla.cli import run
-from ottla.cli.local_cluster.control import STATE_FILE
+from ottla.cli.local_cluster.control import STATE_FILE, Control
 from ottla.testing.clusters import inspection
 
 Capture = pytest.CaptureFixture[str]
@@ -88,6 +89,20 @@ def test_a_cluster_is_broken_from_another_terminal_and_stopped(tmp_path: Path, c
     assert not (tmp_path / STATE_FILE).exists()
     assert (tmp_path / "node-1" / "data" / ".kafka_cleanshutdown").exists()
     assert "no cluster is running in" in refused(capsys, "status", "--data", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "line", [b'{"secret": "\xc3\xbc", "command": "stop", "arguments": {}}', b"[" * 50_000, b"\xff"]
+)
+def test_what_strangers_send_is_refused(tmp_path: Path, line: bytes):
+    performed: list[object] = []
+    control = Control(tmp_path, lambda command, **_: performed.append(command))
+    port = json.loads((tmp_path / STATE_FILE).read_text())["port"]
+    with closing(control), socket.create_connection(("127.0.0.1", port)) as stranger:
+        stranger.sendall(line + b"\n")
+        control.serve(TIMEOUT_S)
+        assert "problem" in json.loads(stranger.recv(1024))
+    assert not performed
 
 
 def test_temporary_data_are_found_and_removed(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch):

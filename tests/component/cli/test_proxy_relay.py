@@ -175,6 +175,28 @@ def test_a_broker_that_is_not_there_is_reported():
     run(body)
 
 
+def test_a_broker_that_resets_a_connection_at_once_is_reported(monkeypatch: pytest.MonkeyPatch):
+    connect = asyncio.open_connection
+
+    async def body(notes: Notes) -> None:
+        async with fake_broker() as upstream, relayed(upstream, notes) as relay:
+
+            async def to_broker_in_vain(host: str, port: int, **options: Any) -> Any:
+                """The system no longer knows the peer of a connection that it has reset."""
+                reader, writer = await connect(host, port, **options)
+                if port == upstream.port:
+                    monkeypatch.setattr(writer, "get_extra_info", lambda _: None)
+                return reader, writer
+
+            monkeypatch.setattr(asyncio, "open_connection", to_broker_in_vain)
+            async with connected(relay.at) as (reader, _):
+                assert await reader.read() == b""
+            assert notes.refusals == ["Connection reset by peer"]
+            assert not relay.failed.done()
+
+    run(body)
+
+
 def test_a_slow_reader_slows_the_writer_down():
     """While the client does not read, the broker may write only what sockets and buffers take, not all that it has."""
     offered = 64 << 20

@@ -133,11 +133,17 @@ def test_features_are_shown_and_raised(node: str, capsys: Capture):
         (("features", "upgrade", "share.version=9", "--yes"), 1, "INVALID_UPDATE_VERSION (95)"),
         (("features", "upgrade", "share.version", "--yes"), 2, "is not KEY=VALUE"),
         (("features", "upgrade", "share.version=new", "--yes"), 2, "is not a number"),
+        (("features", "upgrade", "share.version=²", "--yes"), 2, "is not a number"),
         (("remove-voter", "1", "--directory-id", "AAAAAAAAAAAAAAAAAAAAAg", "--yes"), 1, "VOTER_NOT_FOUND (127)"),
         (("remove-voter", "1", "--directory-id", "short", "--yes"), 2, "is not a directory id"),
         (("remove-voter", "1", "--directory-id", "AAAAAAAAAAAAAAAAAAAAAg"), 2, "nothing was changed"),
         (
             ("add-voter", "2", "--listener", "nowhere", "--directory-id", "AAAAAAAAAAAAAAAAAAAAAg"),
+            2,
+            "NAME://HOST:PORT",
+        ),
+        (
+            ("add-voter", "2", "--listener", "CONTROLLER://b:99999", "--directory-id", "AAAAAAAAAAAAAAAAAAAAAg"),
             2,
             "NAME://HOST:PORT",
         ),

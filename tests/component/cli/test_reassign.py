@@ -7,6 +7,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,23 @@ def test_a_plan_is_made_run_verified_and_undone(running: Cluster, commands: Comm
     assert replicas(running) == [(1, 2)] * 3
     assert values(running) == list(range(COUNT))
     assert "nothing is being moved" in commands("topics", "reassign", "cancel", "--yes")
+
+
+def test_waiting_ends_when_a_topic_is_deleted_meanwhile(
+    running: Cluster, commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reassign = import_module("ottla.cli.topics.reassign")  # the package has the command by this name
+    monkeypatch.setattr(reassign, "WAIT_SECONDS", 0.01)
+    commands("topics", "create", "gone", "--copies", "1")
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps({"partitions": [{"topic": "gone", "partition": 0, "replicas": [1, 2]}]}))
+
+    def begin(*_: object) -> None:
+        commands("topics", "delete", "gone", "--yes")
+
+    monkeypatch.setattr(reassign, "begin_moves", begin)
+    assert commands.code("topics", "reassign", "run", str(path), "--wait", "--yes") == 1
+    assert "1 partition of 1 have not moved, and nothing is moving any more" in commands.capture.readouterr().err
 
 
 def test_rebalance_spreads_replicas_and_leaders(running: Cluster, commands: Commands, tmp_path: Path) -> None:

@@ -111,6 +111,11 @@ def test_what_cannot_be_formatted(tmp_path: Path, options: list[str], problem: s
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_configuration_that_does_not_exist_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert run(["storage", "format", "--config", str(tmp_path / "absent")]) == 2
+    assert "cannot read the configuration" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("variant", ["standalone", "static", "spare", "initial-controllers"])
 def test_the_first_controllers_are_written_as_apache_kafka_writes_them(tmp_path: Path, variant: str):
     golden = GOLDEN / variant
@@ -334,6 +339,7 @@ class TestAddScram:
             "SCRAM-SHA-256=[name=ann,password=secret,iterations=100]",
             "SCRAM-SHA-256=[name=ann,password=secret,iterations=many]",
             "SCRAM-SHA-256=[name=ann,password=secret,salt=???]",
+            "SCRAM-SHA-256=[name=ann,password=secret,salt=größe]",
             "SCRAM-SHA-256=[name=ann,password=secret,colour=red]",
             "SCRAM-SHA-256=[name=ann,name=bob,password=secret]",
         ],

@@ -8,11 +8,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 
 from ottla.cli import run
 from ottla.client import Client, Producer, transactions
-from ottla.wire import types, uuid_text
+from ottla.wire import frames, types, uuid_text
 from tests.component.broker.raw_client import RunningNode
 from tests.component.cli.cluster_thread import fake_cluster
 from tests.component.cli.live import Live, live_node
@@ -52,13 +53,14 @@ def described(*topics: Any) -> types.DescribeTopicPartitionsResponse:
     return Described(topics=topics)
 
 
-def sick_cluster(*topics: Any) -> Any:
+def sick_cluster(*topics: Any, **changes: Any) -> Any:
     answers = {
         "DescribeTopicPartitions": described(*topics),
         "DescribeConfigs": CONFIGS,
         "ListOffsets": offsets_answer,
         "DescribeLogDirs": NO_DIRS,
         "ListGroups": NO_GROUPS,
+        **changes,
     }
     places = {topic.name: [each.leader_id for each in topic.partitions] for topic in topics}
     return fake_cluster(topics=places, **answers)
@@ -106,6 +108,22 @@ def test_a_list_says_what_is_in_topics_and_what_they_lack(capsys: Capture):
                 }
             ]
         }
+
+
+def test_a_list_says_when_offsets_are_not_known(capsys: Capture):
+    def refused(request: frames.Request) -> types.ListOffsetsResponse:
+        answer = offsets_answer(request)
+        topics = [
+            msgspec.structs.replace(
+                each, partitions=tuple(msgspec.structs.replace(p, error_code=29) for p in each.partitions)
+            )
+            for each in answer.topics
+        ]
+        return msgspec.structs.replace(answer, topics=tuple(topics))
+
+    with sick_cluster(FINE, ListOffsets=refused) as cluster:
+        assert run(to(cluster, "list", "--json")) == 0
+        assert json.loads(capsys.readouterr().out)["rows"][0]["records"] is None
 
 
 def test_internal_topics_are_listed_when_asked_for(capsys: Capture):
@@ -264,6 +282,11 @@ def test_without_a_terminal_nothing_goes_unless_told_so(ottla: Live, words: tupl
     ]
 
 
+def test_deleting_topics_that_do_not_exist_names_no_others(ottla: Live):
+    ottla("topics", "create", "other")
+    assert ottla("topics", "delete", "gone", "--if-exists") == "gone does not exist\n"
+
+
 def test_records_are_deleted(ottla: Live):
     ottla("topics", "create", "old", "--partitions", "2")
     ottla("topics", "produce", "old", "a", "b", "c", "--partition", "1")
@@ -331,6 +354,13 @@ def test_lines_of_standard_input_are_records(ottla: Live, monkeypatch: pytest.Mo
     assert [(row["key"]["text"], row["value"]["text"]) for row in rows] == [("k1", "v1"), ("k2", "v=2")]
 
 
+def test_bytes_that_are_no_text_are_written_as_they_are(ottla: Live):
+    ottla("topics", "create", "raw")
+    ottla("topics", "produce", "raw", "v\udcff", "--key", "k\udcff", "--header", "h=\udcff")
+    (line,) = ottla.lines("topics", "consume", "raw", "--decode", "hex")
+    assert line.endswith("  6bff  76ff  h=ff")
+
+
 def test_a_tombstone_has_no_value(ottla: Live):
     ottla("topics", "create", "dead")
     ottla("topics", "produce", "dead", "--key", "k", "--tombstone")
@@ -377,11 +407,34 @@ def test_how_records_are_shown(ottla: Live, filled: str):
     assert (len(day), len(time)) == (10, 12)
 
 
+def test_partitions_without_a_leader_are_not_left_out_silently(capsys: Capture):
+    with sick_cluster(ORDERS) as cluster:
+        assert run(to(cluster, "consume", "orders", "--from", "end")) == 0
+        assert capsys.readouterr().err == "ottla: orders-1 cannot be read: no leader answers\n"
+        assert run(to(cluster, "copy", "orders", "orders", "--to-bootstrap", cluster.bootstrap_servers)) == 3
+        assert capsys.readouterr().err == (
+            "ottla: orders-1 cannot be read: no leader answers\n  → --partition chooses others\n"
+        )
+        assert run(to(cluster, "consume", "orders", "--from", "end", "--partition", "0")) == 0
+        assert capsys.readouterr().err == ""
+
+
 def test_control_characters_do_not_reach_the_terminal(ottla: Live):
     ottla("topics", "create", "wild")
     ottla("topics", "produce", "wild", "\x1b[31mred\u202e")
     assert ottla.lines("topics", "consume", "wild")[0].endswith(b"\x1b[31mred".hex() + "\u202e".encode().hex())
     assert ottla.lines("topics", "consume", "wild", "--decode", "utf8")[0].endswith("\\x1b[31mred\\u202e")
+
+
+def test_a_time_after_the_year_9999_is_shown_as_its_number(ottla: Live):
+    ottla("topics", "create", "micros", "--partitions", "1", "--config", f"message.timestamp.after.max.ms={2**63 - 1}")
+
+    async def produce() -> None:
+        async with Client(ottla.bootstrap) as client:
+            await Producer(client).send("micros", b"v", timestamp_ms=1_795_049_966_599_000)
+
+    asyncio.run(produce())
+    assert ottla("topics", "consume", "micros") == "0  0  1795049966599000  -  v\n"
 
 
 def test_kafka_s_own_topics_are_read(ottla: Live, filled: str):

@@ -58,6 +58,13 @@ def test_a_password_is_asked_for_and_never_an_option(as_user: Any, capsys: Captu
     assert "--password-file -" in capsys.readouterr().err
 
 
+def test_a_password_that_is_not_text_is_refused(as_user: Any, tmp_path: Path, capsys: Capture):
+    password = tmp_path / "password"
+    password.write_bytes("müller".encode("latin-1"))
+    assert run(["users", "set", "carol", "--password-file", str(password), *as_user(user="admin")]) == 2
+    assert "is not text in UTF-8" in capsys.readouterr().err
+
+
 def test_an_unknown_user_is_told(as_user: Any, capsys: Capture):
     assert run(["users", "list", "nobody", *as_user(user="admin")]) != 0
     assert "nobody" in capsys.readouterr().err
@@ -78,6 +85,7 @@ def test_tokens_are_created_listed_renewed_and_ended(as_user: Any, capsys: Captu
     assert run(["tokens", "list", "--json", *alice]) == 0
     assert out(capsys)["rows"] == []
     assert run(["tokens", "expire", "!", *alice]) != 0
+    assert run(["tokens", "expire", "ü", *alice]) == 2
 
 
 def test_rules_are_added_listed_and_removed(tmp_path: Path, capsys: Capture):

@@ -7,9 +7,12 @@ import logging
 import pytest
 
 from ottla.cli.cluster import Column, print_heading, print_table
+from ottla.cli.decode.printer import printer
 from ottla.cli.failure import EXIT_BAD_INPUT, Failure, answer
 from ottla.cli.node_process import LineFormatter
 from ottla.cli.printable import printable
+from ottla.cli.verbosity import note
+from ottla.explain.render.lines import Styled
 
 NAME = "\x1b]0;owned\x07\u202etxt\n"
 SHOWN = r"\x1b]0;owned\x07\u202etxt\n"
@@ -32,6 +35,18 @@ def test_tables(capsys: Capture):
 def test_headings(capsys: Capture):
     print_heading(NAME, ["Stable", "", f"assignor {NAME}"])
     assert capsys.readouterr().out == f"{SHOWN}  Stable  assignor {SHOWN}\n"
+
+
+def test_messages_that_are_decoded(capsys: Capture):
+    out = printer(80)
+    out.lines([[Styled("#1 "), Styled(NAME, "type"), Styled("  Fetch v17")]])
+    out.close()
+    assert capsys.readouterr().out == f"#1 {SHOWN}  Fetch v17\n"
+
+
+def test_notes(capsys: Capture):
+    note(f"node 2 ({NAME}:9092) is reachable at 127.0.0.1:19093")
+    assert capsys.readouterr().err == f"node 2 ({SHOWN}:9092) is reachable at 127.0.0.1:19093\n"
 
 
 def test_errors(capsys: Capture):

@@ -85,6 +85,10 @@ def test_a_filter_means_what_python_says(text: str, oracle: Callable[[], bool]):
         ("key ~ 5", "character 7, '5': a regular expression in quotes"),
         ('key ~ "("', "is not a regular expression"),
         (f'key ~ "{"(a{1000}){1000}" * 3}"', "is not a regular expression"),
+        ('key ~ "\\ud800"', "is not a regular expression"),
+        ("offset == 007", "character 11: 007 is not a number as in JSON"),
+        ("offset == " + "9" * 5000, "is not a number as in JSON"),
+        ("value[" + "9" * 5000 + "] == 1", "is not a number as in JSON"),
         ("key == 'a' b", "character 12"),
         ("key; drop", "character 4, ';'"),
         ("partition in []", "character 15"),
@@ -103,6 +107,19 @@ def test_what_is_no_filter_is_refused_with_the_place(text: str, complaint: str):
 def test_names_of_python_are_names_of_fields():
     assert compile_filter("value.__class__ == null")({"value": {"a": 1}})
     assert compile_filter("value.__class__ == 7")({"value": {"__class__": 7}})
+
+
+def test_a_filter_can_have_thousands_of_terms():
+    matches = compile_filter(" or ".join(f"offset == {number}" for number in range(1500)))
+    assert matches({"offset": 1499})
+    assert not matches({"offset": 1500})
+    assert compile_filter(" and ".join(f"offset != {number}" for number in range(1500)))({"offset": 1500})
+
+
+def test_half_a_surrogate_pair_in_a_record_is_searched():
+    row = {"value": {"name": "a\ud800b"}}
+    assert compile_filter('value.name ~ "^a.b$"')(row)
+    assert not compile_filter('value.name ~ "c"')(row)
 
 
 def test_a_pattern_takes_linear_time():

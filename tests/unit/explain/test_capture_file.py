@@ -115,6 +115,11 @@ def test_simple_packets_have_no_time():
         (section("<")[:8] + b"nope" + bytes(20), "a section without a byte order"),
         ((section("<") + interface("<", 1))[:-6], "cut off in a block"),
         (section("<") + enhanced("<", 0, 1, b"x"), "a packet of interface 0, which is not described"),
+        (section("<") + interface("<", 1) + enhanced("<", 0, 1 << 62, b"x"), "a packet whose time is not between"),
+        (
+            section("<") + interface("<", 1, (14, (-9).to_bytes(8, "little", signed=True))) + enhanced("<", 0, 1, b"x"),
+            "a packet whose time is not between",
+        ),
         (section("<") + interface("<", 1) + struct.pack("<II", 6, 7), "a block of 7 bytes"),
         (
             section("<") + interface("<", 1) + block("<", 6, bytes(12) + struct.pack("<II", 99, 99)),

@@ -111,3 +111,7 @@ def test_files_may_hold_the_bytes_or_a_text_of_them():
 def test_bytes_that_are_no_text_are_refused_where_text_was_said():
     with pytest.raises(InputError, match="byte 1 is 0x01, which is not text"):
         bytes_of(b"0\x01", "hex")
+
+
+def test_raw_bytes_of_a_command_line_need_not_be_text():
+    assert bytes_from_text("a\udcff", "raw") == b"a\xff"

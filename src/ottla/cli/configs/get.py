@@ -11,6 +11,7 @@ from ottla.cli.cluster import Column, Target, json_option, print_table, target_o
 from ottla.cli.configs.show import COLUMNS, Bounds, entry_json, line, row, synonym_rows
 from ottla.cli.configs.subject import QUOTA_KINDS, Subject, client_option, type_argument
 from ottla.cli.failure import EXIT_REFUSED, Failure, nearest
+from ottla.cli.printable import printable
 from ottla.cli.verbosity import note
 from ottla.cli.watch import Watch, find_and_show, watch_options
 
@@ -170,7 +171,7 @@ def get(
 
     def show(found: tuple[list[ConfigEntry], Bounds]) -> None:
         for entry in found[0]:
-            click.echo(line(resource.type, entry, found[1]))
+            click.echo(printable(line(resource.type, entry, found[1])))
 
     find_and_show(target, watch, find, (lambda found: _entries_json(found[0])) if as_json else None, show)
 

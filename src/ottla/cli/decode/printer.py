@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from ottla.cli.printable import printable
 from ottla.explain.as_json import body_json, tree_json
 from ottla.explain.dissect import Dissection
 from ottla.explain.guess import Candidate, Verdict
@@ -20,7 +21,8 @@ LINES_HELD_MAX = 200
 
 
 class Printer:
-    """Prints lines to standard output, many at a time."""
+    """Prints lines to standard output, many at a time. What messages hold may be anything, so control characters in it
+    are escaped."""
 
     def __init__(self, console: Console, held_max: int) -> None:
         self.console = console
@@ -30,7 +32,7 @@ class Printer:
 
     def lines(self, lines: Iterable[Line]) -> None:
         for line in lines:
-            self._held.append(line)
+            self._held.append([piece._replace(text=printable(piece.text)) for piece in line])
             if len(self._held) >= self._held_max:
                 self.flush()
 

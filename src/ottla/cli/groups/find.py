@@ -98,12 +98,12 @@ async def chosen_partitions(
     from ottla.client import TopicPartition
     from ottla.client.topics import TopicDescription, try_describe
 
-    wanted = dict(map(_topic_and_partitions, topics))
+    wanted = [_topic_and_partitions(text) for text in topics]
     if not wanted:
         return sorted(kept)
-    described = await try_describe(client, *wanted)
-    chosen: list[TopicPartition] = []
-    for name, indexes in wanted.items():
+    described = await try_describe(client, *dict(wanted))
+    chosen: set[TopicPartition] = set()
+    for name, indexes in wanted:
         topic = described[name]
         if not isinstance(topic, TopicDescription):
             raise topic
@@ -111,7 +111,7 @@ async def chosen_partitions(
         absent = next((index for index in indexes if index not in there), None)
         if absent is not None:
             raise Failure(f"topic '{name}' has no partition {absent}", f"it has {len(there)}, counted from 0")
-        chosen += (TopicPartition(name, index) for index in indexes or there)
+        chosen.update(TopicPartition(name, index) for index in indexes or there)
     return sorted(chosen)
 
 

@@ -58,9 +58,9 @@ class Control:
         try:
             given = json.loads(line)
             secret, command, arguments = given["secret"], given["command"], given["arguments"]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return {"problem": "not a valid order"}
-        if not hmac.compare_digest(str(secret), self._secret):
+        if not hmac.compare_digest(str(secret).encode(errors="replace"), self._secret.encode()):
             return {"problem": "the secret is wrong"}
         try:
             return {"value": self._perform(command, **arguments)}

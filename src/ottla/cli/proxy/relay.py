@@ -6,6 +6,8 @@ pieces, the other side's write buffer and the session's `hold_bytes` in memory.
 """
 
 import asyncio
+import errno
+import os
 import time
 from collections.abc import Coroutine, Iterable
 from itertools import count
@@ -192,7 +194,11 @@ class _Connection:
 
 async def _connect(address: Address) -> Stream:
     async with asyncio.timeout(CONNECT_TIMEOUT_S):
-        return await asyncio.open_connection(address.host, address.port, limit=PIECE_BYTES)
+        reader, writer = await asyncio.open_connection(address.host, address.port, limit=PIECE_BYTES)
+    if writer.get_extra_info("peername") is None:  # it has been reset already
+        writer.transport.abort()
+        raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
+    return reader, writer
 
 
 async def _closed(writer: asyncio.StreamWriter) -> None:

@@ -76,7 +76,7 @@ def upgrade(target: Target, levels: tuple[str, ...], dry_run: bool, yes: bool) -
 
 def _level(text: str) -> tuple[str, int]:
     name, level = key_and_value(text, "upgrade")
-    if not level.isdigit():
+    if not (level.isascii() and level.isdigit()):
         raise Failure(
             f"the level {level!r} of {name} is not a number", "'ottla quorum features' shows supported levels"
         )

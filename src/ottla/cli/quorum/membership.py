@@ -14,6 +14,7 @@ from ottla.wire import uuid_bytes
 if TYPE_CHECKING:
     from ottla.client import Client
 
+PORT_MAX = 65_535
 directory_option = click.option(
     "--directory-id",
     required=True,
@@ -69,6 +70,7 @@ def _directory(text: str) -> bytes:
 def _listener(text: str) -> tuple[str, str, int]:
     name, mark, place = text.partition("://")
     host, colon, port = place.rpartition(":")
-    if not (name and mark and host and colon and port.isdigit()):
+    is_port = port.isascii() and port.isdigit() and int(port) <= PORT_MAX
+    if not (name and mark and host and colon and is_port):
         raise Failure(f"--listener {text!r} is not NAME://HOST:PORT", "for example CONTROLLER://10.0.0.5:9093")
     return name, host, int(port)

@@ -70,8 +70,9 @@ def delete(target: Target, names: tuple[str, ...], if_exists: bool, yes: bool) -
     from ottla.wire.errors import ErrorCode
 
     wanted = tuple(dict.fromkeys(names))
-    if not yes:
-        confirm(on_cluster(target, lambda client: _losses(client, wanted, if_exists=if_exists)), yes)
+    losses = [] if yes else on_cluster(target, lambda client: _losses(client, wanted, if_exists=if_exists))
+    if losses:
+        confirm(losses, yes)
     outcomes = on_cluster(target, lambda client: try_delete(client, *wanted))
     fine = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if if_exists else None
     _report(outcomes, "deleted", fine, "does not exist")
@@ -79,8 +80,9 @@ def delete(target: Target, names: tuple[str, ...], if_exists: bool, yes: bool) -
 
 async def _losses(client: Client, names: tuple[str, ...], *, if_exists: bool) -> list[str]:
     """What would be deleted with each topic."""
-    known = await client.all_topics() if if_exists else {}
-    found = await found_topics(client, [name for name in names if not if_exists or name in known])
+    known = await client.all_topics() if if_exists else names
+    there = [name for name in names if name in known]
+    found = await found_topics(client, there) if there else []  # without names it would be all topics
     ends = await ends_of(client, found)
     return [_loss(topic, ends) for topic in found]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +12,7 @@ import msgspec
 
 from ottla.cli.cluster import Target, json_option, on_cluster, target_options
 from ottla.cli.printable import printable
+from ottla.cli.times import time_text
 from ottla.cli.topics.find import found_topics
 from ottla.cli.topics.read import compiled_filter, first_offsets, record_options
 from ottla.client.record_text import FORMS, decoded, filter_row, record_row, typed
@@ -65,7 +65,7 @@ def consume(
 
     async def work(client: Client) -> None:
         (topic,) = await found_topics(client, [name])
-        starts = await first_offsets(client, topic, partitions, place)
+        starts = await first_offsets(client, topic, partitions, place, needs_all=False)
         left = most
         async with aclosing(_records(client, starts, committed=committed, follow=follow)) as records:
             async for record in records:
@@ -106,8 +106,7 @@ def _printer(form: str, *, as_json: bool, only_values: bool) -> Callable[[Consum
 
 def _line(record: ConsumerRecord, form: str) -> str:
     """`2  4,133  2026-11-15 02:58:11.204  eu-7731  {"amount": 120.5}  trace-id=7f`."""
-    moment = datetime.fromtimestamp(record.timestamp_ms / 1000, UTC) if record.timestamp_ms >= 0 else None
-    when = "-" if moment is None else f"{moment:%Y-%m-%d %H:%M:%S}.{record.timestamp_ms % 1000:03d}"
+    when = "-" if record.timestamp_ms < 0 else time_text(record.timestamp_ms, "milliseconds")
     return "  ".join([str(record.partition), number(record.offset), when, *_content(record, form)])
 
 
@@ -115,9 +114,9 @@ def _content(record: ConsumerRecord, form: str) -> list[str]:
     try:
         opened = typed(record)
     except ValueError as error:
-        return [json.dumps({"error": str(error)}, ensure_ascii=False)]
+        return [_text(json.dumps({"error": str(error)}, ensure_ascii=False))]
     if opened is not None:
-        return [json.dumps(msgspec.to_builtins(opened), ensure_ascii=False)]
+        return [_text(json.dumps(msgspec.to_builtins(opened), ensure_ascii=False))]
     texts = [_text(decoded(each, form).text) for each in (record.key, record.value)]
     return texts + [f"{_text(key)}={_text(decoded(value, form).text)}" for key, value in record.headers]
 

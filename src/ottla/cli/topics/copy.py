@@ -203,7 +203,7 @@ async def _prepared(
         await writer.fence()
     else:
         writer = PlainWriter(target, progress, compression=wanted.compression)
-    starts = await first_offsets(source, topic, wanted.partitions, wanted.start or "beginning")
+    starts = await first_offsets(source, topic, wanted.partitions, wanted.start or "beginning", needs_all=True)
     if progress is not None:
         saved = await progress.saved(list(starts))
         if saved and wanted.start is not None:

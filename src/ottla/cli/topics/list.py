@@ -78,6 +78,7 @@ async def _listing(client: Client, topics: list[TopicDescription]) -> Listing:
 def _facts(listing: Listing, topic: TopicDescription) -> dict[str, Any]:
     places = [at for at in listing.ends if at.topic == topic.name]
     ends = [listing.ends[at] for at in places]
+    records = [end - start for start, end in ends if start is not None and end is not None]
     sizes = [listing.sizes[at] for at in places if at in listing.sizes]
     return {
         "name": topic.name,
@@ -87,7 +88,7 @@ def _facts(listing: Listing, topic: TopicDescription) -> dict[str, Any]:
         "copies": topic.replication_factor,
         "offline": sum(not has_leader(each) for each in topic.partitions),
         "under_replicated": sum(is_under_replicated(each) for each in topic.partitions),
-        "records": sum(end - start for start, end in ends if start is not None and end is not None) if ends else None,
+        "records": sum(records) if records else None,
         "size_bytes": sum(sizes) if sizes else None,
         "readers": [{"group_id": each.group_id, "kind": each.kind} for each in listing.readers.get(topic.name, ())],
     }

@@ -57,7 +57,7 @@ def produce(
         raise Failure("a tombstone has a key and no value", "give --key and no VALUE")
     from ottla.client import Producer, ProducerRecord
 
-    marks = [(name, value.encode()) for name, value in (key_and_value(each, "--header") for each in headers)]
+    marks = [(name, _bytes(value)) for name, value in (key_and_value(each, "--header") for each in headers)]
 
     def record(text: str | None) -> ProducerRecord:
         own, value = _split(text, key, key_separator)

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from ottla.cli.cluster import with_options
-from ottla.cli.failure import Failure
+from ottla.cli.failure import EXIT_UNREACHABLE, Failure
 from ottla.cli.topics.find import ends_of
+from ottla.cli.verbosity import note
+from ottla.health.phrases import join
 
 if TYPE_CHECKING:
     from ottla.client import Client, TopicPartition
@@ -52,9 +54,13 @@ def compiled_filter(text: str | None) -> Filter | None:
 
 
 async def first_offsets(
-    client: Client, topic: TopicDescription, partitions: tuple[int, ...], place: str
+    client: Client, topic: TopicDescription, partitions: tuple[int, ...], place: str, *, needs_all: bool
 ) -> dict[TopicPartition, int]:
-    """Where to begin in each partition, or in the named ones. `place` is the value of --from."""
+    """Where to begin in each partition, or in the named ones. `place` is the value of --from.
+
+    Partitions whose leaders do not answer are an error if all are needed; else they are told and left out.
+    """
+    from ottla.client import TopicPartition
     from ottla.client.start_offsets import StartOffsetError, start_offsets
 
     there = {each.partition for each in topic.partitions}
@@ -62,11 +68,14 @@ async def first_offsets(
     if absent is not None:
         raise Failure(f"topic '{topic.name}' has no partition {absent}", f"it has {len(there)}, counted from 0")
     ends = await ends_of(client, [topic])
-    spans = {
-        at: (start, end)
-        for at, (start, end) in ends.items()
-        if start is not None and end is not None and (not partitions or at.partition in partitions)
-    }
+    wanted = [TopicPartition(topic.name, each) for each in sorted(set(partitions) or there)]
+    spans = {at: (start, end) for at in wanted for start, end in [ends.get(at, (None, None))]
+             if start is not None and end is not None}  # fmt: skip
+    if len(spans) < len(wanted):
+        problem = f"{join(at for at in wanted if at not in spans)} cannot be read: no leader answers"
+        if needs_all:
+            raise Failure(problem, "--partition chooses others", code=EXIT_UNREACHABLE)
+        note(f"ottla: {problem}")
     try:
         return await start_offsets(client, spans, place)
     except StartOffsetError as error:

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 COLUMNS = (*PARTITION_COLUMNS, Column("FROM"), Column("TO"), *numbers("COPIES"))
 STATE_COLUMNS = (*PARTITION_COLUMNS, Column("REPLICAS"), Column("WANTED"), Column("STATE"))
 WAIT_SECONDS = 1.0
+IDLE_LOOKS_MAX = 10
+"""So often in a row nothing may be moving, while brokers learn that a move is done."""
 
 
 @click.group(cls=ClusterGroup, invoke_without_command=True)
@@ -268,11 +270,18 @@ def begin_moves(target: Target, moves: Sequence[Move]) -> None:
 
 
 async def _wait(client: Client, moves: Sequence[Move]) -> None:
-    told = -1
-    while left := sum(state is not MoveState.DONE for _, _, state in await _states(client, moves)):
-        if left != told:
-            told = left
-            note(f"{len(moves) - left} of {plural(len(moves), 'partition')} have moved")
+    told, idle = -1, 0
+    while left := [state for _, _, state in await _states(client, moves) if state is not MoveState.DONE]:
+        if len(left) != told:
+            told = len(left)
+            note(f"{len(moves) - told} of {plural(len(moves), 'partition')} have moved")
+        idle = 0 if MoveState.MOVING in left else idle + 1
+        if idle == IDLE_LOOKS_MAX:
+            raise Failure(
+                f"{plural(told, 'partition')} of {len(moves)} have not moved, and nothing is moving any more",
+                "'ottla topics reassign verify PLAN' shows which",
+                code=EXIT_IN_PART if told < len(moves) else EXIT_REFUSED,
+            )
         await asyncio.sleep(WAIT_SECONDS)
 
 

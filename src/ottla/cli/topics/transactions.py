@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,6 +19,7 @@ from ottla.cli.cluster import (
 )
 from ottla.cli.confirm import confirm, yes_option
 from ottla.cli.failure import EXIT_REFUSED, Failure
+from ottla.cli.times import time_text
 from ottla.cli.topics.find import found_topics, has_leader
 from ottla.cli.verbosity import note
 from ottla.cli.watch import Watch, find_and_show, watch_options
@@ -90,7 +90,7 @@ def _print(found: list[tuple[TopicPartition, OpenProducer, str | None]]) -> None
 
 def _row(at: TopicPartition, producer: OpenProducer, owner: str | None) -> tuple[object, ...]:
     written = producer.last_written_ms
-    when = None if written is None else f"{datetime.fromtimestamp(written / 1000, UTC):%Y-%m-%d %H:%M:%S}"
+    when = None if written is None else time_text(written)
     return (
         at.topic,
         at.partition,

@@ -36,12 +36,13 @@ class OriginalRecords:
     async def of(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
         origins = {(letter.partition, letter.offset): origin_of(letter) for letter in records}
         topics = {each.at.topic for each in origins.values() if each is not None}
-        known = topics.difference(await self._client.unknown_topics(topics))
-        originals = await self._read({each for each in origins.values() if each is not None and each.at.topic in known})
+        known = await self._client.topics(topics.difference(await self._client.unknown_topics(topics)))
+        there = {TopicPartition(name, each) for name, topic in known.items() for each in topic.partitions}
+        originals = await self._read({each for each in origins.values() if each is not None and each.at in there})
         written = []
         for letter in records:
             origin = origins[letter.partition, letter.offset]
-            if origin is None or (self._topic is None and origin.at.topic not in known):
+            if origin is None or (self._topic is None and origin.at not in there):
                 continue
             record = originals.get(origin) or content_of(letter)
             if record is not None:

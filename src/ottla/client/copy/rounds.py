@@ -97,6 +97,9 @@ class TopicCopy:
                     continue
                 state = await self._round(fetched, state)
                 yield state
+                for each in fetched:
+                    if state.positions[each.at] < each.next_position:  # nothing was made of some that `most` counted
+                        fetcher.seek(each.at, state.positions[each.at])
                 for at in [at for at in starts if self._is_done(at, state.positions[at])]:
                     fetcher.drop(at)
                     del starts[at]

@@ -41,12 +41,12 @@ def path(root: str, rest: Sequence[str | int]) -> Step:
     return find
 
 
-def both(left: Step, right: Step) -> Step:
-    return lambda row: bool(left(row)) and bool(right(row))
+def all_of(steps: Sequence[Step]) -> Step:
+    return lambda row: all(step(row) for step in steps)
 
 
-def either(left: Step, right: Step) -> Step:
-    return lambda row: bool(left(row)) or bool(right(row))
+def any_of(steps: Sequence[Step]) -> Step:
+    return lambda row: any(step(row) for step in steps)
 
 
 def negated(inner: Step) -> Step:

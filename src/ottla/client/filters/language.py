@@ -81,17 +81,17 @@ class _Parser:
         self._depth += 1
         if self._depth > DEPTH_MAX:
             raise FilterError(f"a filter is at most {DEPTH_MAX} levels deep")
-        step = self._and()
+        steps = [self._and()]
         while self._takes("word", "or"):
-            step = self._step(expressions.either(step, self._and()))
+            steps.append(self._step(self._and()))
         self._depth -= 1
-        return step
+        return expressions.any_of(steps) if len(steps) > 1 else steps[0]
 
     def _and(self) -> Step:
-        step = self._not()
+        steps = [self._not()]
         while self._takes("word", "and"):
-            step = self._step(expressions.both(step, self._not()))
-        return step
+            steps.append(self._step(self._not()))
+        return expressions.all_of(steps) if len(steps) > 1 else steps[0]
 
     def _not(self) -> Step:
         is_negated = False
@@ -130,7 +130,7 @@ class _Parser:
         if token is not None and token.kind == "text":
             return self._step(expressions.constant(_unquoted(token)))
         if token is not None and token.kind == "number":
-            return self._step(expressions.constant(json.loads(token.text)))
+            return self._step(expressions.constant(_number(token)))
         if token is not None and token.kind == "word":
             if token.text in _WORDS:
                 return self._step(expressions.constant(_WORDS[token.text]))
@@ -162,7 +162,7 @@ class _Parser:
         if token is not None and token.kind == "text":
             return _unquoted(token)
         if token is not None and token.kind == "number" and token.text.isdecimal():
-            return int(token.text)
+            return int(_number(token))
         self._at -= token is not None
         raise self._wrong("a name in quotes or a number")
 
@@ -178,9 +178,16 @@ class _Parser:
         options.max_mem = PATTERN_BYTES_MAX
         try:
             compiled = re2.compile(_unquoted(token), options)
-        except re2.error as error:
+        except (re2.error, UnicodeEncodeError) as error:
             raise FilterError(f"character {token.at + 1}: {token.text} is not a regular expression: {error}") from None
-        return lambda text: compiled.search(text)
+
+        def search(text: str) -> object:
+            try:
+                return compiled.search(text)
+            except UnicodeEncodeError:  # JSON can hold half a surrogate pair, which no text in UTF-8 can
+                return compiled.search(text.encode(errors="replace").decode())
+
+        return search
 
     # --- tokens
 
@@ -210,6 +217,14 @@ class _Parser:
             return FilterError(f"the filter ends after character {self._length}, where {wanted} was expected")
         token = self._tokens[self._at]
         return FilterError(f"character {token.at + 1}, {token.text!r}: {wanted} was expected")
+
+
+def _number(token: _Token) -> float:
+    try:
+        number: float = json.loads(token.text)
+    except ValueError:  # it begins with zeros, or has thousands of digits
+        raise FilterError(f"character {token.at + 1}: {token.text[:20]} is not a number as in JSON") from None
+    return number
 
 
 def _unquoted(token: _Token) -> str:
