@@ -11,8 +11,8 @@ at a time, records keep their order, and nothing waits in the background: when t
 acknowledged. What makes it quick is giving it many records at once.
 
 An idempotent producer has an id from the cluster and numbers its batches, so that one that is sent again after a lost
-answer is not written twice. After a failure whose outcome is not known the numbers are no longer certain: the producer
-then takes a new id. Its calls run one after the other.
+answer is not written twice. After a failure whose outcome is not known, or a call that was cancelled, the numbers are
+no longer certain: the producer then takes a new id. Its calls run one after the other.
 
 With an identity of `ottla.client.transactions` all records belong to that transaction. It keeps its id; after a failure
 the transaction has to be aborted. Below transaction version 2 the identity stays the same after a commit: then
@@ -208,7 +208,11 @@ class Producer:
         if not self._is_idempotent:
             return await self._send_rounds(count, queues, deadline)
         async with self._one_at_a_time:
-            return await self._send_rounds(count, queues, deadline)
+            try:
+                return await self._send_rounds(count, queues, deadline)
+            except BaseException:  # a call that is cancelled leaves a batch under way, too
+                self._doubt()
+                raise
 
     async def _send_rounds(self, count: int, queues: Queues, deadline: Deadline) -> list[Delivered]:
         delivered: list[Delivered | None] = [None] * count

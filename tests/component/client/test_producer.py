@@ -423,6 +423,31 @@ def test_after_a_failure_an_idempotent_producer_begins_anew():
     run(body)
 
 
+def test_after_a_call_that_was_cancelled_an_idempotent_producer_begins_anew():
+    async def body() -> None:
+        cluster, log = cluster_of()
+        async with cluster, cluster.client() as client:
+            may_answer = asyncio.Event()
+
+            async def late(request: frames.Request) -> Any:
+                answer = log(request)
+                await may_answer.wait()
+                return answer
+
+            cluster.broker().on("Produce", late, log)
+            producer = Producer(client, idempotent=True)
+            sending = asyncio.create_task(producer.send("orders", b"cancelled"))
+            await cluster.broker().was_asked("Produce")
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+            may_answer.set()
+            await producer.send("orders", b"next")
+            # With the same number the broker would take the second batch for the first, sent again.
+            assert [(each.producer_id, each.base_sequence) for each in log.views(ORDERS)] == [(70, 0), (71, 0)]
+
+    run(body)
+
+
 def test_who_may_not_have_an_id_is_told():
     async def body() -> None:
         cluster, _ = cluster_of()
