@@ -35,6 +35,7 @@ from ottla.client.metadata import Topic, TopicPartition
 from ottla.client.partitioner import Sticky, partition_of_key
 from ottla.client.transactions import PRODUCE_EXPLICIT_MAX, Identity, add_partitions
 from ottla.wire.batch import BatchBuilder, Compression, Header, increment_sequence
+from ottla.wire.batch_record import HEADER_OVERHEAD_MAX, RECORD_OVERHEAD_MAX
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.init_producer_id import InitProducerIdRequest
 from ottla.wire.types.produce import (
@@ -181,19 +182,16 @@ class Producer:
         available = {name: topic.available for name, topic in topics.items()}
         for place, record in enumerate(records):
             at = TopicPartition(record.topic, self._partition(record, topics[record.topic], available[record.topic]))
-            batch = self._open_batch(queues, at)
-            batch.append(place, record, now_ms if record.timestamp_ms is None else record.timestamp_ms)
-            if batch.builder.size_bytes >= self._batch_bytes and record.key is None:
+            room = self._batch_bytes - _size_max(record)
+            is_anywhere = record.key is None and record.partition is None
+            if is_anywhere and at in queues and queues[at][-1].builder.size_bytes > room:
                 self._sticky.move_on(record.topic, available[record.topic])
+                at = TopicPartition(record.topic, self._sticky.current(record.topic, available[record.topic]))
+            batch = _open_batch(queues, at, room)
+            batch.append(place, record, now_ms if record.timestamp_ms is None else record.timestamp_ms)
         for name in topics:
             self._sticky.move_on(name, available[name])  # what is begun now leaves now: the next call has other batches
         return queues
-
-    def _open_batch(self, queues: Queues, at: TopicPartition) -> _Batch:
-        queue = queues.setdefault(at, deque())
-        if not queue or queue[-1].builder.size_bytes >= self._batch_bytes:
-            queue.append(_Batch(at, BatchBuilder()))
-        return queue[-1]
 
     def _partition(self, record: ProducerRecord, topic: Topic, available: Sequence[int]) -> int:
         if record.partition is not None:
@@ -347,6 +345,22 @@ class Producer:
         if self._transaction is None:
             self._identity = None
             self._sequences.clear()
+
+
+def _open_batch(queues: Queues, at: TopicPartition, size_max: int) -> _Batch:
+    """The last batch of a partition, or another if that one is larger than `size_max` already."""
+    queue = queues.setdefault(at, deque())
+    if not queue or queue[-1].builder.size_bytes > size_max:
+        queue.append(_Batch(at, BatchBuilder()))
+    return queue[-1]
+
+
+def _size_max(record: ProducerRecord) -> int:
+    """What a record takes in a batch at most."""
+    size = RECORD_OVERHEAD_MAX + len(record.key or b"") + len(record.value or b"")
+    for name, value in record.headers:
+        size += HEADER_OVERHEAD_MAX + len(name.encode()) + len(value or b"")
+    return size
 
 
 def _front(queues: Queues) -> dict[TopicPartition, _Batch]:

@@ -139,6 +139,20 @@ def test_many_records_become_batches_in_order():
     run(body)
 
 
+@pytest.mark.parametrize("key", [b"k", None])
+def test_a_record_that_would_make_a_batch_too_large_begins_another(key: bytes | None):
+    async def body() -> None:
+        cluster, log = cluster_of()
+        async with cluster, cluster.client() as client:
+            values = [b"small", b"small", b"v" * 920, b"small", b"v" * 2000, b"small"]
+            await Producer(client, batch_bytes=1000).send_all(ProducerRecord("orders", each, key) for each in values)
+            assert log.values(ORDERS) == values
+            assert [len(view.records()) for view in log.views(ORDERS)] == [2, 1, 1, 1, 1]
+            assert [view.size_bytes > 1000 for view in log.views(ORDERS)] == [False, False, False, True, False]
+
+    run(body)
+
+
 def test_each_leader_gets_one_request_with_all_its_partitions():
     async def body() -> None:
         cluster, _ = cluster_of(2, orders=[1, 2, 1, 2], bills=[2])
