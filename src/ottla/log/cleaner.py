@@ -11,6 +11,7 @@ old segments or the new ones.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from ottla.log.compaction import (
@@ -166,7 +167,7 @@ class _Run:
         """Collect them; False if the log has changed under us."""
         transactions = Transactions()
         start = max(self.partition.segment_index(self.work.first_dirty_offset), 0)
-        for segment in self.partition.segments[start:-1]:
+        for segment, following in pairwise(self.partition.segments[start:]):
             if segment.base_offset >= self.work.end_offset:
                 break
             if not self._is_unchanged(segment):
@@ -177,14 +178,16 @@ class _Run:
                     yield
                     if not self._is_unchanged(segment):
                         return False
+                elif batch.base_offset >= self.work.end_offset:
+                    break
                 elif not self._note_keys(batch, transactions):
                     return True
+            # Offsets may be missing here, as in a copy of a compacted log. They must not be looked for again and again.
+            self.keys.end_offset = max(self.keys.end_offset, min(following.base_offset, self.work.end_offset))
         return True
 
     def _note_keys(self, batch: AnyBatch, transactions: Transactions) -> bool:
-        """Add the keys of a batch; False at the end of the dirty part, or when the map is full."""
-        if batch.base_offset >= self.work.end_offset:
-            return False
+        """Add the keys of a batch; False if the map is full."""
         if isinstance(batch, BatchView) and batch.is_control:
             transactions.end(batch)
         elif not (isinstance(batch, BatchView) and transactions.is_aborted(batch)):

@@ -15,7 +15,7 @@ from ottla.log.errors import CorruptMessageError
 from ottla.log.partition import Partition
 from ottla.log.producer_state import Verification
 from ottla.log.read import Isolation
-from ottla.wire.batch import BatchBuilder, read_header
+from ottla.wire.batch import BatchBuilder, read_header, stamp
 from tests.unit.log.logs import NOW, TOPIC, all_batches, marker, offsets, open_partition
 
 DAY = 86_400_000
@@ -210,6 +210,33 @@ def test_an_abort_whose_data_are_left_stays_in_the_index(tmp_path: Path) -> None
 
 def transactional(producer_id: int, *pairs: tuple[str, str | None]) -> bytearray:
     return keyed(*pairs, producer_id=producer_id, producer_epoch=0, base_sequence=0, is_transactional=True)
+
+
+def test_what_is_missing_before_the_next_segment_is_not_dirty(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "orders-0")
+    append(log, keyed(("a", "1")), keyed(("a", "2")))
+    log.roll(NOW, 10)
+    follow(log, 10, keyed(("b", "1")))  # the leader's log has been compacted
+    result = clean(log)
+    assert content(log) == [(1, "a", "2"), (10, "b", "1")]
+    assert result.first_dirty_offset == 10
+    assert due([log], {TOPIC: 10}, NOW) == []
+
+
+def test_what_is_missing_before_an_open_transaction_is_not_dirty(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "orders-0")
+    append(log, keyed(("a", "1")), keyed(("a", "2")))
+    follow(log, 10, transactional(7, ("b", "1")))
+    roll(log)
+    result = clean(log)
+    assert result.first_dirty_offset == 10
+    assert due([log], {TOPIC: 10}, NOW) == []
+
+
+def follow(log: Partition, base_offset: int, batch: bytearray) -> None:
+    stamp(batch, base_offset=base_offset, partition_leader_epoch=0)
+    log.append_as_follower(batch, 0, NOW)
+    log.update_high_watermark(log.log_end_offset)
 
 
 def test_an_open_transaction_ends_the_range(tmp_path: Path) -> None:
