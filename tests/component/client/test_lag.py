@@ -8,7 +8,15 @@ import pytest
 from ottla.client import EARLIEST, TopicPartition
 from ottla.client.lag import ROUNDS, Lag, lags
 from ottla.wire import frames, types
-from ottla.wire.batch import Compression, Record, build_batch
+from ottla.wire.batch import (
+    BatchView,
+    Compression,
+    Record,
+    build_batch,
+    build_end_txn_marker,
+    filter_batch,
+    split_batches,
+)
 from ottla.wire.errors import ErrorCode
 from tests.component.client.fake import FakeCluster, topic_id
 from tests.unit.client.running import run
@@ -96,6 +104,31 @@ def test_the_age_is_that_of_the_first_record_to_process():
     (request,) = asked
     assert [(each.partition, each.fetch_offset) for each in request.topics[0].partitions] == [(0, 12)]
     assert (request.max_wait_ms, request.min_bytes) == (0, 0)
+
+
+def marker(offset: int) -> bytes:
+    kind = {"committed": True, "coordinator_epoch": 0, "producer_id": 7, "producer_epoch": 0}
+    return build_end_txn_marker(timestamp=1000 * offset, base_offset=offset, **kind)
+
+
+def without_records(first: int) -> bytes:
+    """What compaction leaves of a batch."""
+    (whole,) = split_batches(batch(first))
+    assert isinstance(whole, BatchView)
+    return filter_batch(whole, lambda _: False)
+
+
+@pytest.mark.parametrize(
+    "before", [marker(10), without_records(10), marker(10) + without_records(11)], ids=["marker", "empty", "both"]
+)
+def test_what_is_no_record_to_process_has_no_age(before: bytes):
+    lag, asked = found({T0: 10}, records({0: before + batch(16)}))
+    assert (lag[T0].oldest_at_ms, len(asked)) == (16_000, 1)
+
+
+def test_if_nothing_but_a_marker_is_left_its_age_counts():
+    lag, _ = found({T0: 19}, records({0: marker(19)}))
+    assert lag[T0].oldest_at_ms == 19_000
 
 
 def test_clocks_may_differ():
