@@ -286,10 +286,15 @@ class Fetcher:
                 self._take_error(answer, at, data, body)
                 continue
             self._failing.pop(at, None)
-            if data.records and (fetched := self._advanced(answer, at, data)) is not None:
-                yield fetched
+            if data.records:
+                try:
+                    fetched = self._advanced(answer, at, data)
+                except ProtocolError as error:
+                    self._error = error
+                else:
+                    yield fetched
 
-    def _advanced(self, answer: Answer, at: TopicPartition, data: FetchResponsePartitionData) -> Fetched | None:
+    def _advanced(self, answer: Answer, at: TopicPartition, data: FetchResponsePartitionData) -> Fetched:
         position = self._positions[at]
         records = data.records or b""
         try:

@@ -295,6 +295,24 @@ def test_an_error_beside_data_comes_after_the_data():
     run(body)
 
 
+@pytest.mark.parametrize("damaged", [batch(0)[:40], bytes(8) + bytes(60)])
+def test_bytes_that_are_no_batches_come_after_the_data_beside_them(damaged: bytes):
+    async def body() -> None:
+        leaders = {"orders": [1], "bills": [1]}
+        cluster, logs = cluster_of(1, leaders, orders=[batch(0), batch(1)], bills=[batch(0)])
+        logs.damaged = {TopicPartition("bills", 0): damaged}
+        start = {ORDERS: 0, ("bills", 0): 0}
+        async with cluster, cluster.client() as client, Fetcher(client, start) as fetcher:
+            (fetched,) = await fetcher.poll(timeout_ms=20_000)
+            assert (fetched.at, fetched.position) == (ORDERS, 0)
+            with pytest.raises(ProtocolError, match="bills-0"):
+                await fetcher.poll(timeout_ms=20_000)
+            (fetched,) = await fetcher.poll(timeout_ms=20_000)
+            assert (fetched.at, fetched.position) == (ORDERS, 1)
+
+    run(body)
+
+
 def test_damaged_records_are_found():
     async def body() -> None:
         broken = bytearray(batch(0))
