@@ -14,6 +14,7 @@ STEPS_MAX: Final = 10_000
 TEXT_MAX: Final = 100_000
 DEPTH_MAX: Final = 100
 PATTERN_BYTES_MAX: Final = 1 << 20
+_SHOWN_MAX: Final = 20
 ROOTS: Final = ("key", "value", "headers", "topic", "partition", "offset", "timestamp", "size")
 _TOKEN: Final = re.compile(
     r"""\s*(?:
@@ -130,7 +131,7 @@ class _Parser:
         if token is not None and token.kind == "text":
             return self._step(expressions.constant(_unquoted(token)))
         if token is not None and token.kind == "number":
-            return self._step(expressions.constant(json.loads(token.text)))
+            return self._step(expressions.constant(_number(token)))
         if token is not None and token.kind == "word":
             if token.text in _WORDS:
                 return self._step(expressions.constant(_WORDS[token.text]))
@@ -162,7 +163,7 @@ class _Parser:
         if token is not None and token.kind == "text":
             return _unquoted(token)
         if token is not None and token.kind == "number" and token.text.isdecimal():
-            return int(token.text)
+            return int(_number(token))
         self._at -= token is not None
         raise self._wrong("a name in quotes or a number")
 
@@ -210,6 +211,15 @@ class _Parser:
             return FilterError(f"the filter ends after character {self._length}, where {wanted} was expected")
         token = self._tokens[self._at]
         return FilterError(f"character {token.at + 1}, {token.text!r}: {wanted} was expected")
+
+
+def _number(token: _Token) -> int | float:
+    try:
+        number: int | float = json.loads(token.text)
+    except ValueError:  # zeros before it, or thousands of digits
+        shown = token.text[:_SHOWN_MAX]
+        raise FilterError(f"character {token.at + 1}, {shown!r}, is not a valid number") from None
+    return number
 
 
 def _unquoted(token: _Token) -> str:
