@@ -93,6 +93,7 @@ def test_a_filter_means_what_python_says(text: str, oracle: Callable[[], bool]):
         ("key == -00", "character 8, '-00', is not a valid number"),
         ("offset < " + "9" * 5000, "character 10, '99999"),
         ("value[" + "9" * 5000 + "]", "character 7, '99999"),
+        (r'key ~ "\ud800"', "is not a regular expression"),
         ("(" * 500 + "key" + ")" * 500, "levels deep"),
         ("key ~ '" + "a" * 200_000 + "'", "at most 100000 characters"),
         (" and ".join(["key"] * (STEPS_MAX // 2 + 2)), f"at most {STEPS_MAX} steps"),
@@ -107,6 +108,11 @@ def test_what_is_no_filter_is_refused_with_the_place(text: str, complaint: str):
 def test_names_of_python_are_names_of_fields():
     assert compile_filter("value.__class__ == null")({"value": {"a": 1}})
     assert compile_filter("value.__class__ == 7")({"value": {"__class__": 7}})
+
+
+def test_half_a_surrogate_pair_is_searched_like_any_text():
+    assert compile_filter('value ~ "tea$"')({"value": "\ud83d tea"})
+    assert not compile_filter('value ~ "coffee$"')({"value": "\ud83d tea"})
 
 
 def test_a_pattern_takes_linear_time():

@@ -179,9 +179,10 @@ class _Parser:
         options.max_mem = PATTERN_BYTES_MAX
         try:
             compiled = re2.compile(_unquoted(token), options)
-        except re2.error as error:
+        except (re2.error, UnicodeEncodeError) as error:
             raise FilterError(f"character {token.at + 1}: {token.text} is not a regular expression: {error}") from None
-        return lambda text: compiled.search(text)
+        # JSON can hold half a surrogate pair, which no text in UTF-8 can.
+        return lambda text: compiled.search(text.encode(errors="replace"))
 
     # --- tokens
 
