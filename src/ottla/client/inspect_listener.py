@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 from http import HTTPStatus
+from http.client import HTTPException
 from typing import Any, Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -112,6 +113,8 @@ def _read(settings: ClientSettings, url: str, timeout_s: float) -> str:
             raise OSError(f"{error.code} {error.reason}") from None
     except URLError as error:
         raise OSError(str(error.reason)) from None
+    except HTTPException as error:  # such as a listener with TLS that is read without
+        raise OSError(f"it is no page: {error!r}") from None
     return data.decode(errors="replace")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -98,3 +99,34 @@ def test_a_page_cannot_send_the_password_elsewhere() -> None:
 )
 def test_a_listener_on_all_addresses_is_reached_by_the_name_of_its_broker(listens_on: str, address: str) -> None:
     assert reachable(listens_on, "broker-1") == address
+
+
+@contextmanager
+def answering(answer: bytes) -> Iterator[str]:
+    """The URL of a server that says this to whoever asks."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            accepted, _ = server.accept()
+            with accepted:
+                accepted.recv(65_536)
+                accepted.sendall(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/page"
+        thread.join(10)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"\x15\x03\x03\x00\x02\x02\x46",  # TLS
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n40\r\ncut off",
+        b"HTTP/1.1 200 OK\r\n" + b"x" * 100_000,
+    ],
+    ids=["TLS", "cut off", "long line"],
+)
+def test_what_is_no_page_is_an_error_like_any_other(answer: bytes) -> None:
+    with answering(answer) as url, pytest.raises(OSError, match="it is no page"):
+        asyncio.run(read_page(Client(NOBODY), url))
