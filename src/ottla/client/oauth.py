@@ -95,7 +95,7 @@ class ClientCredentials:
             if not isinstance(answer.get("access_token"), str):
                 raise AuthenticationError(None, f"the response of {self._url} contains no access_token")
             self._token = answer["access_token"]
-            self._until_s = self._now_s() + LIFETIME_SHARE * float(answer.get("expires_in", 0))
+            self._until_s = self._now_s() + LIFETIME_SHARE * float(answer.get("expires_in") or 0)
         return self._token
 
     def _ask(self) -> dict[str, Any]:

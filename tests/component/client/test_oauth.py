@@ -90,6 +90,15 @@ def test_an_answer_without_a_token(endpoint: Endpoint, answer: Any):
         ClientCredentials(endpoint.url, "me", "pencil")()
 
 
+@pytest.mark.parametrize("life", [{}, {"expires_in": None}])
+def test_a_token_whose_end_is_not_told_is_used_once(endpoint: Endpoint, life: dict[str, None]):
+    tokens = ClientCredentials(endpoint.url, "me", "pencil", now_s=lambda: 0.0)
+    endpoint.answer = {"access_token": "first"} | life
+    assert tokens() == "first"
+    endpoint.answer = {"access_token": "second"} | life
+    assert tokens() == "second"
+
+
 def test_an_endpoint_that_does_not_speak_http(endpoint: Endpoint):
     endpoint.raw = b"\x15\x03\x03\x00\x02\x02\x46"  # TLS
     with pytest.raises(AuthenticationError, match="no token from http://"):
