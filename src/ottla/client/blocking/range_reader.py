@@ -198,8 +198,13 @@ class _Reader:
         return self.options.topic_id in (None, self.client.metadata.topics[self.at.topic].topic_id)
 
     def _send_ahead(self) -> None:
-        if self.connection is not None:  # else we are about to go to another replica
+        if self.connection is None:
+            return  # we are about to go to another replica
+        try:
             self._send()
+        except ClientError:  # what has come is given first; the next attempt is to another connection
+            self.connection.shut()
+            self.connection = None
 
     def _send(self) -> None:
         assert self.connection is not None
