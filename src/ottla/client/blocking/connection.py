@@ -97,9 +97,9 @@ class BlockingConnection:
         self._waiting.append(waiting)
 
     def receive(self, deadline: Deadline | None = None) -> object:
-        """The answer to the oldest request that still waits for its own."""
+        """The answer to the oldest request that still waits for its own. Its time-out begins now: it was sent ahead."""
         waiting = self._waiting[0]
-        frame = self._frame(deadline or waiting.deadline, waiting)
+        frame = self._frame(deadline or Deadline(waiting.limit_ms), waiting)
         self._waiting.popleft()
         self._answered += 1
         self.last_used_at_s = time.monotonic()

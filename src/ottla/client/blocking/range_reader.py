@@ -142,6 +142,7 @@ class _Reader:
                 continue
             if chunk is not None:
                 yield chunk
+                self._made_progress()  # the caller may have taken longer than any time-out
 
     def let_go(self) -> None:
         if self.connection is not None:
@@ -237,7 +238,6 @@ class _Reader:
         self.position = next_position
         self.record_bytes = end / (next_position - position)
         self.empty_answers = 0
-        self._made_progress()
         aborted = tuple(
             AbortedTransaction(each.first_offset, each.producer_id) for each in data.aborted_transactions or ()
         )

@@ -1,11 +1,12 @@
 """Reading a range: what is asked for when, where it ends, and what is tried again."""
 
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ottla.client import TopicPartition
+from ottla.client import TopicPartition, clock
 from ottla.client.blocking import BlockingConnection, Chunk, ReadOptions, read_range
 from ottla.client.blocking.range_reader import (
     FIRST_GUESS_BYTES,
@@ -164,6 +165,18 @@ def test_what_has_come_is_given_though_the_next_request_cannot_be_sent(monkeypat
     monkeypatch.setattr(BlockingConnection, "send", fail_once)
     with threaded(serving(Logs(orders=[batch(0), batch(1), batch(2)]))) as there:
         assert offsets(read(there, 0, 3)) == [0, 1, 2]
+
+
+def test_the_time_that_the_caller_takes_is_not_the_broker_s(monkeypatch: pytest.MonkeyPatch):
+    taken_s = [0.0]
+    monkeypatch.setattr(clock, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + taken_s[0]))
+    stats = ReadStats()
+    with threaded(serving(Logs(orders=[batch(0), batch(1), batch(2)]))) as there, there.client() as client:
+        found = []
+        for chunk in read_range(client, ORDERS, 0, 3, QUICK, stats):
+            found.append(chunk)
+            taken_s[0] += 3_600
+        assert (offsets(found), stats.retries) == ([0, 1, 2], 0)
 
 
 def test_a_leader_that_the_answer_names_is_followed():
