@@ -318,22 +318,26 @@ class _Writer:
 
 def _batches(segment: Segment) -> Iterator[AnyBatch | None]:
     """The whole batches of a segment, with None to pause at; damage is an error."""
-    walk = check_batches(segment.file.handle(), segment.size_bytes)
-    while True:
-        try:
-            found = next(walk)
-        except StopIteration as stop:
-            if stop.value.reason:
-                raise WireError(
-                    "RecordBatch", stop.value.position, f"{segment.file.path}: {stop.value.reason}"
-                ) from None
-            return
-        if found is None:
-            yield None
-        elif found[1].size_bytes > CHUNK_BYTES:
-            yield read_batch(segment.file.handle(), found[0], found[1].size_bytes)  # the walk gave its header only
-        else:
-            yield found[1]
+    handle = segment.file.pin()  # others may open many files in a pause
+    try:
+        walk = check_batches(handle, segment.size_bytes)
+        while True:
+            try:
+                found = next(walk)
+            except StopIteration as stop:
+                if stop.value.reason:
+                    raise WireError(
+                        "RecordBatch", stop.value.position, f"{segment.file.path}: {stop.value.reason}"
+                    ) from None
+                return
+            if found is None:
+                yield None
+            elif found[1].size_bytes > CHUNK_BYTES:
+                yield read_batch(handle, found[0], found[1].size_bytes)  # the walk gave its header only
+            else:
+                yield found[1]
+    finally:
+        segment.file.unpin()
 
 
 def _fit_together(segments: list[Segment], segment_bytes: int, index_bytes: int) -> bool:

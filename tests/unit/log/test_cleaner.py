@@ -16,7 +16,7 @@ from ottla.log.partition import Partition
 from ottla.log.producer_state import Verification
 from ottla.log.read import Isolation
 from ottla.wire.batch import BatchBuilder, read_header, stamp
-from tests.unit.log.logs import NOW, TOPIC, all_batches, marker, offsets, open_partition
+from tests.unit.log.logs import NOW, TOPIC, all_batches, marker, new_storage, offsets, open_partition
 
 DAY = 86_400_000
 COMPACTED = frozenset(("compact",))
@@ -384,6 +384,19 @@ def test_a_batch_larger_than_a_chunk_is_read_whole(tmp_path: Path) -> None:
     roll(log)
     clean(log)
     assert content(log) == [(1, "b", "1"), (2, "a", "2")]
+
+
+def test_a_run_goes_on_though_others_need_its_files(tmp_path: Path) -> None:
+    storage = new_storage(open_files_max=2)
+    log = open_log(tmp_path / "orders-0", storage=storage)
+    append(log, *(keyed((f"{number % 5}", "v" * 100_000)) for number in range(10)))
+    roll(log)
+    others = [open_partition(tmp_path / f"other-{number}", storage=storage) for number in range(3)]
+    steps = compact(log, cleanable(log, None, NOW), NOW)
+    for _ in steps:
+        for other in others:
+            append(other, keyed(("k", "v")))
+    assert [offset for offset, _, _ in content(log)] == [5, 6, 7, 8, 9]
 
 
 def test_long_keys_are_kept_by_digest_and_never_taken_for_others() -> None:
