@@ -138,7 +138,7 @@ async def _ask_times(client: Client, offsets: Mapping[TopicPartition, int]) -> O
             topics=tuple(
                 FetchRequestFetchTopic(
                     topic=name,
-                    topic_id=client.metadata.topics[name].topic_id,
+                    topic_id=client.metadata.id_of(name),
                     partitions=tuple(
                         FetchRequestFetchPartition(
                             partition=at.partition, fetch_offset=offsets[at], partition_max_bytes=BATCH_MAX_BYTES

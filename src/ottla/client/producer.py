@@ -275,7 +275,6 @@ class Producer:
 
     def _request(self, batches: Iterable[_Batch]) -> ProduceRequest:
         by_partition = {batch.at: batch for batch in batches}
-        topics = self._client.metadata.topics
         return ProduceRequest(
             transactional_id=None if self._transaction is None else self._transaction.transactional_id,
             acks=self._acks,
@@ -283,7 +282,7 @@ class Producer:
             topic_data=tuple(
                 ProduceRequestTopicProduceData(
                     name=name,
-                    topic_id=topics[name].topic_id if name in topics else bytes(16),
+                    topic_id=self._client.metadata.id_of(name),
                     partition_data=tuple(
                         ProduceRequestPartitionProduceData(at.partition, by_partition[at].encoded) for at in partitions
                     ),

@@ -42,6 +42,8 @@ class Logs:
     def _data(self, at: TopicPartition, asked: Any) -> Any:
         if codes := self.errors.get(at):
             return Data(at.partition, codes.pop(0))
+        if at not in self.batches:
+            return Data(at.partition, ErrorCode.UNKNOWN_TOPIC_ID)
         if not self.start <= asked.fetch_offset <= self.end(at):
             return Data(at.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
         views = [each for each in split_batches(b"".join(self.batches[at])) if each.last_offset >= asked.fetch_offset]

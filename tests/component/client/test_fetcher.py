@@ -361,6 +361,32 @@ def test_a_topic_that_is_not_there():
     run(body)
 
 
+def test_a_topic_that_goes_while_the_leader_of_another_is_waited_for():
+    async def body() -> None:
+        leaders = {"orders": [1], "bills": [-1]}
+        cluster, _ = cluster_of(1, leaders, orders=[batch(0)], bills=[batch(0)])
+        start = {ORDERS: 0, ("bills", 0): 0}
+        asked = asyncio.Event()
+
+        def metadata(request: frames.Request) -> types.MetadataResponse:
+            if any(each.name == "bills" for each in request.body.topics or ()):
+                asked.set()
+            return cluster.metadata(request.body)
+
+        cluster.broker().on("Metadata", metadata)
+        async with cluster, cluster.client() as client, Fetcher(client, start) as fetcher:
+            polling = asyncio.create_task(fetcher.poll(timeout_ms=20_000))
+            await asked.wait()
+            cluster.topics = {"bills": [1]}
+            await client.all_topics()
+            (fetched,) = await polling
+            assert fetched.at.topic == "bills"
+            with pytest.raises(ResponseError, match="for topic orders: UNKNOWN_TOPIC_OR_PARTITION"):
+                await fetcher.poll(timeout_ms=20_000)
+
+    run(body)
+
+
 def test_a_fetcher_takes_its_connections_with_it():
     async def body() -> None:
         cluster, _ = cluster_of(orders=[batch(0)])

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from ottla.client import EARLIEST, TopicPartition
+from ottla.client import EARLIEST, Client, TopicPartition
+from ottla.client.client import Build
 from ottla.client.lag import ROUNDS, Lag, lags
 from ottla.wire import frames, types
 from ottla.wire.batch import (
@@ -164,6 +165,18 @@ def test_who_may_not_read_learns_no_age():
     lag, asked = found({T0: 10}, records({}, code=ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     assert lag[T0] == Lag(10, 5, 20, 10, None, "time unknown: TOPIC_AUTHORIZATION_FAILED (29)")
     assert len(asked) == 1
+
+
+def test_a_topic_that_goes_meanwhile_has_no_age(monkeypatch: pytest.MonkeyPatch):
+    def forgetful(client: Client, api: str, build: Build, **options: Any) -> Any:
+        if api == "Fetch":
+            client.metadata.forget("t")
+        return ask(client, api, build, **options)
+
+    ask = Client.ask
+    monkeypatch.setattr(Client, "ask", forgetful)
+    lag, _ = found({T0: 10}, records({0: batch(10)}))
+    assert (lag[T0].records, lag[T0].oldest_at_ms) == (10, None)
 
 
 def test_what_is_not_there():
