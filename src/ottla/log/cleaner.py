@@ -59,7 +59,8 @@ class Cleanable(NamedTuple):
 
 
 class CompactionResult(NamedTuple):
-    """What a run did. `first_dirty_offset` goes into the cleaner's checkpoint; None if the run was given up."""
+    """What a run did. `first_dirty_offset` goes into the cleaner's checkpoint; None if the run was given up, or had
+    nothing to do."""
 
     first_dirty_offset: int | None
     records_read: int = 0
@@ -129,6 +130,8 @@ def compact(
     partition: Partition, work: Cleanable, now_ms: int, *, entries_max: int = ENTRIES_MAX
 ) -> Generator[None, None, CompactionResult]:
     """Clean a partition, a chunk at a step."""
+    if work.end_offset <= work.first_dirty_offset:
+        return CompactionResult(None)  # its end was cut since it was chosen
     run = _Run(partition, work, now_ms, entries_max)
     try:
         if not (yield from run.read_keys()):

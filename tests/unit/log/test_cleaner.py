@@ -248,6 +248,20 @@ def test_an_open_transaction_ends_the_range(tmp_path: Path) -> None:
     assert cleanable(log, None, NOW).end_offset == 2
 
 
+def test_a_log_whose_producers_are_being_found_again_is_left_alone(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "orders-0")
+    for sequence in range(200):
+        append(log, keyed(("a", "1"), base_sequence=sequence, producer_id=7, producer_epoch=0))
+        if sequence == 3:
+            roll(log)
+    first = clean(log)
+    before = list(log.segments)
+    steps = log.truncate_steps(150, NOW)
+    next(steps)
+    assert clean(log, first.first_dirty_offset) == CompactionResult(None)
+    assert log.segments == before
+
+
 def test_young_segments_wait_for_the_minimum_lag(tmp_path: Path) -> None:
     log = open_log(tmp_path / "orders-0", min_compaction_lag_ms=1_000)
     append(log, keyed(("a", "1"), timestamp=NOW - 2_000))
