@@ -230,23 +230,15 @@ class _Run:
         target = Segment.create(
             partition.directory, group[0].base_offset, partition.config, self.now_ms, state=CLEANED_SUFFIX
         )
-        writer = _Writer(target, partition)
         modified_ms = group[-1].modified_ms()
-        for segment in group:
-            if not self._is_unchanged(segment):
-                return self._give_up(target)
-            self.transactions.expect(self._aborted_in(segment))
-            for batch in _batches(segment):
-                if batch is None:
-                    writer.write()
-                    yield
-                    if not self._is_unchanged(segment):
-                        return self._give_up(target)
-                else:
-                    self._clean_batch(batch, writer)
-        writer.write()
-        if not all(map(self._is_unchanged, group)):
-            return self._give_up(target)
+        try:
+            is_whole = yield from self._copy(group, _Writer(target, partition))
+        except WireError:
+            self._remove(target)
+            raise
+        if not is_whole:
+            self._remove(target)
+            return False
         target.close_indexes()
         target.sync()
         partition.storage.disk.set_modified(target.file.path, modified_ms)
@@ -254,13 +246,29 @@ class _Run:
         self.bytes_written += target.size_bytes
         return True
 
-    def _give_up(self, target: Segment) -> bool:
+    def _copy(self, group: list[Segment], writer: _Writer) -> Generator[None, None, bool]:
+        """Write what stays of a group; False if the log has changed under us."""
+        for segment in group:
+            if not self._is_unchanged(segment):
+                return False
+            self.transactions.expect(self._aborted_in(segment))
+            for batch in _batches(segment):
+                if batch is None:
+                    writer.write()
+                    yield
+                    if not self._is_unchanged(segment):
+                        return False
+                else:
+                    self._clean_batch(batch, writer)
+        writer.write()
+        return all(map(self._is_unchanged, group))
+
+    def _remove(self, target: Segment) -> None:
         disk = self.partition.storage.disk
         target.close()
         for file in target.files():
             if disk.exists(file.path):
                 disk.unlink(file.path)
-        return False
 
     def _clean_batch(self, batch: AnyBatch, writer: _Writer) -> None:
         self.bytes_read += batch.size_bytes

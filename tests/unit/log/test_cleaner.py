@@ -380,6 +380,21 @@ def test_damage_is_an_error_and_changes_nothing(tmp_path: Path) -> None:
     assert path.read_bytes() == damaged
 
 
+def test_damage_in_what_is_clean_leaves_no_files_behind(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "orders-0")
+    append(log, keyed(("a", "1")))
+    roll(log)
+    first = clean(log)
+    append(log, keyed(("b", "1")))
+    roll(log)
+    path = tmp_path / "orders-0" / "00000000000000000000.log"
+    path.write_bytes(path.read_bytes()[:-1] + b"\xff")
+    with pytest.raises(CorruptMessageError, match="orders-0 cannot be compacted"):
+        clean(log, first.first_dirty_offset)
+    # They would make the next start doubt what another run has written.
+    assert [each.name for each in path.parent.iterdir() if each.name.endswith(".cleaned")] == []
+
+
 def test_what_was_cleaned_is_there_after_a_restart(tmp_path: Path) -> None:
     log = open_log(tmp_path / "orders-0")
     append(log, keyed(("a", "1")), keyed(("a", "2")), keyed(("b", "1")))
