@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ottla.client import EARLIEST, LATEST, Client, Fetcher, TopicPartition, fetch
+from ottla.client.backoff import Deadline
 from ottla.client.errors import ClosedError, ConfigurationError, ProtocolError, ResponseError
 from ottla.wire import WireError, frames, types
 from ottla.wire.batch import TimestampType, build_end_txn_marker
@@ -232,6 +233,25 @@ def test_what_passes_is_waited_for(code: int):
         logs.errors[ORDERS] = [code, code]
         async with cluster, cluster.client() as client:
             assert await offsets(client, 0) == [0, 1]
+
+    run(body)
+
+
+def test_what_failed_before_a_partition_was_dropped_is_forgotten(monkeypatch: pytest.MonkeyPatch):
+    async def body() -> None:
+        cluster, logs = cluster_of(orders=[batch(0)])
+        logs.errors[ORDERS] = [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 100_000
+        now_s = [0.0]
+        async with cluster, cluster.client() as client, Fetcher(client, {ORDERS: 0}) as fetcher:
+            monkeypatch.setattr(client, "deadline", lambda *_: Deadline(60_000, lambda: now_s[0]))
+            while len(cluster.broker().asked_for("Fetch")) < 2:
+                assert await fetcher.poll(timeout_ms=20) == []
+            fetcher.drop(ORDERS)
+            now_s[0] += 3_600
+            logs.errors[ORDERS] = [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+            fetcher.seek(ORDERS, 0)
+            (fetched,) = await fetcher.poll(timeout_ms=20_000)
+            assert fetched.at == ORDERS
 
     run(body)
 
