@@ -244,11 +244,18 @@ class Producer:
             return await self._post(batches, deadline)
         await self._join(batches)
 
+        names: dict[bytes, str] = {}
+
         def build(partitions: list[TopicPartition], _: int) -> ProduceRequest:
-            return self._request([batches[at] for at in partitions])
+            request = self._request([batches[at] for at in partitions])
+            names.update({topic.topic_id: topic.name for topic in request.topic_data})
+            return request
+
+        def read(answer: Answer) -> Iterable[Reply[ProduceResponsePartitionProduceResponse]]:
+            return self._read(answer, names)
 
         is_explicit = self._transaction is not None and not self._transaction.is_implicit
-        call = LeaderCall("Produce", build, self._read, RETRIABLE, PRODUCE_EXPLICIT_MAX if is_explicit else None)
+        call = LeaderCall("Produce", build, read, RETRIABLE, PRODUCE_EXPLICIT_MAX if is_explicit else None)
         return await call.ask(self._client, batches, deadline)
 
     async def _join(self, partitions: Iterable[TopicPartition]) -> None:
@@ -291,11 +298,14 @@ class Producer:
             ),
         )
 
-    def _read(self, answer: Answer) -> Iterable[Reply[ProduceResponsePartitionProduceResponse]]:
+    def _read(
+        self, answer: Answer, names: Mapping[bytes, str]
+    ) -> Iterable[Reply[ProduceResponsePartitionProduceResponse]]:
+        """`names` are those of the topics that were asked for: the client may have forgotten some meanwhile."""
         body = answer.of(ProduceResponse)
         metadata = self._client.metadata
         for topic in body.responses:
-            name = topic.name or metadata.name_of(topic.topic_id) or ""
+            name = topic.name or names.get(topic.topic_id, "")
             for each in topic.partition_responses:
                 at = TopicPartition(name, each.index)
                 if each.error_code:

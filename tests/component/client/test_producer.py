@@ -326,6 +326,21 @@ def test_the_delivery_timeout_ends_the_attempts():
     run(body)
 
 
+def test_a_record_was_written_though_its_topic_is_forgotten_meanwhile():
+    async def body() -> None:
+        cluster, log = cluster_of()
+        async with cluster, cluster.client() as client:
+
+            def deleted(request: frames.Request) -> types.ProduceResponse:
+                client.metadata.forget("orders")  # another task has asked for all topics
+                return log(request)
+
+            cluster.broker().on("Produce", deleted)
+            assert (await Producer(client).send("orders", b"v")).offset == 0
+
+    run(body)
+
+
 def test_without_acknowledgements_nobody_says_where():
     async def body() -> None:
         cluster, _ = cluster_of()
