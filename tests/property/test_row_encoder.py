@@ -1,5 +1,6 @@
 """Rows in columns become the batches that `BatchBuilder` makes of the same records one by one, by both engines."""
 
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -41,10 +42,12 @@ def test_rows_become_the_batches_of_their_records(pieces: list[tuple[list[Row], 
     made: dict[Engine, dict[int, list[BatchBuilder]]] = {engine: {0: [], 1: [], 2: []} for engine in ENGINES}
     for rows, timestamp in pieces:
         for key, value, headers, partition in rows:
-            batches = expected[partition]
-            if not batches or batches[-1].size_bytes >= batch_bytes:
+            batches = expected[partition] or [BatchBuilder()]
+            record = timestamp, key, value, [(each["key"] or "", each["value"]) for each in headers or ()]
+            if batches[-1].size_bytes + deepcopy(batches[-1]).append(*record) > batch_bytes and len(batches[-1]):
                 batches.append(BatchBuilder())
-            batches[-1].append(timestamp, key, value, [(each["key"] or "", each["value"]) for each in headers or ()])
+            batches[-1].append(*record)
+            expected[partition] = batches
         keys, values, lists = columns_of(rows, before)
         columns = Rows(ByteColumn.of(keys), ByteColumn.of(values), HeaderLists.of(lists))
         partitions = np.array([row[3] for row in rows], np.int32)

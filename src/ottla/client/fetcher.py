@@ -148,13 +148,14 @@ class Fetcher:
         """Go on at another offset, or in another partition."""
         if offset < 0 and offset not in (EARLIEST, LATEST):
             raise ConfigurationError(f"{TopicPartition(*at)} cannot be read from offset {offset}")
-        self._positions.pop(TopicPartition(*at), None)
+        self.drop(at)
         self._start[TopicPartition(*at)] = offset
 
     def drop(self, at: tuple[str, int]) -> None:
         """Read this partition no further."""
         self._positions.pop(TopicPartition(*at), None)
         self._start.pop(TopicPartition(*at), None)
+        self._failing.pop(TopicPartition(*at), None)
 
     async def poll(self, timeout_ms: int | None = None) -> list[Fetched]:
         """What has come, with at least one batch in each; an empty list if nothing came in time.
@@ -286,10 +287,15 @@ class Fetcher:
                 self._take_error(answer, at, data, body)
                 continue
             self._failing.pop(at, None)
-            if data.records and (fetched := self._advanced(answer, at, data)) is not None:
-                yield fetched
+            if data.records:
+                try:
+                    fetched = self._advanced(answer, at, data)
+                except ProtocolError as error:
+                    self._error = error
+                else:
+                    yield fetched
 
-    def _advanced(self, answer: Answer, at: TopicPartition, data: FetchResponsePartitionData) -> Fetched | None:
+    def _advanced(self, answer: Answer, at: TopicPartition, data: FetchResponsePartitionData) -> Fetched:
         position = self._positions[at]
         records = data.records or b""
         try:

@@ -115,8 +115,8 @@ def _read(settings: ClientSettings, url: str, timeout_s: float) -> str:
         raise OSError(str(error.reason)) from None
     except (ValueError, InvalidURL) as error:
         raise OSError(f"{url} is no address of a page: {error}") from None
-    except HTTPException as error:
-        raise OSError(f"the response is no page: {type(error).__name__}") from None
+    except HTTPException as error:  # such as a listener with TLS that is read without
+        raise OSError(f"it is no page: {error!r}") from None
     return data.decode(errors="replace")
 
 

@@ -138,7 +138,7 @@ async def _ask_times(client: Client, offsets: Mapping[TopicPartition, int]) -> O
             topics=tuple(
                 FetchRequestFetchTopic(
                     topic=name,
-                    topic_id=client.metadata.topics[name].topic_id,
+                    topic_id=client.metadata.id_of(name),
                     partitions=tuple(
                         FetchRequestFetchPartition(
                             partition=at.partition, fetch_offset=offsets[at], partition_max_bytes=BATCH_MAX_BYTES
@@ -159,13 +159,16 @@ async def _ask_times(client: Client, offsets: Mapping[TopicPartition, int]) -> O
 
 def _first_time(data: FetchResponsePartitionData, offset: int) -> int | None:
     """The timestamp of the first record from the offset on; a transaction's marker counts if nothing else is there."""
+    marker_ms: int | None = None
     try:
         for batch in split_batches(data.records or b""):
-            if batch.last_offset >= offset:
-                return next(_times(batch, offset), None)
+            time_ms = next(_times(batch, offset), None)
+            if time_ms is not None and not batch.is_control:
+                return time_ms
+            marker_ms = time_ms if marker_ms is None else marker_ms
     except WireError:
-        return None  # the log is damaged there, or cut off at the size that was asked for
-    return None
+        return marker_ms  # the log is damaged there, or cut off at the size that was asked for
+    return marker_ms
 
 
 def _times(batch: AnyBatch, offset: int) -> Iterator[int]:

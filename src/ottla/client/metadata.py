@@ -19,6 +19,7 @@ from ottla.wire.types.metadata import (
 __all__ = ["NO_NODE", "Broker", "Metadata", "Partition", "Topic", "TopicPartition"]
 
 NO_NODE: Final = -1
+NO_TOPIC_ID: Final = bytes(16)
 
 
 class TopicPartition(NamedTuple):
@@ -133,6 +134,11 @@ class Metadata:
     def partition(self, at: TopicPartition) -> Partition | None:
         topic = self.topics.get(at.topic)
         return None if topic is None else topic.partitions.get(at.partition)
+
+    def id_of(self, name: str) -> bytes:
+        """The id for requests. Zeros for a topic that was forgotten meanwhile: the broker says that it is unknown."""
+        topic = self.topics.get(name)
+        return NO_TOPIC_ID if topic is None else topic.topic_id
 
     def name_of(self, topic_id: bytes) -> str | None:
         return next((topic.name for topic in self.topics.values() if topic.topic_id == topic_id), None)

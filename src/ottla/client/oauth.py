@@ -13,6 +13,7 @@ import urllib.parse
 import urllib.request
 from base64 import b64encode
 from collections.abc import Callable
+from http.client import HTTPException
 from importlib import import_module
 from typing import Any, Final
 
@@ -94,7 +95,7 @@ class ClientCredentials:
             if not isinstance(answer.get("access_token"), str):
                 raise AuthenticationError(None, f"the response of {self._url} contains no access_token")
             self._token = answer["access_token"]
-            self._until_s = self._now_s() + LIFETIME_SHARE * float(answer.get("expires_in", 0))
+            self._until_s = self._now_s() + LIFETIME_SHARE * float(answer.get("expires_in") or 0)
         return self._token
 
     def _ask(self) -> dict[str, Any]:
@@ -108,6 +109,8 @@ class ClientCredentials:
         try:
             with urllib.request.urlopen(request, timeout=TOKEN_TIMEOUT_S) as answer:  # noqa: S310, RUF100
                 found = json.load(answer)
+        except HTTPException as error:  # such as an endpoint with TLS that is asked without
+            raise AuthenticationError(None, f"no token from {self._url}: {error!r}") from None
         except (OSError, ValueError) as error:
             raise AuthenticationError(None, f"no token from {self._url}: {error}") from None
         return found if isinstance(found, dict) else {}

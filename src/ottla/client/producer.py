@@ -11,8 +11,8 @@ at a time, records keep their order, and nothing waits in the background: when t
 acknowledged. What makes it quick is giving it many records at once.
 
 An idempotent producer has an id from the cluster and numbers its batches, so that one that is sent again after a lost
-answer is not written twice. After a failure whose outcome is not known the numbers are no longer certain: the producer
-then takes a new id. Its calls run one after the other.
+answer is not written twice. After a failure whose outcome is not known, or a call that was cancelled, the numbers are
+no longer certain: the producer then takes a new id. Its calls run one after the other.
 
 With an identity of `ottla.client.transactions` all records belong to that transaction. It keeps its id; after a failure
 the transaction has to be aborted. Below transaction version 2 the identity stays the same after a commit: then
@@ -35,6 +35,7 @@ from ottla.client.metadata import Topic, TopicPartition
 from ottla.client.partitioner import Sticky, partition_of_key
 from ottla.client.transactions import PRODUCE_EXPLICIT_MAX, Identity, add_partitions
 from ottla.wire.batch import BatchBuilder, Compression, Header, increment_sequence
+from ottla.wire.batch_record import HEADER_OVERHEAD_MAX, RECORD_OVERHEAD_MAX
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.init_producer_id import InitProducerIdRequest
 from ottla.wire.types.produce import (
@@ -181,19 +182,16 @@ class Producer:
         available = {name: topic.available for name, topic in topics.items()}
         for place, record in enumerate(records):
             at = TopicPartition(record.topic, self._partition(record, topics[record.topic], available[record.topic]))
-            batch = self._open_batch(queues, at)
-            batch.append(place, record, now_ms if record.timestamp_ms is None else record.timestamp_ms)
-            if batch.builder.size_bytes >= self._batch_bytes and record.key is None:
+            room = self._batch_bytes - _size_max(record)
+            is_anywhere = record.key is None and record.partition is None
+            if is_anywhere and at in queues and queues[at][-1].builder.size_bytes > room:
                 self._sticky.move_on(record.topic, available[record.topic])
+                at = TopicPartition(record.topic, self._sticky.current(record.topic, available[record.topic]))
+            batch = _open_batch(queues, at, room)
+            batch.append(place, record, now_ms if record.timestamp_ms is None else record.timestamp_ms)
         for name in topics:
             self._sticky.move_on(name, available[name])  # what is begun now leaves now: the next call has other batches
         return queues
-
-    def _open_batch(self, queues: Queues, at: TopicPartition) -> _Batch:
-        queue = queues.setdefault(at, deque())
-        if not queue or queue[-1].builder.size_bytes >= self._batch_bytes:
-            queue.append(_Batch(at, BatchBuilder()))
-        return queue[-1]
 
     def _partition(self, record: ProducerRecord, topic: Topic, available: Sequence[int]) -> int:
         if record.partition is not None:
@@ -208,7 +206,11 @@ class Producer:
         if not self._is_idempotent:
             return await self._send_rounds(count, queues, deadline)
         async with self._one_at_a_time:
-            return await self._send_rounds(count, queues, deadline)
+            try:
+                return await self._send_rounds(count, queues, deadline)
+            except BaseException:  # a call that is cancelled leaves a batch under way, too
+                self._doubt()
+                raise
 
     async def _send_rounds(self, count: int, queues: Queues, deadline: Deadline) -> list[Delivered]:
         delivered: list[Delivered | None] = [None] * count
@@ -242,11 +244,18 @@ class Producer:
             return await self._post(batches, deadline)
         await self._join(batches)
 
+        names: dict[bytes, str] = {}
+
         def build(partitions: list[TopicPartition], _: int) -> ProduceRequest:
-            return self._request([batches[at] for at in partitions])
+            request = self._request([batches[at] for at in partitions])
+            names.update({topic.topic_id: topic.name for topic in request.topic_data})
+            return request
+
+        def read(answer: Answer) -> Iterable[Reply[ProduceResponsePartitionProduceResponse]]:
+            return self._read(answer, names)
 
         is_explicit = self._transaction is not None and not self._transaction.is_implicit
-        call = LeaderCall("Produce", build, self._read, RETRIABLE, PRODUCE_EXPLICIT_MAX if is_explicit else None)
+        call = LeaderCall("Produce", build, read, RETRIABLE, PRODUCE_EXPLICIT_MAX if is_explicit else None)
         return await call.ask(self._client, batches, deadline)
 
     async def _join(self, partitions: Iterable[TopicPartition]) -> None:
@@ -273,7 +282,6 @@ class Producer:
 
     def _request(self, batches: Iterable[_Batch]) -> ProduceRequest:
         by_partition = {batch.at: batch for batch in batches}
-        topics = self._client.metadata.topics
         return ProduceRequest(
             transactional_id=None if self._transaction is None else self._transaction.transactional_id,
             acks=self._acks,
@@ -281,7 +289,7 @@ class Producer:
             topic_data=tuple(
                 ProduceRequestTopicProduceData(
                     name=name,
-                    topic_id=topics[name].topic_id if name in topics else bytes(16),
+                    topic_id=self._client.metadata.id_of(name),
                     partition_data=tuple(
                         ProduceRequestPartitionProduceData(at.partition, by_partition[at].encoded) for at in partitions
                     ),
@@ -290,11 +298,14 @@ class Producer:
             ),
         )
 
-    def _read(self, answer: Answer) -> Iterable[Reply[ProduceResponsePartitionProduceResponse]]:
+    def _read(
+        self, answer: Answer, names: Mapping[bytes, str]
+    ) -> Iterable[Reply[ProduceResponsePartitionProduceResponse]]:
+        """`names` are those of the topics that were asked for: the client may have forgotten some meanwhile."""
         body = answer.of(ProduceResponse)
         metadata = self._client.metadata
         for topic in body.responses:
-            name = topic.name or metadata.name_of(topic.topic_id) or ""
+            name = topic.name or names.get(topic.topic_id, "")
             for each in topic.partition_responses:
                 at = TopicPartition(name, each.index)
                 if each.error_code:
@@ -343,6 +354,22 @@ class Producer:
         if self._transaction is None:
             self._identity = None
             self._sequences.clear()
+
+
+def _open_batch(queues: Queues, at: TopicPartition, size_max: int) -> _Batch:
+    """The last batch of a partition, or another if that one is larger than `size_max` already."""
+    queue = queues.setdefault(at, deque())
+    if not queue or queue[-1].builder.size_bytes > size_max:
+        queue.append(_Batch(at, BatchBuilder()))
+    return queue[-1]
+
+
+def _size_max(record: ProducerRecord) -> int:
+    """What a record takes in a batch at most."""
+    size = RECORD_OVERHEAD_MAX + len(record.key or b"") + len(record.value or b"")
+    for name, value in record.headers:
+        size += HEADER_OVERHEAD_MAX + len(name.encode()) + len(value or b"")
+    return size
 
 
 def _front(queues: Queues) -> dict[TopicPartition, _Batch]:

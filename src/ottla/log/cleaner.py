@@ -11,6 +11,7 @@ old segments or the new ones.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from ottla.log.compaction import (
@@ -58,7 +59,8 @@ class Cleanable(NamedTuple):
 
 
 class CompactionResult(NamedTuple):
-    """What a run did. `first_dirty_offset` goes into the cleaner's checkpoint; None if the run was given up."""
+    """What a run did. `first_dirty_offset` goes into the cleaner's checkpoint; None if the run was given up, or had
+    nothing to do."""
 
     first_dirty_offset: int | None
     records_read: int = 0
@@ -128,6 +130,8 @@ def compact(
     partition: Partition, work: Cleanable, now_ms: int, *, entries_max: int = ENTRIES_MAX
 ) -> Generator[None, None, CompactionResult]:
     """Clean a partition, a chunk at a step."""
+    if work.end_offset <= work.first_dirty_offset:
+        return CompactionResult(None)  # its end was cut since it was chosen
     run = _Run(partition, work, now_ms, entries_max)
     try:
         if not (yield from run.read_keys()):
@@ -166,7 +170,7 @@ class _Run:
         """Collect them; False if the log has changed under us."""
         transactions = Transactions()
         start = max(self.partition.segment_index(self.work.first_dirty_offset), 0)
-        for segment in self.partition.segments[start:-1]:
+        for segment, following in pairwise(self.partition.segments[start:]):
             if segment.base_offset >= self.work.end_offset:
                 break
             if not self._is_unchanged(segment):
@@ -177,14 +181,16 @@ class _Run:
                     yield
                     if not self._is_unchanged(segment):
                         return False
+                elif batch.base_offset >= self.work.end_offset:
+                    break
                 elif not self._note_keys(batch, transactions):
                     return True
+            # Offsets may be missing here, as in a copy of a compacted log. They must not be looked for again and again.
+            self.keys.end_offset = max(self.keys.end_offset, min(following.base_offset, self.work.end_offset))
         return True
 
     def _note_keys(self, batch: AnyBatch, transactions: Transactions) -> bool:
-        """Add the keys of a batch; False at the end of the dirty part, or when the map is full."""
-        if batch.base_offset >= self.work.end_offset:
-            return False
+        """Add the keys of a batch; False if the map is full."""
         if isinstance(batch, BatchView) and batch.is_control:
             transactions.end(batch)
         elif not (isinstance(batch, BatchView) and transactions.is_aborted(batch)):
@@ -224,23 +230,15 @@ class _Run:
         target = Segment.create(
             partition.directory, group[0].base_offset, partition.config, self.now_ms, state=CLEANED_SUFFIX
         )
-        writer = _Writer(target, partition)
         modified_ms = group[-1].modified_ms()
-        for segment in group:
-            if not self._is_unchanged(segment):
-                return self._give_up(target)
-            self.transactions.expect(self._aborted_in(segment))
-            for batch in _batches(segment):
-                if batch is None:
-                    writer.write()
-                    yield
-                    if not self._is_unchanged(segment):
-                        return self._give_up(target)
-                else:
-                    self._clean_batch(batch, writer)
-        writer.write()
-        if not all(map(self._is_unchanged, group)):
-            return self._give_up(target)
+        try:
+            is_whole = yield from self._copy(group, _Writer(target, partition))
+        except WireError:
+            self._remove(target)
+            raise
+        if not is_whole:
+            self._remove(target)
+            return False
         target.close_indexes()
         target.sync()
         partition.storage.disk.set_modified(target.file.path, modified_ms)
@@ -248,13 +246,29 @@ class _Run:
         self.bytes_written += target.size_bytes
         return True
 
-    def _give_up(self, target: Segment) -> bool:
+    def _copy(self, group: list[Segment], writer: _Writer) -> Generator[None, None, bool]:
+        """Write what stays of a group; False if the log has changed under us."""
+        for segment in group:
+            if not self._is_unchanged(segment):
+                return False
+            self.transactions.expect(self._aborted_in(segment))
+            for batch in _batches(segment):
+                if batch is None:
+                    writer.write()
+                    yield
+                    if not self._is_unchanged(segment):
+                        return False
+                else:
+                    self._clean_batch(batch, writer)
+        writer.write()
+        return all(map(self._is_unchanged, group))
+
+    def _remove(self, target: Segment) -> None:
         disk = self.partition.storage.disk
         target.close()
         for file in target.files():
             if disk.exists(file.path):
                 disk.unlink(file.path)
-        return False
 
     def _clean_batch(self, batch: AnyBatch, writer: _Writer) -> None:
         self.bytes_read += batch.size_bytes
@@ -315,22 +329,26 @@ class _Writer:
 
 def _batches(segment: Segment) -> Iterator[AnyBatch | None]:
     """The whole batches of a segment, with None to pause at; damage is an error."""
-    walk = check_batches(segment.file.handle(), segment.size_bytes)
-    while True:
-        try:
-            found = next(walk)
-        except StopIteration as stop:
-            if stop.value.reason:
-                raise WireError(
-                    "RecordBatch", stop.value.position, f"{segment.file.path}: {stop.value.reason}"
-                ) from None
-            return
-        if found is None:
-            yield None
-        elif found[1].size_bytes > CHUNK_BYTES:
-            yield read_batch(segment.file.handle(), found[0], found[1].size_bytes)  # the walk gave its header only
-        else:
-            yield found[1]
+    handle = segment.file.pin()  # others may open many files in a pause
+    try:
+        walk = check_batches(handle, segment.size_bytes)
+        while True:
+            try:
+                found = next(walk)
+            except StopIteration as stop:
+                if stop.value.reason:
+                    raise WireError(
+                        "RecordBatch", stop.value.position, f"{segment.file.path}: {stop.value.reason}"
+                    ) from None
+                return
+            if found is None:
+                yield None
+            elif found[1].size_bytes > CHUNK_BYTES:
+                yield read_batch(handle, found[0], found[1].size_bytes)  # the walk gave its header only
+            else:
+                yield found[1]
+    finally:
+        segment.file.unpin()
 
 
 def _fit_together(segments: list[Segment], segment_bytes: int, index_bytes: int) -> bool:

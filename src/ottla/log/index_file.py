@@ -9,8 +9,8 @@ the log, whether they are there or not.
 Looking an entry up takes a few small reads, each halving what is left, and the last of them reads a block; the page
 cache does the rest. Nothing is kept in memory but the buffer, which is also where the readers of new data look.
 
-A file that Apache Kafka left at its full size, after a crash or a copy, ends in zeros. No entry is all zeros, so the
-first use finds where the entries end and cuts the file there.
+A file that Apache Kafka left at its full size, after a crash or a copy, ends in zeros. No entry behind another is all
+zeros, so the first use finds where the entries end and cuts the file there.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ class IndexFile:
 
     ENTRY: struct.Struct
     SUFFIX: str
+    PADDING_MIN = 1
+    """From how many entries on a last one of zeros is padding."""
 
     def __init__(self, directory: Directory, base_offset: int, state: str = "", *, is_new: bool = False) -> None:
         self.file = LogFile(directory, file_name(base_offset, self.SUFFIX, state))
@@ -60,7 +62,7 @@ class IndexFile:
         size = handle.size()
         count = size // self.ENTRY.size
         zeros = bytes(self.ENTRY.size)
-        if count and handle.read(self.ENTRY.size, (count - 1) * self.ENTRY.size) == zeros:
+        if count >= self.PADDING_MIN and handle.read(self.ENTRY.size, (count - 1) * self.ENTRY.size) == zeros:
             low = 0
             while low < count:
                 middle = (low + count) // 2

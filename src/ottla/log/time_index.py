@@ -25,6 +25,8 @@ class TimeIndex(IndexFile):
 
     ENTRY = struct.Struct(">qi")
     SUFFIX = TIME_INDEX_SUFFIX
+    PADDING_MIN = 2
+    """One alone is that of a first record with timestamp 0."""
 
     def maybe_append(self, timestamp: int, relative_offset: int) -> None:
         """Add an entry if its timestamp is newer than the last one's."""

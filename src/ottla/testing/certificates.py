@@ -48,8 +48,8 @@ class CertificateAuthority:
         """A certificate; with a negative time it has expired."""
         key = _new_key()
         certificate = _signed(name, key, self._certificate, self._key, hosts, valid_for)
-        stem = self.directory / name.replace(" ", "-").replace("/", "-")
-        issued = Issued(stem.with_suffix(".pem"), stem.with_suffix(".crt"), stem.with_suffix(".key"))
+        stem = name.replace(" ", "-").replace("/", "-")
+        issued = Issued(*(self.directory / f"{stem}.{suffix}" for suffix in ("pem", "crt", "key")))
         issued.key.touch(0o600)
         issued.pem.touch(0o600)
         issued.key.write_bytes(_key_pem(key))

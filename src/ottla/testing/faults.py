@@ -10,6 +10,7 @@ import asyncio
 import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
+from itertools import count
 from typing import Any, Final, Literal
 
 from ottla.broker.network.dispatch import Api, Dispatch
@@ -73,6 +74,8 @@ class Faults:
 
     def __init__(self, perform: Perform) -> None:
         self._perform = perform
+        self._ids = count()
+        """They go on over restarts, in another process, too."""
 
     def fail(self, api: str, error: str | int, *, times: int | None = 1, after: bool = False) -> Fault:
         """Respond with an error, given by its name ("NOT_LEADER_OR_FOLLOWER") or code."""
@@ -97,7 +100,9 @@ class Faults:
         self._perform("clear_faults")
 
     def _add(self, spec: FaultSpec) -> Fault:
-        return Fault(int(self._perform("add_fault", spec=asdict(spec))), spec, self._perform)
+        fault_id = next(self._ids)
+        self._perform("add_fault", fault_id=fault_id, spec=asdict(spec))
+        return Fault(fault_id, spec, self._perform)
 
 
 def _api(name: str) -> str:
@@ -140,14 +145,12 @@ class FaultRules:
         self.held: list[Request] = []
         """Requests whose responses are withheld."""
 
-    def add(self, spec: Mapping[str, Any]) -> int:
-        fault_id = len(self._hits)
+    def add(self, fault_id: int, spec: Mapping[str, Any]) -> None:
         self._specs[fault_id] = FaultSpec(**spec)
         self._hits[fault_id] = 0
-        return fault_id
 
     def hits(self, fault_id: int) -> int:
-        return self._hits[fault_id]
+        return self._hits.get(fault_id, 0)  # of a fault that ended with another process
 
     def remove(self, fault_id: int) -> None:
         self._specs.pop(fault_id, None)

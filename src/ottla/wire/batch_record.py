@@ -30,7 +30,9 @@ from ottla.wire.fault import WireError
 from ottla.wire.varint import encode_varint, raw_varint, unfold, wrap_int64
 
 __all__ = [
+    "HEADER_OVERHEAD_MAX",
     "RECORD_BYTES_MIN",
+    "RECORD_OVERHEAD_MAX",
     "Header",
     "Record",
     "RecordPosition",
@@ -45,6 +47,10 @@ __all__ = [
 
 # length, attributes, timestamp delta, offset delta, key length, value length and header count, one byte each
 RECORD_BYTES_MIN: Final = 7
+RECORD_OVERHEAD_MAX: Final = 36
+"""What a record can take beside its key, value and headers: five bytes each for its own length, the key's, the value's,
+the number of headers and the offset's delta, ten for the timestamp's delta, and one of attributes."""
+HEADER_OVERHEAD_MAX: Final = 10
 
 Bytes = bytes | bytearray | memoryview
 Header = tuple[str, Bytes | None]

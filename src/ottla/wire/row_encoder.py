@@ -16,7 +16,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.wire.batch_build import BatchBuilder
-from ottla.wire.batch_record import Header, encode_record
+from ottla.wire.batch_record import HEADER_OVERHEAD_MAX, RECORD_OVERHEAD_MAX, Header, encode_record
 from ottla.wire.columns_table import read_only
 from ottla.wire.engine import Engine, is_compiled
 from ottla.wire.varint import encode_varint, wrap_int64
@@ -26,10 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ByteColumn", "HeaderLists", "RowEncoder", "Rows"]
 
-ROW_MAX: Final = 36
-"""What a record can take beside its key, value and headers: five bytes each for its own length, the key's, the value's,
-the number of headers and the offset's delta, ten for the timestamp's delta, and one of attributes."""
-HEADER_MAX: Final = 10
 STORE_BYTES: Final = 8
 """The compiled loop stores integers of so many bytes, also the last one."""
 
@@ -120,7 +116,8 @@ class Rows(NamedTuple):
         """What their records take at most."""
         headers = self.headers
         payload = sum(each.size_bytes for each in (self.keys, self.values, headers.keys, headers.values))
-        return payload + ROW_MAX * len(self.values.start) + HEADER_MAX * len(headers.keys.start)
+        overhead = RECORD_OVERHEAD_MAX * len(self.values.start) + HEADER_OVERHEAD_MAX * len(headers.keys.start)
+        return payload + overhead
 
 
 class RowEncoder:
@@ -140,21 +137,24 @@ class RowEncoder:
         return self._end
 
     def append(self, batches: list[BatchBuilder], order: Int64s, timestamp: int, batch_bytes: int) -> None:
-        """Append the rows that `order` names to the last batch, and begin another whenever one has `batch_bytes`."""
+        """Append the rows that `order` names to the last batch, and begin another whenever one would get larger than
+        `batch_bytes`; a row that is too large itself gets a batch of its own."""
         place = 0
         while place < len(order):
-            if not batches or batches[-1].size_bytes >= batch_bytes:
+            if not batches:
                 batches.append(BatchBuilder())
             batch = batches[-1]
             base_timestamp = timestamp if batch.base_timestamp is None else batch.base_timestamp
             deltas = wrap_int64(timestamp - base_timestamp), batch.next_offset - batch.base_offset
-            size_wanted = max(1, batch_bytes - batch.size_bytes)  # the header alone may be too large: then one row
-            next_place, end = self._encode(order, place, size_wanted, *deltas)
-            batch.append_encoded(timestamp, self._output[self._end : end].data, next_place - place)
+            next_place, end = self._encode(order, place, batch_bytes - batch.size_bytes, len(batch) == 0, *deltas)
+            if next_place > place:
+                batch.append_encoded(timestamp, self._output[self._end : end].data, next_place - place)
             place, self._end = next_place, end
+            if place < len(order):
+                batches.append(BatchBuilder())
 
     def _compiled(
-        self, order: Int64s, place: int, size_wanted: int, timestamp_delta: int, offset_delta: int
+        self, order: Int64s, place: int, room: int, is_empty: bool, timestamp_delta: int, offset_delta: int
     ) -> tuple[int, int]:
         from ottla.wire.row_kernels import encode_rows
 
@@ -162,19 +162,20 @@ class RowEncoder:
         keys, values, headers = self._rows
         columns = *keys, *values, headers.start, headers.length, *headers.keys, *headers.values
         found: tuple[int, int] = encode_rows(
-            order, place, size_wanted, head, offset_delta, *columns, self._output, self._end
+            order, place, room, is_empty, head, offset_delta, *columns, self._output, self._end
         )
         return found
 
     def _pure(
-        self, order: Int64s, place: int, size_wanted: int, timestamp_delta: int, offset_delta: int
+        self, order: Int64s, place: int, room: int, is_empty: bool, timestamp_delta: int, offset_delta: int
     ) -> tuple[int, int]:
-        end, end_wanted = self._end, self._end + size_wanted
+        end, end_max = self._end, self._end + room
         keys, values, headers = self._rows
         for row in order[place:].tolist():
-            if end >= end_wanted:
-                break
             record = encode_record(offset_delta, timestamp_delta, keys.cell(row), values.cell(row), headers.cell(row))
+            if end + len(record) > end_max and not is_empty:
+                break
+            is_empty = False
             self._output[end : end + len(record)] = memoryview(record)
             end += len(record)
             offset_delta += 1

@@ -59,7 +59,8 @@ def _store(typing: Any, target: Any, at: Any, value: Any) -> Any:  # noqa: ANN40
 def encode_rows(
     order: Int64s,
     place: int,
-    size_wanted: int,
+    room: int,
+    is_empty: bool,
     head: Octets,
     offset_delta: int,
     key_data: Octets,
@@ -79,13 +80,14 @@ def encode_rows(
     output: Octets,
     at: int,
 ) -> tuple[int, int]:
-    """Write rows from `order[place]` on behind each other, until they take what is wanted.
+    """Write rows from `order[place]` on behind each other, as many as there is room for; one in any case if the batch
+    is empty.
 
     `head` is what each record begins with behind its length: attributes and timestamp. Returns the place that comes
     next, and where the bytes end; the output has eight bytes more than that.
     """
-    end_wanted = at + size_wanted
-    while place < len(order) and at < end_wanted:
+    end_max = at + room
+    while place < len(order):
         row = order[place]
         key_size = max(np.int64(key_length[row]), np.int64(0))
         value_size = max(np.int64(value_length[row]), np.int64(0))
@@ -102,6 +104,9 @@ def encode_rows(
                 size += varint_size + max(length, np.int64(0))
 
         length, varint_size = _varint(size)
+        if at + varint_size + size > end_max and not is_empty:
+            break
+        is_empty = False
         _store(output, at, length)
         at += varint_size
         copy(output, at, head, 0, len(head))

@@ -22,6 +22,7 @@ class Logs:
         self.batches = {TopicPartition(name, 0): each for name, each in batches.items()}
         self.aborted: list[tuple[int, int]] = []
         self.errors: dict[TopicPartition, list[int]] = {}
+        self.damaged: dict[TopicPartition, bytes] = {}
         self.start = 0
         self.last_stable: int | None = None
         self.whole_answer = False
@@ -41,10 +42,13 @@ class Logs:
     def _data(self, at: TopicPartition, asked: Any) -> Any:
         if codes := self.errors.get(at):
             return Data(at.partition, codes.pop(0))
+        if at not in self.batches:
+            return Data(at.partition, ErrorCode.UNKNOWN_TOPIC_ID)
         if not self.start <= asked.fetch_offset <= self.end(at):
             return Data(at.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
         views = [each for each in split_batches(b"".join(self.batches[at])) if each.last_offset >= asked.fetch_offset]
         chosen = views if self.whole_answer else views[:1]
+        records = b"".join(bytes(each.data) for each in chosen)
         aborted = tuple(types.FetchResponse.AbortedTransaction(*each) for each in self.aborted)
         end = self.end(at)
         return Data(
@@ -53,7 +57,7 @@ class Logs:
             last_stable_offset=end,
             log_start_offset=self.start,
             aborted_transactions=aborted,
-            records=b"".join(bytes(each.data) for each in chosen),
+            records=self.damaged.get(at, records),
         )
 
     def list_offsets(self, request: frames.Request) -> types.ListOffsetsResponse:

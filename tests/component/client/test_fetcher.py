@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ottla.client import EARLIEST, LATEST, Client, Fetcher, TopicPartition, fetch
+from ottla.client.backoff import Deadline
 from ottla.client.errors import ClosedError, ConfigurationError, ProtocolError, ResponseError
 from ottla.wire import WireError, frames, types
 from ottla.wire.batch import TimestampType, build_end_txn_marker
@@ -236,6 +237,25 @@ def test_what_passes_is_waited_for(code: int):
     run(body)
 
 
+def test_what_failed_before_a_partition_was_dropped_is_forgotten(monkeypatch: pytest.MonkeyPatch):
+    async def body() -> None:
+        cluster, logs = cluster_of(orders=[batch(0)])
+        logs.errors[ORDERS] = [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 100_000
+        now_s = [0.0]
+        async with cluster, cluster.client() as client, Fetcher(client, {ORDERS: 0}) as fetcher:
+            monkeypatch.setattr(client, "deadline", lambda *_: Deadline(60_000, lambda: now_s[0]))
+            while len(cluster.broker().asked_for("Fetch")) < 2:
+                assert await fetcher.poll(timeout_ms=20) == []
+            fetcher.drop(ORDERS)
+            now_s[0] += 3_600
+            logs.errors[ORDERS] = [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+            fetcher.seek(ORDERS, 0)
+            (fetched,) = await fetcher.poll(timeout_ms=20_000)
+            assert fetched.at == ORDERS
+
+    run(body)
+
+
 def test_what_does_not_pass_is_an_error_at_last():
     async def body() -> None:
         cluster, logs = cluster_of(orders=[batch(0)])
@@ -295,6 +315,24 @@ def test_an_error_beside_data_comes_after_the_data():
     run(body)
 
 
+@pytest.mark.parametrize("damaged", [batch(0)[:40], bytes(8) + bytes(60)])
+def test_bytes_that_are_no_batches_come_after_the_data_beside_them(damaged: bytes):
+    async def body() -> None:
+        leaders = {"orders": [1], "bills": [1]}
+        cluster, logs = cluster_of(1, leaders, orders=[batch(0), batch(1)], bills=[batch(0)])
+        logs.damaged = {TopicPartition("bills", 0): damaged}
+        start = {ORDERS: 0, ("bills", 0): 0}
+        async with cluster, cluster.client() as client, Fetcher(client, start) as fetcher:
+            (fetched,) = await fetcher.poll(timeout_ms=20_000)
+            assert (fetched.at, fetched.position) == (ORDERS, 0)
+            with pytest.raises(ProtocolError, match="bills-0"):
+                await fetcher.poll(timeout_ms=20_000)
+            (fetched,) = await fetcher.poll(timeout_ms=20_000)
+            assert (fetched.at, fetched.position) == (ORDERS, 1)
+
+    run(body)
+
+
 def test_damaged_records_are_found():
     async def body() -> None:
         broken = bytearray(batch(0))
@@ -339,6 +377,32 @@ def test_a_topic_that_is_not_there():
         async with FakeCluster() as cluster, cluster.client() as client:
             with pytest.raises(ResponseError, match="for topic orders: UNKNOWN_TOPIC_OR_PARTITION"):
                 await offsets(client, 0)
+
+    run(body)
+
+
+def test_a_topic_that_goes_while_the_leader_of_another_is_waited_for():
+    async def body() -> None:
+        leaders = {"orders": [1], "bills": [-1]}
+        cluster, _ = cluster_of(1, leaders, orders=[batch(0)], bills=[batch(0)])
+        start = {ORDERS: 0, ("bills", 0): 0}
+        asked = asyncio.Event()
+
+        def metadata(request: frames.Request) -> types.MetadataResponse:
+            if any(each.name == "bills" for each in request.body.topics or ()):
+                asked.set()
+            return cluster.metadata(request.body)
+
+        cluster.broker().on("Metadata", metadata)
+        async with cluster, cluster.client() as client, Fetcher(client, start) as fetcher:
+            polling = asyncio.create_task(fetcher.poll(timeout_ms=20_000))
+            await asked.wait()
+            cluster.topics = {"bills": [1]}
+            await client.all_topics()
+            (fetched,) = await polling
+            assert fetched.at.topic == "bills"
+            with pytest.raises(ResponseError, match="for topic orders: UNKNOWN_TOPIC_OR_PARTITION"):
+                await fetcher.poll(timeout_ms=20_000)
 
     run(body)
 

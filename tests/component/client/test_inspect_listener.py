@@ -96,22 +96,6 @@ def test_a_page_without_a_proper_address_cannot_be_read(page: str) -> None:
         asyncio.run(read_page(Client(NOBODY), page))
 
 
-def test_a_server_that_speaks_another_protocol_cannot_be_read() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def answer() -> None:
-            connection, _ = server.accept()
-            with connection:
-                connection.recv(1_000)
-                connection.sendall(b"\x15\x03\x01\x00\x02\x02\x50")  # an alert of TLS
-
-        thread = threading.Thread(target=answer, daemon=True)
-        thread.start()
-        with pytest.raises(OSError, match="no page"):
-            asyncio.run(read_page(Client(NOBODY), f"http://127.0.0.1:{server.getsockname()[1]}/metrics"))
-        thread.join(10)
-
-
 @pytest.mark.parametrize(
     ("listens_on", "address"),
     [
@@ -122,3 +106,34 @@ def test_a_server_that_speaks_another_protocol_cannot_be_read() -> None:
 )
 def test_a_listener_on_all_addresses_is_reached_by_the_name_of_its_broker(listens_on: str, address: str) -> None:
     assert reachable(listens_on, "broker-1") == address
+
+
+@contextmanager
+def answering(answer: bytes) -> Iterator[str]:
+    """The URL of a server that says this to whoever asks."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            accepted, _ = server.accept()
+            with accepted:
+                accepted.recv(65_536)
+                accepted.sendall(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/page"
+        thread.join(10)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"\x15\x03\x03\x00\x02\x02\x46",  # TLS
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n40\r\ncut off",
+        b"HTTP/1.1 200 OK\r\n" + b"x" * 100_000,
+    ],
+    ids=["TLS", "cut off", "long line"],
+)
+def test_what_is_no_page_is_an_error_like_any_other(answer: bytes) -> None:
+    with answering(answer) as url, pytest.raises(OSError, match="it is no page"):
+        asyncio.run(read_page(Client(NOBODY), url))

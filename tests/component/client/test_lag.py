@@ -5,10 +5,19 @@ from typing import Any
 
 import pytest
 
-from ottla.client import EARLIEST, TopicPartition
+from ottla.client import EARLIEST, Client, TopicPartition
+from ottla.client.client import Build
 from ottla.client.lag import ROUNDS, Lag, lags
 from ottla.wire import frames, types
-from ottla.wire.batch import Compression, Record, build_batch
+from ottla.wire.batch import (
+    BatchView,
+    Compression,
+    Record,
+    build_batch,
+    build_end_txn_marker,
+    filter_batch,
+    split_batches,
+)
 from ottla.wire.errors import ErrorCode
 from tests.component.client.fake import FakeCluster, topic_id
 from tests.unit.client.running import run
@@ -98,6 +107,31 @@ def test_the_age_is_that_of_the_first_record_to_process():
     assert (request.max_wait_ms, request.min_bytes) == (0, 0)
 
 
+def marker(offset: int) -> bytes:
+    kind = {"committed": True, "coordinator_epoch": 0, "producer_id": 7, "producer_epoch": 0}
+    return build_end_txn_marker(timestamp=1000 * offset, base_offset=offset, **kind)
+
+
+def without_records(first: int) -> bytes:
+    """What compaction leaves of a batch."""
+    (whole,) = split_batches(batch(first))
+    assert isinstance(whole, BatchView)
+    return filter_batch(whole, lambda _: False)
+
+
+@pytest.mark.parametrize(
+    "before", [marker(10), without_records(10), marker(10) + without_records(11)], ids=["marker", "empty", "both"]
+)
+def test_what_is_no_record_to_process_has_no_age(before: bytes):
+    lag, asked = found({T0: 10}, records({0: before + batch(16)}))
+    assert (lag[T0].oldest_at_ms, len(asked)) == (16_000, 1)
+
+
+def test_if_nothing_but_a_marker_is_left_its_age_counts():
+    lag, _ = found({T0: 19}, records({0: marker(19)}))
+    assert lag[T0].oldest_at_ms == 19_000
+
+
 def test_clocks_may_differ():
     assert Lag(1, 0, 2, 1, 5000).seconds(4000) == 0.0
 
@@ -131,6 +165,18 @@ def test_who_may_not_read_learns_no_age():
     lag, asked = found({T0: 10}, records({}, code=ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     assert lag[T0] == Lag(10, 5, 20, 10, None, "time unknown: TOPIC_AUTHORIZATION_FAILED (29)")
     assert len(asked) == 1
+
+
+def test_a_topic_that_goes_meanwhile_has_no_age(monkeypatch: pytest.MonkeyPatch):
+    def forgetful(client: Client, api: str, build: Build, **options: Any) -> Any:
+        if api == "Fetch":
+            client.metadata.forget("t")
+        return ask(client, api, build, **options)
+
+    ask = Client.ask
+    monkeypatch.setattr(Client, "ask", forgetful)
+    lag, _ = found({T0: 10}, records({0: batch(10)}))
+    assert (lag[T0].records, lag[T0].oldest_at_ms) == (10, None)
 
 
 def test_what_is_not_there():

@@ -22,12 +22,17 @@ class Endpoint:
     def __init__(self) -> None:
         self.asked: list[tuple[str, dict[str, list[str]]]] = []
         self.answer: Any = None
+        self.raw = b""
+        """Sent instead of anything that HTTP knows."""
         endpoint = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"])).decode()
                 endpoint.asked.append((self.headers["Authorization"], parse_qs(body)))
+                if endpoint.raw:
+                    self.wfile.write(endpoint.raw)
+                    return
                 usual = {"access_token": f"t{len(endpoint.asked)}", "expires_in": 100}
                 self.send_response(200)
                 self.end_headers()
@@ -83,6 +88,21 @@ def test_an_answer_without_a_token(endpoint: Endpoint, answer: Any):
     endpoint.answer = answer
     with pytest.raises(AuthenticationError, match="contains no access_token"):
         ClientCredentials(endpoint.url, "me", "pencil")()
+
+
+@pytest.mark.parametrize("life", [{}, {"expires_in": None}])
+def test_a_token_whose_end_is_not_told_is_used_once(endpoint: Endpoint, life: dict[str, None]):
+    tokens = ClientCredentials(endpoint.url, "me", "pencil", now_s=lambda: 0.0)
+    endpoint.answer = {"access_token": "first"} | life
+    assert tokens() == "first"
+    endpoint.answer = {"access_token": "second"} | life
+    assert tokens() == "second"
+
+
+def test_an_endpoint_that_does_not_speak_http(endpoint: Endpoint):
+    endpoint.raw = b"\x15\x03\x03\x00\x02\x02\x46"  # TLS
+    with pytest.raises(AuthenticationError, match="no token from http://"):
+        ClientCredentials(endpoint.url, "id", "secret")()
 
 
 def test_no_endpoint():

@@ -139,6 +139,20 @@ def test_many_records_become_batches_in_order():
     run(body)
 
 
+@pytest.mark.parametrize("key", [b"k", None])
+def test_a_record_that_would_make_a_batch_too_large_begins_another(key: bytes | None):
+    async def body() -> None:
+        cluster, log = cluster_of()
+        async with cluster, cluster.client() as client:
+            values = [b"small", b"small", b"v" * 920, b"small", b"v" * 2000, b"small"]
+            await Producer(client, batch_bytes=1000).send_all(ProducerRecord("orders", each, key) for each in values)
+            assert log.values(ORDERS) == values
+            assert [len(view.records()) for view in log.views(ORDERS)] == [2, 1, 1, 1, 1]
+            assert [view.size_bytes > 1000 for view in log.views(ORDERS)] == [False, False, False, True, False]
+
+    run(body)
+
+
 def test_each_leader_gets_one_request_with_all_its_partitions():
     async def body() -> None:
         cluster, _ = cluster_of(2, orders=[1, 2, 1, 2], bills=[2])
@@ -312,6 +326,21 @@ def test_the_delivery_timeout_ends_the_attempts():
     run(body)
 
 
+def test_a_record_was_written_though_its_topic_is_forgotten_meanwhile():
+    async def body() -> None:
+        cluster, log = cluster_of()
+        async with cluster, cluster.client() as client:
+
+            def deleted(request: frames.Request) -> types.ProduceResponse:
+                client.metadata.forget("orders")  # another task has asked for all topics
+                return log(request)
+
+            cluster.broker().on("Produce", deleted)
+            assert (await Producer(client).send("orders", b"v")).offset == 0
+
+    run(body)
+
+
 def test_without_acknowledgements_nobody_says_where():
     async def body() -> None:
         cluster, _ = cluster_of()
@@ -419,6 +448,31 @@ def test_after_a_failure_an_idempotent_producer_begins_anew():
             await producer.send_all(records)
             last = [log.views(TopicPartition("orders", index))[-1] for index in (0, 1)]
             assert [(each.producer_id, each.base_sequence) for each in last] == [(71, 0), (71, 0)]
+
+    run(body)
+
+
+def test_after_a_call_that_was_cancelled_an_idempotent_producer_begins_anew():
+    async def body() -> None:
+        cluster, log = cluster_of()
+        async with cluster, cluster.client() as client:
+            may_answer = asyncio.Event()
+
+            async def late(request: frames.Request) -> Any:
+                answer = log(request)
+                await may_answer.wait()
+                return answer
+
+            cluster.broker().on("Produce", late, log)
+            producer = Producer(client, idempotent=True)
+            sending = asyncio.create_task(producer.send("orders", b"cancelled"))
+            await cluster.broker().was_asked("Produce")
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+            may_answer.set()
+            await producer.send("orders", b"next")
+            # With the same number the broker would take the second batch for the first, sent again.
+            assert [(each.producer_id, each.base_sequence) for each in log.views(ORDERS)] == [(70, 0), (71, 0)]
 
     run(body)
 

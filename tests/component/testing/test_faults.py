@@ -124,6 +124,16 @@ def test_faults_and_waiting_answers_end_with_the_broker(running: Broker):
     assert creation_error(Caller(running), "afterwards") == 0
 
 
+def test_a_fault_from_before_a_restart_is_not_taken_for_a_later_one(running: Broker):
+    before = running.faults.fail("Fetch", "NOT_LEADER_OR_FOLLOWER", times=None)
+    running.restart()
+    assert before.hits == 0
+    later = running.faults.fail("CreateTopics", "NOT_CONTROLLER")
+    before.remove()
+    assert creation_error(Caller(running), "later") == NOT_CONTROLLER
+    assert (before.hits, later.hits) == (0, 1)
+
+
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [

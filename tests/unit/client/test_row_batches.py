@@ -52,6 +52,15 @@ def test_keys_choose_partitions_and_rows_stay_in_order():
     assert all(each.size_bytes < 200 + 20 for some in taken.values() for each in some)
 
 
+def test_a_row_that_would_make_a_batch_too_large_begins_another():
+    batches, topic = RowBatches(batch_bytes=1000), topic_of(leaders=[1])
+    for values in ([b"small", b"small"], [b"v" * 920, b"small"], [b"v" * 2000, b"small"]):
+        batches.add(rows_of(values, [b"k"] * 2), [(topic, np.arange(2))])
+    (taken,) = batches.take().values()
+    assert [len(each) for each in taken] == [2, 1, 1, 1, 1]
+    assert [each.size_bytes > 1000 for each in taken] == [False, False, False, True, False]
+
+
 def test_a_named_partition_wins_and_rows_without_a_key_share_one():
     batches, topic = RowBatches(batch_bytes=1000), topic_of(leaders=(-1, 1, -1, -1))
     named = np.array([3, UNNAMED, UNNAMED, 3])

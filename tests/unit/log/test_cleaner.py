@@ -15,8 +15,8 @@ from ottla.log.errors import CorruptMessageError
 from ottla.log.partition import Partition
 from ottla.log.producer_state import Verification
 from ottla.log.read import Isolation
-from ottla.wire.batch import BatchBuilder, read_header
-from tests.unit.log.logs import NOW, TOPIC, all_batches, marker, offsets, open_partition
+from ottla.wire.batch import BatchBuilder, read_header, stamp
+from tests.unit.log.logs import NOW, TOPIC, all_batches, marker, new_storage, offsets, open_partition
 
 DAY = 86_400_000
 COMPACTED = frozenset(("compact",))
@@ -212,6 +212,33 @@ def transactional(producer_id: int, *pairs: tuple[str, str | None]) -> bytearray
     return keyed(*pairs, producer_id=producer_id, producer_epoch=0, base_sequence=0, is_transactional=True)
 
 
+def test_what_is_missing_before_the_next_segment_is_not_dirty(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "orders-0")
+    append(log, keyed(("a", "1")), keyed(("a", "2")))
+    log.roll(NOW, 10)
+    follow(log, 10, keyed(("b", "1")))  # the leader's log has been compacted
+    result = clean(log)
+    assert content(log) == [(1, "a", "2"), (10, "b", "1")]
+    assert result.first_dirty_offset == 10
+    assert due([log], {TOPIC: 10}, NOW) == []
+
+
+def test_what_is_missing_before_an_open_transaction_is_not_dirty(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "orders-0")
+    append(log, keyed(("a", "1")), keyed(("a", "2")))
+    follow(log, 10, transactional(7, ("b", "1")))
+    roll(log)
+    result = clean(log)
+    assert result.first_dirty_offset == 10
+    assert due([log], {TOPIC: 10}, NOW) == []
+
+
+def follow(log: Partition, base_offset: int, batch: bytearray) -> None:
+    stamp(batch, base_offset=base_offset, partition_leader_epoch=0)
+    log.append_as_follower(batch, 0, NOW)
+    log.update_high_watermark(log.log_end_offset)
+
+
 def test_an_open_transaction_ends_the_range(tmp_path: Path) -> None:
     log = open_log(tmp_path / "orders-0")
     append(log, keyed(("a", "1")), keyed(("a", "2")))
@@ -219,6 +246,20 @@ def test_an_open_transaction_ends_the_range(tmp_path: Path) -> None:
     append(log, transactional(7, ("a", "3")))
     roll(log)
     assert cleanable(log, None, NOW).end_offset == 2
+
+
+def test_a_log_whose_producers_are_being_found_again_is_left_alone(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "orders-0")
+    for sequence in range(200):
+        append(log, keyed(("a", "1"), base_sequence=sequence, producer_id=7, producer_epoch=0))
+        if sequence == 3:
+            roll(log)
+    first = clean(log)
+    before = list(log.segments)
+    steps = log.truncate_steps(150, NOW)
+    next(steps)
+    assert clean(log, first.first_dirty_offset) == CompactionResult(None)
+    assert log.segments == before
 
 
 def test_young_segments_wait_for_the_minimum_lag(tmp_path: Path) -> None:
@@ -339,6 +380,21 @@ def test_damage_is_an_error_and_changes_nothing(tmp_path: Path) -> None:
     assert path.read_bytes() == damaged
 
 
+def test_damage_in_what_is_clean_leaves_no_files_behind(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "orders-0")
+    append(log, keyed(("a", "1")))
+    roll(log)
+    first = clean(log)
+    append(log, keyed(("b", "1")))
+    roll(log)
+    path = tmp_path / "orders-0" / "00000000000000000000.log"
+    path.write_bytes(path.read_bytes()[:-1] + b"\xff")
+    with pytest.raises(CorruptMessageError, match="orders-0 cannot be compacted"):
+        clean(log, first.first_dirty_offset)
+    # They would make the next start doubt what another run has written.
+    assert [each.name for each in path.parent.iterdir() if each.name.endswith(".cleaned")] == []
+
+
 def test_what_was_cleaned_is_there_after_a_restart(tmp_path: Path) -> None:
     log = open_log(tmp_path / "orders-0")
     append(log, keyed(("a", "1")), keyed(("a", "2")), keyed(("b", "1")))
@@ -357,6 +413,19 @@ def test_a_batch_larger_than_a_chunk_is_read_whole(tmp_path: Path) -> None:
     roll(log)
     clean(log)
     assert content(log) == [(1, "b", "1"), (2, "a", "2")]
+
+
+def test_a_run_goes_on_though_others_need_its_files(tmp_path: Path) -> None:
+    storage = new_storage(open_files_max=2)
+    log = open_log(tmp_path / "orders-0", storage=storage)
+    append(log, *(keyed((f"{number % 5}", "v" * 100_000)) for number in range(10)))
+    roll(log)
+    others = [open_partition(tmp_path / f"other-{number}", storage=storage) for number in range(3)]
+    steps = compact(log, cleanable(log, None, NOW), NOW)
+    for _ in steps:
+        for other in others:
+            append(other, keyed(("k", "v")))
+    assert [offset for offset, _, _ in content(log)] == [5, 6, 7, 8, 9]
 
 
 def test_long_keys_are_kept_by_digest_and_never_taken_for_others() -> None:

@@ -289,3 +289,12 @@ def test_damaged_records_are_named_when_a_time_is_looked_for(tmp_path: Path):
     log.active_segment.file.handle().write([b"\xff" * 9], 61)
     with pytest.raises(CorruptMessageError, match=r"\.log"):
         log.offset_for_timestamp(NOW)
+
+
+def test_the_first_millisecond_of_1970_is_a_timestamp_after_a_restart(tmp_path: Path) -> None:
+    log = open_partition(tmp_path / "orders-0")
+    log.append_as_leader(batch(b"v", timestamp=0), 0, NOW)
+    assert log.offset_for_timestamp(special.MAX_TIMESTAMP) == OffsetAndTimestamp(0, 0, 0)
+    log.close()
+    again = open_partition(tmp_path / "orders-0")
+    assert again.offset_for_timestamp(special.MAX_TIMESTAMP) == OffsetAndTimestamp(0, 0, 0)

@@ -89,12 +89,16 @@ class Load:
 
     def __init__(self, client: Client, options: LoadOptions, say: Callable[[Measured, float], None]) -> None:
         """`say` is told how far it is, after each batch."""
+        from ottla.wire.batch import HEADER_BYTES
+        from ottla.wire.batch_record import RECORD_OVERHEAD_MAX
+
         self._client = client
         self._options = options
         self._say = say
         self._run_id = os.urandom(16)
         self._filling = os.urandom(max(0, options.size_bytes - STAMP.size))
-        batch_max = max(1, options.batch_bytes // options.size_bytes)
+        overhead = RECORD_OVERHEAD_MAX + len(str(options.keys))
+        batch_max = max(1, (options.batch_bytes - HEADER_BYTES) // (options.size_bytes + overhead))
         self._pace = Pace(options.rate, total=options.records, seconds=options.seconds, batch_max=batch_max)
         self._began_s = 0.0
         self._is_written = False

@@ -97,9 +97,9 @@ class BlockingConnection:
         self._waiting.append(waiting)
 
     def receive(self, deadline: Deadline | None = None) -> object:
-        """The answer to the oldest request that still waits for its own."""
+        """The answer to the oldest request that still waits for its own. Its time-out begins now: it was sent ahead."""
         waiting = self._waiting[0]
-        frame = self._frame(deadline or waiting.deadline, waiting)
+        frame = self._frame(deadline or Deadline(waiting.limit_ms), waiting)
         self._waiting.popleft()
         self._answered += 1
         self.last_used_at_s = time.monotonic()
@@ -163,19 +163,24 @@ class BlockingConnection:
             self._socket.sendall(frame)
         except OSError as error:
             raise self._lost(error, waiting) from None
+        except BaseException:  # interrupted in the middle of a request
+            self.shut()
+            raise
         return waiting
 
     def _frame(self, deadline: Deadline, waiting: _Waiting) -> bytearray:
         if self._failure is not None:
             raise self._failure
         try:
-            head = self._exactly(SIZE.size, deadline)
-            (size,) = SIZE.unpack(head)
-            if not SIZE.size <= size <= self._max_response_bytes:
-                raise self._failed(bad_size(self.peer, size, self._max_response_bytes))
-            return self._exactly(size, deadline)
+            (size,) = SIZE.unpack(self._exactly(SIZE.size, deadline))
+            if SIZE.size <= size <= self._max_response_bytes:
+                return self._exactly(size, deadline)
         except OSError as error:
             raise self._lost(error, waiting) from None
+        except BaseException:  # interrupted in the middle of an answer
+            self.shut()
+            raise
+        raise self._failed(bad_size(self.peer, size, self._max_response_bytes))
 
     def _exactly(self, size: int, deadline: Deadline) -> bytearray:
         data = bytearray(size)

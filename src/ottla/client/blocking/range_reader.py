@@ -142,6 +142,7 @@ class _Reader:
                 continue
             if chunk is not None:
                 yield chunk
+                self._made_progress()  # the caller may have taken longer than any time-out
 
     def let_go(self) -> None:
         if self.connection is not None:
@@ -198,8 +199,13 @@ class _Reader:
         return self.options.topic_id in (None, self.client.metadata.topics[self.at.topic].topic_id)
 
     def _send_ahead(self) -> None:
-        if self.connection is not None:  # else we are about to go to another replica
+        if self.connection is None:
+            return  # we are about to go to another replica
+        try:
             self._send()
+        except ClientError:  # what has come is given first; the next attempt is to another connection
+            self.connection.shut()
+            self.connection = None
 
     def _send(self) -> None:
         assert self.connection is not None
@@ -232,7 +238,6 @@ class _Reader:
         self.position = next_position
         self.record_bytes = end / (next_position - position)
         self.empty_answers = 0
-        self._made_progress()
         aborted = tuple(
             AbortedTransaction(each.first_offset, each.producer_id) for each in data.aborted_transactions or ()
         )

@@ -14,6 +14,7 @@ STEPS_MAX: Final = 10_000
 TEXT_MAX: Final = 100_000
 DEPTH_MAX: Final = 100
 PATTERN_BYTES_MAX: Final = 1 << 20
+_SHOWN_MAX: Final = 20
 ROOTS: Final = ("key", "value", "headers", "topic", "partition", "offset", "timestamp", "size")
 _TOKEN: Final = re.compile(
     r"""\s*(?:
@@ -180,14 +181,8 @@ class _Parser:
             compiled = re2.compile(_unquoted(token), options)
         except (re2.error, UnicodeEncodeError) as error:
             raise FilterError(f"character {token.at + 1}: {token.text} is not a regular expression: {error}") from None
-
-        def search(text: str) -> object:
-            try:
-                return compiled.search(text)
-            except UnicodeEncodeError:  # JSON can hold half a surrogate pair, which no text in UTF-8 can
-                return compiled.search(text.encode(errors="replace").decode())
-
-        return search
+        # JSON can hold half a surrogate pair, which no text in UTF-8 can.
+        return lambda text: compiled.search(text.encode(errors="replace"))
 
     # --- tokens
 
@@ -219,11 +214,12 @@ class _Parser:
         return FilterError(f"character {token.at + 1}, {token.text!r}: {wanted} was expected")
 
 
-def _number(token: _Token) -> float:
+def _number(token: _Token) -> int | float:
     try:
-        number: float = json.loads(token.text)
-    except ValueError:  # it begins with zeros, or has thousands of digits
-        raise FilterError(f"character {token.at + 1}: {token.text[:20]} is not a number as in JSON") from None
+        number: int | float = json.loads(token.text)
+    except ValueError:  # zeros before it, or thousands of digits
+        shown = token.text[:_SHOWN_MAX]
+        raise FilterError(f"character {token.at + 1}, {shown!r}, is not a valid number") from None
     return number
 
 

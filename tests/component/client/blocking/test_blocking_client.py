@@ -155,6 +155,21 @@ def test_what_is_no_answer_ends_the_connection(answer: bytes, reason: str):
             assert not connection.is_open
 
 
+def test_a_call_that_was_interrupted_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch):
+    with threaded(FakeCluster()) as there, there.client() as client:
+        there.cluster.broker().on("DescribeCluster", DescribeClusterResponse(cluster_id="c"))
+
+        def interrupted(*_: object) -> bytearray:
+            monkeypatch.undo()
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(BlockingConnection, "_exactly", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            client.ask("DescribeCluster", always(DescribeClusterRequest()))
+        answer = client.ask("DescribeCluster", always(DescribeClusterRequest()))
+        assert answer.of(DescribeClusterResponse).cluster_id == "c"
+
+
 def test_a_throttled_connection_keeps_quiet():
     with threaded(FakeCluster()) as there:
         there.cluster.broker().on("DescribeCluster", DescribeClusterResponse(throttle_time_ms=30))

@@ -1,12 +1,13 @@
 """Reading a range: what is asked for when, where it ends, and what is tried again."""
 
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ottla.client import TopicPartition
-from ottla.client.blocking import Chunk, ReadOptions, read_range
+from ottla.client import TopicPartition, clock
+from ottla.client.blocking import BlockingConnection, Chunk, ReadOptions, read_range
 from ottla.client.blocking.range_reader import (
     FIRST_GUESS_BYTES,
     SLACK,
@@ -15,7 +16,7 @@ from ottla.client.blocking.range_reader import (
     StalledError,
     whole_batches,
 )
-from ottla.client.errors import ResponseError
+from ottla.client.errors import ConnectionLostError, ResponseError
 from ottla.wire import WireError, frames, types
 from ottla.wire.aborted import AbortedTransaction
 from ottla.wire.batch import split_batches
@@ -150,6 +151,32 @@ def test_what_passes_is_tried_again(failure: str):
     with threaded(serving(logs, *([DROP] if failure == DROP else []))) as there:
         assert offsets(read(there, 0, 2, stats=stats)) == [0, 1]
     assert stats.retries == 1
+
+
+def test_what_has_come_is_given_though_the_next_request_cannot_be_sent(monkeypatch: pytest.MonkeyPatch):
+    send, asked = BlockingConnection.send, []
+
+    def fail_once(connection: BlockingConnection, message: object, version: int) -> None:
+        asked.append(type(message))
+        if type(message) is types.FetchRequest and asked.count(types.FetchRequest) == 2:
+            raise ConnectionLostError(connection.peer, "broken pipe")
+        send(connection, message, version)
+
+    monkeypatch.setattr(BlockingConnection, "send", fail_once)
+    with threaded(serving(Logs(orders=[batch(0), batch(1), batch(2)]))) as there:
+        assert offsets(read(there, 0, 3)) == [0, 1, 2]
+
+
+def test_the_time_that_the_caller_takes_is_not_the_broker_s(monkeypatch: pytest.MonkeyPatch):
+    taken_s = [0.0]
+    monkeypatch.setattr(clock, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + taken_s[0]))
+    stats = ReadStats()
+    with threaded(serving(Logs(orders=[batch(0), batch(1), batch(2)]))) as there, there.client() as client:
+        found = []
+        for chunk in read_range(client, ORDERS, 0, 3, QUICK, stats):
+            found.append(chunk)
+            taken_s[0] += 3_600
+        assert (offsets(found), stats.retries) == ([0, 1, 2], 0)
 
 
 def test_a_leader_that_the_answer_names_is_followed():
