@@ -13,7 +13,7 @@ from ottla.broker.network.listener_security import PLAINTEXT, ListenerSecurity
 from ottla.broker.network.request import Answer, Request
 from ottla.wire import frames
 from ottla.wire.types import HeartbeatRequest, HeartbeatResponse
-from tests.component.broker.fake_loop import FakeLoop, FakeOwner
+from tests.unit.broker.network.fake_loop import FakeLoop, FakeOwner
 
 HEARTBEAT = 12
 NO_LIMITS = ConnectionLimits()

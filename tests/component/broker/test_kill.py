@@ -10,6 +10,7 @@ from tests.component.broker.kill_load import Load, check, read_log
 from tests.component.testing.caller import Caller
 
 KILLS = 4
+WAIT_S = 60
 
 
 def test_what_was_acknowledged_survives_kills():
@@ -29,7 +30,7 @@ def test_what_was_acknowledged_survives_kills():
         check(load, read_log(broker.bootstrap_servers))
 
 
-def make_and_delete(broker: Broker, start: int, topics: dict[str, bool | None]) -> None:
+def make_and_delete(broker: Broker, start: int, topics: dict[str, bool | None], is_at_work: threading.Event) -> None:
     """Create topics and delete every other one until the broker is gone; None stands for what is not certain."""
     caller = Caller(broker)
     for number in range(start, start + 1_000_000):
@@ -38,6 +39,7 @@ def make_and_delete(broker: Broker, start: int, topics: dict[str, bool | None]) 
             topics[name] = None
             caller.create_topic(name)
             topics[name] = True
+            is_at_work.set()
             if number % 2:
                 topics[name] = None
                 caller.delete_topic(name)
@@ -51,8 +53,10 @@ def test_topics_that_were_acknowledged_survive_kills():
     topics: dict[str, bool | None] = {}
     with ottla.testing.broker(process=True) as broker:
         for turn in range(KILLS):
-            thread = threading.Thread(target=make_and_delete, args=(broker, turn * 1_000_000, topics))
+            is_at_work = threading.Event()
+            thread = threading.Thread(target=make_and_delete, args=(broker, turn * 1_000_000, topics, is_at_work))
             thread.start()
+            assert is_at_work.wait(WAIT_S)
             threading.Event().wait(seeded.uniform(0.05, 0.5))
             broker.kill()
             thread.join()

@@ -11,7 +11,7 @@ from ottla.broker.network.connection import Connection
 from ottla.broker.network.dispatch import Dispatch
 from ottla.broker.network.listener import Listener, ListenerLimits, address_limits
 from ottla.testing.virtual_loop import VirtualLoop
-from tests.component.broker.fake_loop import FakeLoop, FakeOwner
+from tests.unit.broker.network.fake_loop import FakeLoop, FakeOwner
 
 MINUTE_MS = 60_000
 
