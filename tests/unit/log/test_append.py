@@ -23,6 +23,7 @@ from ottla.log.errors import (
 from ottla.log.producer_state import Origin
 from ottla.log.txn_index import AbortedTxn
 from ottla.wire.batch import BatchBuilder, Compression, TimestampType, crc32c, read_header, stamp
+from ottla.wire.batch_view import CONTROL_BIT
 from ottla.wire.errors import ErrorCode
 from tests.unit.log.logs import (
     NOW,
@@ -521,6 +522,15 @@ def test_a_follower_learns_of_producers(tmp_path: Path):
     assert follower.producers.first_unstable_offset == leader.producers.first_unstable_offset == 0
     assert follower.aborted_transactions(0, 9) == leader.aborted_transactions(0, 9) == [AbortedTxn(7, 0, 1, 2)]
     assert [repr(entry) for entry in follower.producers.entries] == [repr(entry) for entry in leader.producers.entries]
+
+
+def test_a_follower_takes_a_control_batch_that_is_no_marker(tmp_path: Path):
+    """The leader has it, and has left it where it was when it recovered its log."""
+    log = open_partition(tmp_path / "orders-0")
+    data = batch(keys=[None], producer_id=7, producer_epoch=0, base_sequence=-1)
+    data[22] |= CONTROL_BIT
+    log.append_as_follower(with_crc(data), 0, NOW)
+    assert log.log_end_offset == 1
 
 
 def test_the_quorums_leader_numbers_its_batches_itself(tmp_path: Path):
