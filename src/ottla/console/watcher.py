@@ -153,14 +153,18 @@ class ClusterWatcher:
                 self._client = self._observer = None
 
     async def _recall(self, client: Client) -> None:
-        """Take the samples that an observer has written before."""
+        """Take the samples that an observer has written before.
+
+        Not those of the future, from an observer whose clock is ahead: until then all that is seen would count as late.
+        """
+        until_ms = now_ms()
         try:
-            samples = await read_topic(client, OBSERVATIONS, now_ms() - RECALLED_MS)
+            samples = await read_topic(client, OBSERVATIONS, until_ms - RECALLED_MS)
         except ClientError as error:
             self.recalled = f"the topic {OBSERVATIONS} cannot be read: {error}"
             return
         for at, sample in enumerate(samples):
-            if sample.cluster == client.metadata.cluster_id:
+            if sample.cluster == client.metadata.cluster_id and sample.ts <= until_ms:
                 self.state.take(sample)
             if at % RECALLED_AT_ONCE == 0:
                 await asyncio.sleep(0)

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 from weakref import ref
 
+import msgspec
 import pytest
 
 from ottla.client import Client
@@ -85,6 +86,19 @@ def test_an_outage_is_over_with_the_next_probe_that_succeeds(
         Sample(kind="transactions", ts=NOW_MS - 1, cluster="c", observer="o", seq=1, error="UNREACHABLE")
     )
     assert context_of(watcher).source("transactions").error == error
+
+
+def test_samples_of_an_observer_whose_clock_is_ahead_do_not_stop_the_time(monkeypatch: pytest.MonkeyPatch):
+    ahead = Sample(kind="cluster", ts=NOW_MS + 600_000, cluster="c", observer="o", seq=1, body={"brokers": []})
+
+    async def read_topic(*_: object) -> list[Sample]:
+        return [msgspec.structs.replace(ahead, ts=NOW_MS), ahead]
+
+    monkeypatch.setattr(module, "read_topic", read_topic)
+    monkeypatch.setattr(module, "now_ms", lambda: NOW_MS)
+    watcher = watcher_of()
+    asyncio.run(watcher._recall(cast("Client", Connected())))
+    assert watcher.state.evaluator.last_ms == NOW_MS
 
 
 class Connected:
