@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ import pytest
 from ottla.broker.config.bounds import BOUNDS
 from ottla.broker.controller.deleted_topics import REMEMBERED_MS
 from ottla.broker.controller.encoded_topics import FORMS_MAX
+from ottla.broker.coordinators import target_computations
+from ottla.broker.coordinators.target_computations import TargetComputations
 from ottla.broker.loop.clock import ManualClock
 from ottla.broker.loop.delayed_operations import DelayedOperation, DelayedOperations
 from ottla.broker.network import connection, dispatch, listener
@@ -31,8 +34,10 @@ from ottla.broker.share.counts import OTHERS, GroupCounts
 from ottla.broker.telemetry import log_deduplication, traffic
 from ottla.broker.telemetry.log_deduplication import DeduplicationFilter
 from ottla.core.groups import topic_sets
+from ottla.core.groups.assignors.computation import Choice
 from ottla.core.groups.classic import group as classic_group
 from ottla.core.groups.consumer.patterns import check_regex
+from ottla.core.groups.modern.target_jobs import ComputeTarget
 from ottla.core.groups.topic_sets import TopicSets
 from ottla.core.metadata.config_defs import broker_defs
 from ottla.core.metadata.configs import VALUE_BYTES_MAX
@@ -389,6 +394,19 @@ def later_groups_are_counted_together(_directory: Path, _patch: pytest.MonkeyPat
 def joined(group: str, member: str = "") -> JoinGroupRequest:
     protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"")
     return JoinGroupRequest(group, 10_000, 10_000, member, protocol_type="consumer", protocols=(protocol,))
+
+
+@reaches("spared-groups")
+def sizes_of_large_groups_are_forgotten(_directory: Path, patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(target_computations, "SPARED_GROUPS_MAX", 2)
+    settings = {"ottla.group.assignor.timeout.ms": 1_000}
+    node: Any = SimpleNamespace(spare_objects=int, offload=lambda work, then: None, settings=settings)
+    worker: Any = SimpleNamespace()
+    computations = TargetComputations(node, lambda entry: worker)
+    parts = [bytes(target_computations.SPARED_BYTES_MIN)]
+    for name in ("a", "b", "c"):
+        computations.compute(ComputeTarget("consumer", name, 1, Choice("uniform"), parts), lambda outcome: None)
+    assert set(computations._spared_bytes) == {"c"}
 
 
 @reaches("pending-members")

@@ -36,6 +36,7 @@ from ottla.wire.batch import (
     stamp,
 )
 from tests.interop.apache import ApacheKafka, dump_log
+from tests.unit.log.logs import append_as_coordinator
 
 SEGMENT_BYTES = 1_048_576
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -206,13 +207,14 @@ def append_again(log: Partition, batch: AnyBatch) -> None:
     assert isinstance(batch, BatchView)
     data = bytearray(batch.data)
     stamp(data, base_offset=0, partition_leader_epoch=-1, max_timestamp=batch.max_timestamp)
-    append = log.append_as_coordinator if batch.is_control else log.append_as_leader
-    append(
+    stage = log.stage_as_coordinator if batch.is_control else log.stage_as_leader
+    stage(
         data,
         batch.partition_leader_epoch,
         batch.max_timestamp,
         verification=Verification(guard=log.producers.verification_guard(batch.producer_id)),
     )
+    log.write()
 
 
 @pytest.mark.parametrize("topic", TOPICS)
@@ -360,7 +362,7 @@ def our_log(path: Path, *, codec: Compression, epoch_length: int = 100, now_ms: 
             end = build_end_txn_marker(
                 committed=number % 20 == 4, coordinator_epoch=0, producer_id=5, producer_epoch=0, timestamp=now_ms
             )
-            log.append_as_coordinator(end, number // epoch_length, now_ms + 10**9)
+            append_as_coordinator(log, end, number // epoch_length, now_ms + 10**9)
     return log
 
 

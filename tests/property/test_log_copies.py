@@ -14,7 +14,16 @@ from ottla.log.partition import Partition
 from ottla.log.producer_state import Verification
 from ottla.log.read import Isolation
 from ottla.wire.batch import BatchView
-from tests.unit.log.logs import NOW, all_batches, batch, load_partition, marker, new_storage, producer_batch
+from tests.unit.log.logs import (
+    NOW,
+    all_batches,
+    append_as_coordinator,
+    batch,
+    load_partition,
+    marker,
+    new_storage,
+    producer_batch,
+)
 
 PRODUCERS = 3
 
@@ -66,7 +75,7 @@ class Life:
         producer, committed = divmod(number, 2)
         if producer in self._open:
             self._open.remove(producer)
-            self.source.append_as_coordinator(marker(producer, committed=bool(committed)), self._epoch, NOW)
+            append_as_coordinator(self.source, marker(producer, committed=bool(committed)), self._epoch, NOW)
 
     def _delete(self, percent: int) -> None:
         source = self.source

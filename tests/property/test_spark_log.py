@@ -11,7 +11,7 @@ from ottla.log.producer_state import Verification
 from ottla.spark.log.options import LogOptions
 from ottla.spark.log.readers import LogReader
 from ottla.spark.options import read_options
-from tests.unit.log.logs import NOW, batch, marker, open_partition, producer_batch
+from tests.unit.log.logs import NOW, append_as_coordinator, batch, marker, open_partition, producer_batch
 from tests.unit.spark.log_directories import close_cleanly, new_directory
 
 SLOW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -80,7 +80,7 @@ def play(log: Any, steps: list[Step]) -> tuple[list[int], int]:
             is_open.setdefault(producer, []).append(offset)
         elif producer in is_open:
             is_committed = action == "commit"
-            log.append_as_coordinator(marker(producer, committed=is_committed), 0, NOW)
+            append_as_coordinator(log, marker(producer, committed=is_committed), 0, NOW)
             written = is_open.pop(producer)
             seen += written if is_committed else []
     stable = min((first for first, *_ in is_open.values()), default=log.log_end_offset)

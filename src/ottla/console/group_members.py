@@ -32,6 +32,8 @@ ROLES: Final = ("active", "standby", "warmup")
 LEFT_FOR_A_WHILE: Final = -2
 """The epoch of a static member that has left and may come back."""
 NOTHING: Final = Tasks()
+LATE_NAMED: Final = 3
+"""Hundreds of members may be behind, and each of hundreds of others wait for many partitions."""
 
 
 class Awaited(msgspec.Struct, frozen=True):
@@ -39,9 +41,11 @@ class Awaited(msgspec.Struct, frozen=True):
 
     what: str
     holders: list[str]
-    """The members that have it, or may still have it."""
+    """The members that have it, or the first of those that may still have it."""
     is_certain: bool
     """Whether a member is shown with it."""
+    others: int = 0
+    """How many more may still have it."""
 
 
 class MemberState(msgspec.Struct, frozen=True):
@@ -83,9 +87,14 @@ def _state_of(member: GroupMember, group: Group, holders: Mapping[str, list[str]
     has, target = set(shares(member.assigned, member.tasks)), shares(member.target, member.target_tasks)
     missing = [each for each in target if each not in has]
     if missing:
-        awaited = [Awaited(each, holders.get(each) or late, is_certain=each in holders) for each in missing]
-        return MemberState("waiting", awaited)
+        return MemberState("waiting", [_awaited(each, holders.get(each), late) for each in missing])
     return MemberState("stable" if has == set(target) else "moving")
+
+
+def _awaited(what: str, holders: list[str] | None, late: list[str]) -> Awaited:
+    if holders is not None:
+        return Awaited(what, holders, is_certain=True)
+    return Awaited(what, late[:LATE_NAMED], is_certain=False, others=max(0, len(late) - LATE_NAMED))
 
 
 def shares(assigned: Iterable[TopicPartitions], tasks: Tasks | None) -> list[str]:

@@ -12,6 +12,7 @@ than the console.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -32,6 +33,8 @@ from ottla.observe.cluster_state import ClusterState
 
 __all__ = ["ClusterWatcher", "NotConnectedError", "Outage", "now_ms"]
 
+log = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
 FRESH_MS: Final = 2_000
@@ -51,7 +54,7 @@ def now_ms() -> int:
 
 
 class Outage(NamedTuple):
-    """The cluster cannot be reached."""
+    """The cluster is not watched for now, as a rule because it cannot be reached."""
 
     since_ms: int
     why: str
@@ -143,18 +146,25 @@ class ClusterWatcher:
                     await self._observe(client)
             except ClientError as error:
                 await self._wait(str(error), backoff.next_ms())
+            except Exception:
+                log.exception("watching %s failed", self.bootstrap_servers)
+                await self._wait("an unforeseen error, which the console's log tells", RETRY_LONGEST_MS)
             finally:
                 self._client = self._observer = None
 
     async def _recall(self, client: Client) -> None:
-        """Take the samples that an observer has written before."""
+        """Take the samples that an observer has written before.
+
+        Not those of the future, from an observer whose clock is ahead: until then all that is seen would count as late.
+        """
+        until_ms = now_ms()
         try:
-            samples = await read_topic(client, OBSERVATIONS, now_ms() - RECALLED_MS)
+            samples = await read_topic(client, OBSERVATIONS, until_ms - RECALLED_MS)
         except ClientError as error:
             self.recalled = f"the topic {OBSERVATIONS} cannot be read: {error}"
             return
         for at, sample in enumerate(samples):
-            if sample.cluster == client.metadata.cluster_id:
+            if sample.cluster == client.metadata.cluster_id and sample.ts <= until_ms:
                 self.state.take(sample)
             if at % RECALLED_AT_ONCE == 0:
                 await asyncio.sleep(0)
@@ -164,10 +174,9 @@ class ClusterWatcher:
         if self.recalled is None:
             await self._recall(client)
         self._observer = Observer(client, "console", self._options, on_sample=self._take)
-        ticking = asyncio.create_task(self._advance())
-        try:
+        async with asyncio.TaskGroup() as tasks:
+            ticking = tasks.create_task(self._advance())
             await self._observer.run()
-        finally:
             ticking.cancel()
 
     async def _advance(self) -> None:

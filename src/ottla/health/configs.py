@@ -32,6 +32,8 @@ class KnownConfigs:
     def __init__(self, room: int) -> None:
         self._values: LruDict[tuple[str, str], dict[str, str | None]] = LruDict(room)
         self._brokers: LruDict[str, dict[str, str | None]] = LruDict(BROKERS)
+        self.listed: frozenset[str] | None = None
+        """The brokers of the cluster, if they were ever listed. Nobody tells when the configs of others are gone."""
 
     def take(self, fact: Configs) -> None:
         if fact.resource == "broker":
@@ -52,10 +54,13 @@ class KnownConfigs:
         return self._of_brokers(key) or DEFAULTS[key]
 
     def of_each_broker(self) -> Iterator[tuple[str, Mapping[str, str | None]]]:
-        yield from sorted(self._brokers.items())
+        yield from sorted(self._listed())
 
     def broker_text(self, key: str) -> str | None:
-        return next((values[key] for values in self._brokers.values() if values.get(key)), None)
+        return next((values[key] for _, values in self._listed() if values.get(key)), None)
+
+    def _listed(self) -> Iterator[tuple[str, dict[str, str | None]]]:
+        return (each for each in self._brokers.items() if self.listed is None or each[0] in self.listed)
 
     def _of_brokers(self, key: str) -> int | None:
         return _as_number(self.broker_text(key))

@@ -115,6 +115,7 @@ class History:
     @_take.register
     def _(self, fact: Cluster) -> None:
         self.cluster.take(fact)
+        self.configs.listed = frozenset(str(each.id) for each in fact.brokers)
 
     @_take.register
     def _(self, fact: Failed) -> None:

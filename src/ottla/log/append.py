@@ -16,6 +16,7 @@ checked last, before anything changes.
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
@@ -457,4 +458,5 @@ def _note_replicated(partition: Partition, batch: AnyBatch) -> None:
     if batch.partition_leader_epoch >= 0:
         partition.epochs.assign(batch.partition_leader_epoch, batch.base_offset)
     if batch.producer_id > -1:
-        _note_producer(partition, batch, batch.base_offset, batch.max_timestamp)
+        with contextlib.suppress(WireError):  # a control batch that is no marker: recovery leaves it, too
+            _note_producer(partition, batch, batch.base_offset, batch.max_timestamp)

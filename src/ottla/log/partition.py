@@ -251,19 +251,6 @@ class Partition:
         except OSError as error:
             raise self.storage.fail(error, f"writing to {self.topic_partition}") from error
 
-    def append_as_coordinator(
-        self,
-        batch: bytearray,
-        leader_epoch: int,
-        now_ms: int,
-        *,
-        verification: Verification = append.NOT_VERIFIED,
-    ) -> AppendInfo:
-        """Stage and write."""
-        info = self.stage_as_coordinator(batch, leader_epoch, now_ms, verification=verification)
-        self.write()
-        return info
-
     def append_as_follower(
         self, records: bytes | bytearray | memoryview, leader_epoch: int, now_ms: int, *, origin: Origin | None = None
     ) -> AppendInfo | None:

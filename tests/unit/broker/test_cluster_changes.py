@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
 
 from ottla.broker.node import Node
-from ottla.core.metadata import context
+from ottla.core.metadata import context, controller
 from ottla.testing.disk import VirtualDisk
 from ottla.testing.virtual_loop import VirtualLoop
 from ottla.wire.errors import ErrorCode
@@ -236,3 +236,55 @@ def test_a_request_that_no_record_can_hold_keeps_nobody_waiting() -> None:
             del tasks.add
 
     run(scenario)
+
+
+def test_a_request_with_an_unforeseen_error_keeps_nobody_waiting(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk()) as node:
+            await second_broker(loop, node)
+            steps = held_up(node.cooperative_tasks)
+            await asyncio.sleep(12)
+            (work,) = steps
+            replies: list[Any] = []
+            for request, version in ((CreateDelegationTokenRequest(), 3), (create_topic("later"), 7)):
+                node.controller.submit(request, version, lambda reply, offset: replies.append(reply))
+            fail_to_handle(monkeypatch, CreateDelegationTokenRequest, lambda *_: {}["missing"])
+            for _ in work:
+                await asyncio.sleep(0.1)
+            refused, created = replies
+            assert refused.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+            assert created.topics[0].error_code == 0
+            assert "CreateDelegationTokenRequest failed" in caplog.text
+
+    run(scenario)
+
+
+def test_a_change_that_fails_half_way_keeps_nobody_waiting(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def steps() -> context.Steps:
+        for _ in range(RECORDS_PER_SLICE * context.RECORD_WORK * 3):
+            yield None
+        raise LookupError
+
+    async def scenario(loop: VirtualLoop) -> None:
+        async with running(loop, VirtualDisk()) as node:
+            fail_to_handle(monkeypatch, CreateDelegationTokenRequest, lambda *_: context.in_slices(steps(), None))
+            replies: list[Any] = []
+            for request, version in ((CreateDelegationTokenRequest(), 3), (create_topic("later"), 7)):
+                node.controller.submit(request, version, lambda reply, offset: replies.append(reply))
+            assert replies == []
+            await asyncio.sleep(1)
+            refused, created = replies
+            assert refused.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+            assert created.topics[0].error_code == 0
+            assert "CreateDelegationTokenRequest failed" in caplog.text
+
+    run(scenario)
+
+
+def fail_to_handle(monkeypatch: pytest.MonkeyPatch, kind: type, handle: Callable[..., Any]) -> None:
+    _, refuse = controller._HANDLERS[kind]
+    monkeypatch.setitem(controller._HANDLERS, kind, (handle, refuse))

@@ -21,6 +21,7 @@ from ottla.wire.types import (
     AddRaftVoterRequest,
     DescribeClusterRequest,
     DescribeQuorumRequest,
+    FindCoordinatorRequest,
     IncrementalAlterConfigsRequest,
     InitProducerIdRequest,
     MetadataRequest,
@@ -696,6 +697,19 @@ def test_metadata_is_told_while_there_is_no_controller_to_create_what_is_missing
             assert loop.time() - began < 2
             codes = {each.name: each.error_code for each in answer.topics}
             assert codes == {"orders": 0, "missing": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+    run(scenario)
+
+
+def test_who_looks_for_a_coordinator_is_told_while_there_is_no_controller_to_create_its_topic() -> None:
+    async def scenario(loop: VirtualLoop) -> None:
+        async with cluster(loop) as it:
+            await asyncio.gather(it.kill(2), it.kill(3))
+            await asyncio.sleep(10)
+            began = loop.time()
+            (found,) = (await it.client(1).ask(FindCoordinatorRequest("", 0, ("billing",)), 6)).coordinators
+            assert loop.time() - began < 2
+            assert found.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
     run(scenario)
 

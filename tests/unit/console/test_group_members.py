@@ -9,6 +9,7 @@ import pytest
 from ottla.client import TopicPartition
 from ottla.console import group_members
 from ottla.console.group_members import Awaited, MemberState, TaskMark, compact, read_by_tasks, states_of, task_marks
+from ottla.console.pages.group import awaited
 from ottla.health.facts import Group, GroupMember, Subtopology, Tasks, TopicPartitions
 
 
@@ -44,6 +45,14 @@ def test_what_nobody_is_shown_with_may_be_with_all_who_are_behind():
     late, done, waiting = member("a", 3, (0,), (0,)), member("c", 4, (2,), (2,)), member("b", 4, (), (1,))
     found = state_of(waiting, group(late, done, waiting))
     assert (found.state, found.waiting_for) == ("waiting", [Awaited("orders-1", ["a"], is_certain=False)])
+
+
+def test_of_many_who_are_behind_the_first_are_named_and_the_others_counted():
+    late, waiting = [member(f"m{each}", 3, ()) for each in range(500)], member("b", 4, (), (1,))
+    (found,) = state_of(waiting, group(*late, waiting)).waiting_for
+    assert (found.holders, found.others) == (["m0", "m1", "m2"], 497)
+    assert awaited(found, {}) == "for orders-1, not yet revoked by m0 or m1 or m2 or one of 497 others"
+    assert awaited(Awaited("orders-1", ["m0"], is_certain=False), {}) == "for orders-1, not yet revoked by m0"
 
 
 def test_a_large_group_that_rebalances_is_looked_through_once(monkeypatch: pytest.MonkeyPatch):

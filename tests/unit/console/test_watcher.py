@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from types import SimpleNamespace
 from typing import Any, cast
 from weakref import ref
 
+import msgspec
 import pytest
 
 from ottla.client import Client
@@ -84,3 +86,72 @@ def test_an_outage_is_over_with_the_next_probe_that_succeeds(
         Sample(kind="transactions", ts=NOW_MS - 1, cluster="c", observer="o", seq=1, error="UNREACHABLE")
     )
     assert context_of(watcher).source("transactions").error == error
+
+
+def test_samples_of_an_observer_whose_clock_is_ahead_do_not_stop_the_time(monkeypatch: pytest.MonkeyPatch):
+    ahead = Sample(kind="cluster", ts=NOW_MS + 600_000, cluster="c", observer="o", seq=1, body={"brokers": []})
+
+    async def read_topic(*_: object) -> list[Sample]:
+        return [msgspec.structs.replace(ahead, ts=NOW_MS), ahead]
+
+    monkeypatch.setattr(module, "read_topic", read_topic)
+    monkeypatch.setattr(module, "now_ms", lambda: NOW_MS)
+    watcher = watcher_of()
+    asyncio.run(watcher._recall(cast("Client", Connected())))
+    assert watcher.state.evaluator.last_ms == NOW_MS
+
+
+class Connected:
+    """A client of a cluster that is there."""
+
+    def __init__(self, *_: object, **settings: object) -> None:
+        self.metadata = SimpleNamespace(cluster_id="c")
+
+    async def __aenter__(self) -> Connected:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Nothing is to be closed."""
+
+
+@pytest.mark.parametrize("failing", ["run", "advance"])
+def test_an_unforeseen_error_is_logged_and_shown_and_the_cluster_is_watched_again(
+    failing: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    watcher = watcher_of()
+    outages: list[str] = []
+    is_watched_again = asyncio.Event()
+
+    async def run(_: object) -> None:
+        if outages:
+            is_watched_again.set()
+        elif failing == "run":
+            raise LookupError("gone")
+        await asyncio.Event().wait()
+
+    def advance(now_ms: int) -> set[str]:
+        if failing == "advance" and not outages:
+            raise LookupError("gone")
+        return set()
+
+    def publish(_: set[str]) -> None:
+        if watcher.outage is not None:
+            outages.append(watcher.outage.why)
+
+    async def scenario() -> None:
+        watching = asyncio.create_task(watcher.run())
+        again = asyncio.create_task(is_watched_again.wait())
+        done, _ = await asyncio.wait([watching, again], return_when=asyncio.FIRST_COMPLETED)
+        assert watching not in done
+        watching.cancel()
+
+    watcher.recalled = "nothing"
+    monkeypatch.setattr(module, "Client", Connected)
+    monkeypatch.setattr(module.Observer, "run", run)
+    monkeypatch.setattr(watcher.state, "advance", advance)
+    monkeypatch.setattr(watcher.events, "publish", publish)
+    monkeypatch.setattr(module, "ADVANCE_S", 0)
+    monkeypatch.setattr(module, "RETRY_LONGEST_MS", 0)
+    asyncio.run(asyncio.wait_for(scenario(), 10))
+    assert outages == ["an unforeseen error, which the console's log tells"]
+    assert "LookupError: gone" in caplog.text

@@ -88,6 +88,17 @@ def test_a_transaction_hangs_a_moment_after_its_longest_time_out() -> None:
     assert finding.next[0].command == "ottla topics transactions abort orders --partition 2 --start-offset 4133"
 
 
+def test_the_limit_of_a_node_that_has_left_the_cluster_counts_no_more() -> None:
+    def limited(node: str, limit_ms: int) -> Configs:
+        return Configs(resource="broker", name=node, values={"transaction.max.timeout.ms": str(limit_ms)})
+
+    both, one = (Cluster(brokers=tuple(Broker(id=each, fenced=False) for each in ids)) for ids in ((1, 2), (2,)))
+    story = Story().tell(both, limited("1", 7_200_000), limited("2", 600_000))
+    assert not story.at(700, transaction(0)).open("hanging-transaction")
+
+    assert story.at(710, one, transaction(0)).open("hanging-transaction")
+
+
 def test_a_transaction_that_is_no_longer_listed_is_over() -> None:
     story = Story().tell(MINUTES, transaction(-700)).at(60, Gone(what="transaction", name="pay-1")).at(90)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ottla.log.append import NOT_VERIFIED, AppendInfo
 from ottla.log.config import LogConfig
 from ottla.log.disk import OsDisk
 from ottla.log.files import LogStorage, OpenFiles
@@ -107,6 +108,14 @@ def producer_batch(
         is_transactional=transactional,
         **rest,
     )
+
+
+def append_as_coordinator(
+    log: Partition, data: bytearray, leader_epoch: int, now_ms: int, *, verification: Verification = NOT_VERIFIED
+) -> AppendInfo:
+    info = log.stage_as_coordinator(data, leader_epoch, now_ms, verification=verification)
+    log.write()
+    return info
 
 
 def marker(

@@ -23,10 +23,12 @@ from ottla.log.errors import (
 from ottla.log.producer_state import Origin
 from ottla.log.txn_index import AbortedTxn
 from ottla.wire.batch import BatchBuilder, Compression, TimestampType, crc32c, read_header, stamp
+from ottla.wire.batch_view import CONTROL_BIT
 from ottla.wire.errors import ErrorCode
 from tests.unit.log.logs import (
     NOW,
     all_batches,
+    append_as_coordinator,
     batch,
     contents,
     file_sizes,
@@ -332,7 +334,7 @@ def test_the_size_is_observed_again_after_decompression(tmp_path: Path):
 
 def test_markers_are_never_compressed(tmp_path: Path):
     log = open_partition(tmp_path / "orders-0", compression_type="zstd", cleanup_policy=frozenset(("compact",)))
-    log.append_as_coordinator(marker(5, committed=True), 0, NOW)
+    append_as_coordinator(log, marker(5, committed=True), 0, NOW)
     assert all_batches(log)[0].size_bytes == 78
 
 
@@ -375,7 +377,7 @@ def test_a_transaction_from_its_first_batch_to_its_marker(tmp_path: Path):
     log.append_as_leader(batch(), 0, NOW)
     log.update_high_watermark(log.log_end_offset)
     assert log.last_stable_offset == 1
-    log.append_as_coordinator(marker(7, committed=False), 0, NOW)
+    append_as_coordinator(log, marker(7, committed=False), 0, NOW)
     assert log.last_stable_offset == 1
     log.update_high_watermark(log.log_end_offset)
     assert log.last_stable_offset == 4
@@ -389,7 +391,7 @@ def test_an_aborted_transaction_is_indexed_where_its_marker_lies(tmp_path: Path)
     transaction(log, 7, 0)
     log.append_as_leader(sized_batch(200), 0, NOW)
     log.append_as_leader(sized_batch(200), 0, NOW)
-    log.append_as_coordinator(marker(7, committed=False), 0, NOW)
+    append_as_coordinator(log, marker(7, committed=False), 0, NOW)
     assert [len(segment.txn_index) for segment in log.segments] == [0, 0, 0, 1]
     log.close()
     assert file_sizes(tmp_path / "orders-0")["00000000000000000003.txnindex"] == 34
@@ -397,9 +399,9 @@ def test_an_aborted_transaction_is_indexed_where_its_marker_lies(tmp_path: Path)
 
 def test_a_marker_of_an_older_coordinator_leaves_no_trace(tmp_path: Path):
     log = open_partition(tmp_path / "orders-0")
-    log.append_as_coordinator(marker(7, committed=True, coordinator_epoch=5), 0, NOW)
+    append_as_coordinator(log, marker(7, committed=True, coordinator_epoch=5), 0, NOW)
     with pytest.raises(LogError) as caught:
-        log.append_as_coordinator(marker(7, committed=True, coordinator_epoch=4), 1, NOW)
+        append_as_coordinator(log, marker(7, committed=True, coordinator_epoch=4), 1, NOW)
     assert caught.value.code == ErrorCode.TRANSACTION_COORDINATOR_FENCED
     assert (log.log_end_offset, log.epochs.latest_epoch) == (1, 0)
 
@@ -407,7 +409,7 @@ def test_a_marker_of_an_older_coordinator_leaves_no_trace(tmp_path: Path):
 def test_the_batch_of_a_coordinator_gets_the_form_of_its_topic(tmp_path: Path):
     form = {"compression_type": "zstd", "message_timestamp_type": "LogAppendTime"}
     log = open_partition(tmp_path / "orders-0", cleanup_policy=frozenset(("compact",)), **form)
-    info = log.append_as_coordinator(batch(b"a" * 500, b"b" * 500), 3, NOW + 9)
+    info = append_as_coordinator(log, batch(b"a" * 500, b"b" * 500), 3, NOW + 9)
     (stored,) = all_batches(log)
     stored.check_crc()
     assert (stored.compression, stored.max_timestamp, info.log_append_time_ms) == (Compression.ZSTD, NOW + 9, NOW + 9)
@@ -417,9 +419,9 @@ def test_the_batch_of_a_coordinator_gets_the_form_of_its_topic(tmp_path: Path):
 def test_the_batch_of_a_coordinator_may_be_too_large(tmp_path: Path):
     log = open_partition(tmp_path / "orders-0", max_message_bytes=400, segment_bytes=300)
     with pytest.raises(MessageTooLargeError):
-        log.append_as_coordinator(batch(b"a" * 500), 0, NOW)
+        append_as_coordinator(log, batch(b"a" * 500), 0, NOW)
     with pytest.raises(RecordListTooLargeError):
-        log.append_as_coordinator(batch(b"a" * 300), 0, NOW)
+        append_as_coordinator(log, batch(b"a" * 300), 0, NOW)
     assert log.log_end_offset == 0
 
 
@@ -514,13 +516,22 @@ def test_a_follower_refuses_what_it_cannot_find_the_first_offset_of(tmp_path: Pa
 def test_a_follower_learns_of_producers(tmp_path: Path):
     leader = open_partition(tmp_path / "leader-0")
     transaction(leader, 7, 0)
-    leader.append_as_coordinator(marker(7, committed=False, coordinator_epoch=3), 0, NOW)
+    append_as_coordinator(leader, marker(7, committed=False, coordinator_epoch=3), 0, NOW)
     transaction(leader, 8, 0)
     follower = open_partition(tmp_path / "follower-0")
     follower.append_as_follower(contents(tmp_path / "leader-0", ".log")["00000000000000000000.log"], 0, NOW)
     assert follower.producers.first_unstable_offset == leader.producers.first_unstable_offset == 0
     assert follower.aborted_transactions(0, 9) == leader.aborted_transactions(0, 9) == [AbortedTxn(7, 0, 1, 2)]
     assert [repr(entry) for entry in follower.producers.entries] == [repr(entry) for entry in leader.producers.entries]
+
+
+def test_a_follower_takes_a_control_batch_that_is_no_marker(tmp_path: Path):
+    """The leader has it, and has left it where it was when it recovered its log."""
+    log = open_partition(tmp_path / "orders-0")
+    data = batch(keys=[None], producer_id=7, producer_epoch=0, base_sequence=-1)
+    data[22] |= CONTROL_BIT
+    log.append_as_follower(with_crc(data), 0, NOW)
+    assert log.log_end_offset == 1
 
 
 def test_the_quorums_leader_numbers_its_batches_itself(tmp_path: Path):

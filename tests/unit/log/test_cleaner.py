@@ -16,7 +16,16 @@ from ottla.log.partition import Partition
 from ottla.log.producer_state import Verification
 from ottla.log.read import Isolation
 from ottla.wire.batch import BatchBuilder, read_header, stamp
-from tests.unit.log.logs import NOW, TOPIC, all_batches, marker, new_storage, offsets, open_partition
+from tests.unit.log.logs import (
+    NOW,
+    TOPIC,
+    all_batches,
+    append_as_coordinator,
+    marker,
+    new_storage,
+    offsets,
+    open_partition,
+)
 
 DAY = 86_400_000
 COMPACTED = frozenset(("compact",))
@@ -38,7 +47,7 @@ def append(partition: Partition, *batches: bytearray) -> None:
     for one in batches:
         producer_id = read_header(one).producer_id
         verified = Verification(partition.producers.verification_guard(producer_id) if producer_id >= 0 else None)
-        partition.append_as_coordinator(one, 0, NOW, verification=verified)
+        append_as_coordinator(partition, one, 0, NOW, verification=verified)
     partition.update_high_watermark(partition.log_end_offset)
 
 

@@ -22,7 +22,7 @@ from ottla.wire.types import (
     KRaftVersionRecord,
     SnapshotHeaderRecord,
 )
-from tests.unit.log.logs import NOW, batch, marker, open_partition, producer_batch
+from tests.unit.log.logs import NOW, append_as_coordinator, batch, marker, open_partition, producer_batch
 
 TOMBSTONE_KEY = keyed.encode_framed(ConsumerGroupMetadataKey("gone"), 0)
 
@@ -55,7 +55,7 @@ def test_records_of_an_internal_topic_are_opened(tmp_path: Path) -> None:
     builder.append(NOW, keyed.encode_framed(ConsumerGroupMetadataKey("g"), 0), value)
     builder.append(NOW, TOMBSTONE_KEY, None)
     builder.append(NOW, b"\x7f\xff", b"")
-    log.append_as_coordinator(bytearray(builder.build()), 0, NOW)
+    append_as_coordinator(log, bytearray(builder.build()), 0, NOW)
     _, first, tombstone, unknown = lines(tmp_path / "__consumer_offsets-7" / "00000000000000000000.log")
     assert first["key"] == {"type": "ConsumerGroupMetadataKey", "version": 0, "data": {"groupId": "g"}}
     assert first["value"]["data"]["epoch"] == 5
@@ -91,7 +91,7 @@ def test_a_partition_with_everything(tmp_path: Path) -> None:
         log.append_as_leader(batch(b"x" * 100, timestamp=NOW + number), 0, NOW)
     verified = Verification(log.producers.verification_guard(9))
     log.append_as_leader(producer_batch(9, 0, transactional=True), 0, NOW, verification=verified)
-    log.append_as_coordinator(marker(9, committed=False), 0, NOW)
+    append_as_coordinator(log, marker(9, committed=False), 0, NOW)
     log.close()
     found = lines(tmp_path / "orders-0")
     by_file: dict[str, list[dict[str, Any]]] = {}

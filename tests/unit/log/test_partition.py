@@ -21,6 +21,7 @@ from tests.unit.log.logs import (
     NOW,
     TOPIC_ID,
     all_batches,
+    append_as_coordinator,
     batch,
     config,
     contents,
@@ -232,7 +233,7 @@ def test_truncation_takes_producers_back(tmp_path: Path):
     for number in range(8):
         log.append_as_leader(producer_batch(7, number), 0, NOW)
     transaction(log, 8, 0)
-    log.append_as_coordinator(marker(8, committed=False), 0, NOW)
+    append_as_coordinator(log, marker(8, committed=False), 0, NOW)
     assert len(log.segments) > 1
     log.truncate_to(9, NOW)
     assert log.producers.has_ongoing_transaction(8, 0)
@@ -365,7 +366,7 @@ def test_bytes_that_cannot_be_read_take_the_directory_offline(tmp_path: Path, di
     "append",
     [
         lambda log: log.append_as_leader(batch(), 0, NOW),
-        lambda log: log.append_as_coordinator(marker(7, committed=True), 0, NOW),
+        lambda log: append_as_coordinator(log, marker(7, committed=True), 0, NOW),
         lambda log: log.append_as_follower(led((6, 0)), 0, NOW),
     ],
     ids=["client", "coordinator", "follower"],

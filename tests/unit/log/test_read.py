@@ -16,6 +16,7 @@ from ottla.wire.errors import ErrorCode
 from tests.unit.log.logs import (
     NOW,
     all_batches,
+    append_as_coordinator,
     batch,
     legacy_message,
     marker,
@@ -164,8 +165,8 @@ def transactional(path: Path, **settings: Any) -> Partition:
     append(producer_batch(1, 0, transactional=True), 0, NOW, verification=verified)  # 0, aborted at 3
     append(producer_batch(2, 0, transactional=True), 0, NOW, verification=verified)  # 1, committed at 4
     append(batch(b"plain"), 0, NOW)  # 2
-    log.append_as_coordinator(marker(1, committed=False), 0, NOW)  # 3
-    log.append_as_coordinator(marker(2, committed=True), 0, NOW)  # 4
+    append_as_coordinator(log, marker(1, committed=False), 0, NOW)  # 3
+    append_as_coordinator(log, marker(2, committed=True), 0, NOW)  # 4
     append(producer_batch(3, 0, transactional=True), 0, NOW, verification=verified)  # 5, open
     append(batch(b"plain"), 0, NOW)  # 6
     log.update_high_watermark(7)

@@ -19,6 +19,7 @@ from tests.unit.log.logs import (
     TOPIC,
     TOPIC_ID,
     all_batches,
+    append_as_coordinator,
     batch,
     config,
     contents,
@@ -50,9 +51,9 @@ def lively(path: Path) -> Partition:
             transaction(log, 8, 0)
         if number == 5:
             transaction(log, 9, 0, leader_epoch=1)
-            log.append_as_coordinator(marker(8, committed=False), 1, NOW)
+            append_as_coordinator(log, marker(8, committed=False), 1, NOW)
         if number == 9:
-            log.append_as_coordinator(marker(9, committed=True), 1, NOW)
+            append_as_coordinator(log, marker(9, committed=True), 1, NOW)
             transaction(log, 10, 0, leader_epoch=1)
     return log
 
@@ -136,7 +137,7 @@ def test_a_power_cut_after_a_roll_loses_no_aborted_transaction():
         disk = VirtualDisk(seed)
         log = open_partition(path, storage=LogStorage(disk))
         transaction(log, 8, 0)
-        log.append_as_coordinator(marker(8, committed=False), 0, NOW)
+        append_as_coordinator(log, marker(8, committed=False), 0, NOW)
         log.flush()
         log.roll(NOW)
         after = LogStorage(disk.crash(power_loss=True))

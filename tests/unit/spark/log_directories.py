@@ -16,7 +16,7 @@ from ottla.spark.log.read import ReadRules, TaskReport, read_columns
 from ottla.spark.log.view import PartitionView
 from ottla.spark.rows import RowMaker
 from ottla.wire.properties import MetaProperties, write_meta_properties
-from tests.unit.log.logs import NOW, marker, open_partition, producer_batch, sized_batch
+from tests.unit.log.logs import NOW, append_as_coordinator, marker, open_partition, producer_batch, sized_batch
 
 CLUSTER = "b3R0bGEtdW5pdC10ZXN0cw"
 ORDERS = TopicPartition("orders", 0)
@@ -49,7 +49,7 @@ def in_transaction(log: Partition, producer_id: int, sequence: int, *, count: in
 
 
 def end_transaction(log: Partition, producer_id: int, *, committed: bool) -> None:
-    log.append_as_coordinator(marker(producer_id, committed=committed), 0, NOW)
+    append_as_coordinator(log, marker(producer_id, committed=committed), 0, NOW)
 
 
 def close_cleanly(path: Path, log: Partition) -> None:

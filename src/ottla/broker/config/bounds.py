@@ -94,6 +94,8 @@ BOUNDS: Final = (
     Bound("share-settings", "share groups whose settings are cached", "the cache is cleared",
           "ottla.broker.share.leader:SETTINGS_MAX"),
     Bound("share-counts", "share groups counted by name", "counted together", "ottla.broker.share.counts:GROUPS_MAX"),
+    Bound("spared-groups", "large groups whose sizes are remembered, to spare their objects from garbage collection",
+          "all are forgotten", "ottla.broker.coordinators.target_computations:SPARED_GROUPS_MAX"),
     Bound("pending-members", "members of a classic group that have an id but have not joined", "rejected",
           "ottla.core.groups.classic.group:PENDING_MEMBERS_MAX"),
     Bound("classic-members", "members of a classic group", "GROUP_MAX_SIZE_REACHED", setting="group.max.size"),

@@ -69,6 +69,10 @@ def refuse(request: object, reject: Reject) -> Any:  # noqa: ANN401 - the respon
     return controller.refuse(request, reject)
 
 
+def _log_failure(error: Exception) -> None:
+    log.error("a change of the controller failed", exc_info=error)
+
+
 class _Pending(NamedTuple):
     """A reply that waits until the log is committed up to an offset."""
 
@@ -201,7 +205,21 @@ class ActiveController:
             charge=sender.charge,
         )
         self.counts.operations += 1
-        result = core.handle(request, context)
+        failed = partial(self._failed, request, done)
+        try:
+            result = core.handle(request, context)
+            if result.kraft_upgrade is None:
+                self.append(result)
+            records = next(result.rest, None)
+        except Reject as reject:
+            done(refuse(request, reject), self._raft.high_watermark)
+            return
+        except StorageError:
+            done(None, -1)
+            return
+        except Exception as error:  # noqa: BLE001  # those in line behind it must be heard
+            failed(error)
+            return
         if isinstance(request, BrokerRegistrationRequest) and result.refusal is not None:
             level = logging.DEBUG if result.refusal.code in _PASSING else logging.WARNING
             log.log(level, "broker %d cannot register: %s", request.broker_id, result.refusal)
@@ -209,15 +227,12 @@ class ActiveController:
             again = partial(self._handle, request, api_version, done, sender)
             self._upgrade(request, result.kraft_upgrade, result.reply, done, again)
             return
-        try:
-            self.append(result)
-        except Reject as reject:
-            done(refuse(request, reject), self._raft.high_watermark)
-            return
-        except StorageError:
-            done(None, -1)
-            return
-        self._finish(result.rest, done, partial(self._reply, result.reply, done))
+        self._finish(records, result.rest, done, partial(self._reply, result.reply, done), failed)
+
+    def _failed(self, request: object, done: Done, error: Exception) -> None:
+        """Answer a request whose error nobody has foreseen."""
+        log.error("%s failed", type(request).__name__, exc_info=error)
+        done(refuse(request, Reject(ErrorCode.UNKNOWN_SERVER_ERROR)), self._raft.high_watermark)
 
     def _upgrade(
         self, request: object, upgrade: KRaftUpgrade, reply: object, done: Done, again: Callable[[], None]
@@ -243,14 +258,20 @@ class ActiveController:
         else:
             self._pending.append(_Pending(end_offset, reply, done))
 
-    def _finish(self, rest: Iterator[tuple[Versioned, ...]], done: Done, then: Callable[[], None]) -> None:
+    def _finish(
+        self,
+        records: tuple[Versioned, ...] | None,
+        rest: Iterator[tuple[Versioned, ...]],
+        done: Done,
+        then: Callable[[], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
         """Write the rest of a change, and then do what follows. If this node resigns before, tell whoever waits."""
-        records = next(rest, None)
         if records is None:
             then()
             return
         self._is_busy = True
-        self._tasks.add("controller", self._write_rest(self._core, records, rest, done, then), is_urgent=True)
+        self._tasks.add("controller", self._write_rest(self._core, records, rest, done, then, failed), is_urgent=True)
 
     def _write_rest(
         self,
@@ -259,14 +280,17 @@ class ActiveController:
         rest: Iterator[tuple[Versioned, ...]],
         done: Done,
         then: Callable[[], None],
+        failed: Callable[[Exception], None],
     ) -> Generator[None, None, None]:
-        while records is not None and core is self._core:
-            try:
+        try:
+            while records is not None and core is self._core:
                 self.append(Result(records, None))
-            except StorageError:
-                break  # the log has failed, and the node resigns
-            yield
-            records = next(rest, None) if core is self._core else None
+                yield
+                records = next(rest, None) if core is self._core else None
+        except StorageError:
+            pass  # the log has failed, and the node resigns
+        except Exception as error:  # noqa: BLE001  # as in `_handle`
+            records, then = None, partial(failed, error)
         if core is not self._core or records is not None:
             done(None, -1)
             return
@@ -321,7 +345,8 @@ class ActiveController:
                 self.append(result)
             except StorageError:
                 return  # the log has failed, and the node resigns
-            self._finish(result.rest, lambda reply, end_offset: None, lambda: None)
+            records = next(result.rest, None)
+            self._finish(records, result.rest, lambda reply, end_offset: None, lambda: None, _log_failure)
 
     def due_in_ms(self) -> int | None:
         """How long until `run_timers` has something to do; None if nothing is known to be due."""

@@ -1,7 +1,8 @@
 """The internal topics, in which coordinators keep their state: their settings and their creation.
 
 Apache Kafka tells the first client to retry and creates the topic meanwhile. Here the first request waits until the
-topic exists. The topic gets as many replicas as the setting says, but no more than there are brokers.
+topic exists, unless no controller is found within a second. The topic gets as many replicas as the setting says, but
+no more than there are brokers.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from ottla.wire.types.create_topics import (
 __all__ = ["ALL", "GROUPS", "SHARE_STATE", "TRANSACTIONS", "InternalTopic", "InternalTopics"]
 
 _CREATE_VERSION: Final = 7
+_SEARCH_MS: Final = 1_000
+"""How long a controller is looked for. Clients are told COORDINATOR_NOT_AVAILABLE then, and ask again."""
 
 
 class InternalTopic(NamedTuple):
@@ -113,7 +116,11 @@ class InternalTopics:
 
         self._node.publisher.when(partial(self._exists, name), settle)
         request = CreateTopicsRequest((self.creatable(topic),))
-        self._node.controller_channel.send(request, _CREATE_VERSION, lambda reply: settle(_code_of(reply)))
+
+        def replied(reply: CreateTopicsResponse) -> None:
+            settle(_code_of(reply))
+
+        self._node.controller_channel.send(request, _CREATE_VERSION, replied, search_ms=_SEARCH_MS)
 
     def _exists(self, name: str) -> bool:
         return self._node.image.topic(name) is not None

@@ -31,6 +31,8 @@ __all__ = ["MakeWorker", "TargetComputations"]
 IDLE_SECONDS: Final = 60.0
 SPARED_BYTES_MIN: Final = 100_000
 """What a group tells its assignor of some thousand topics, or of some hundred members with different subscriptions."""
+SPARED_GROUPS_MAX: Final = 1_000
+"""Groups whose sizes are remembered. When there are more, all are forgotten: deleted groups are among them."""
 
 MakeWorker = Callable[[str], Worker]
 """Of the function that it runs, as `module:name`: `ChildProcess`, or what stands in for it in a simulation."""
@@ -59,6 +61,8 @@ class TargetComputations:
     def compute(self, effect: ComputeTarget, done: Done) -> None:
         told_bytes = sum(map(len, effect.parts))
         if told_bytes >= max(2 * self._spared_bytes.get(effect.group_id, 0), SPARED_BYTES_MIN):
+            if len(self._spared_bytes) >= SPARED_GROUPS_MAX:
+                self._spared_bytes.clear()
             self._spared_bytes[effect.group_id] = told_bytes
             self._node.spare_objects()
         self._queues[effect.choice.is_own].add(effect, done)

@@ -2,7 +2,8 @@
 
 Versions 0 to 6. Up to 3 there is one key, from 4 on many; share partitions, as `group:topic id:partition`, are allowed
 from 6 on. If the coordinators' internal topic does not exist, it is created before the response; Apache Kafka answers
-COORDINATOR_NOT_AVAILABLE first and creates it in the meantime.
+COORDINATOR_NOT_AVAILABLE first and creates it in the meantime. If no controller is found within a second, that is the
+answer here, too.
 """
 
 from __future__ import annotations

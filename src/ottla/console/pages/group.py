@@ -275,6 +275,8 @@ def awaited(one: Awaited, names: Mapping[str, str]) -> str:
     holders = [names.get(each, each) for each in one.holders]
     if one.is_certain:
         return f"for {one.what}, still held by {', '.join(holders)}"
+    if one.others:
+        holders.append("another member" if one.others == 1 else f"one of {one.others:,} others")
     return f"for {one.what}, not yet revoked by {' or '.join(holders)}" if holders else f"for {one.what}"
 
 

@@ -21,7 +21,7 @@ class Channel:
         self.are_held = False
         self.held: list[Callable[[], None]] = []
 
-    def send(self, request: Any, version: int, done: Callable[[Any], None]) -> None:
+    def send(self, request: Any, version: int, done: Callable[[Any], None], *, search_ms: int) -> None:
         self.held.append(lambda: done(self._cluster.submit(request, api_version=version)))
         if not self.are_held:
             self.held.pop()()
