@@ -547,6 +547,7 @@ def test_open_transactions_are_listed_and_hanging_ones_aborted(ottla: Live):
         (["list", "--bootstrap", "a:99999"], "'99999' is not a port"),
         (["list", "--timeout", "0"], "--timeout"),
         (["list", "--timeout", "soon"], "'soon' is not a time above 0"),
+        (["list", "--timeout", "25d"], "'25d' is longer than 24 days"),
         (["list", "--command-config", "/nowhere/client.properties"], "client.properties"),
         (["transactions", "abort", "a", "--partition", "0"], "no transaction selected"),
     ],
