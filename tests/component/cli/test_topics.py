@@ -459,6 +459,13 @@ def test_control_characters_do_not_reach_the_terminal(ottla: Live):
     assert ottla.lines("topics", "consume", "wild", "--decode", "utf8")[0].endswith("\\x1b[31mred\\u202e")
 
 
+def test_names_in_kafka_s_own_topics_do_not_turn_the_terminal_around(ottla: Live, filled: str):
+    ottla("groups", "reset", "gpj.\u202eexe", "--topic", filled, "--to-earliest", "--yes", "--create")
+    shown = ottla("topics", "consume", "__consumer_offsets")
+    assert "gpj.\\u202eexe" in shown
+    assert "\u202e" not in shown
+
+
 def test_a_time_after_the_year_9999_is_shown_as_its_number(ottla: Live):
     ottla("topics", "create", "micros", "--partitions", "1", "--config", f"message.timestamp.after.max.ms={2**63 - 1}")
 
