@@ -19,6 +19,7 @@ from typing import Final, NamedTuple, Self, TypedDict, Unpack
 
 from ottla.client.backoff import Deadline
 from ottla.client.client import Answer, Client, always
+from ottla.client.clock import monotonic_s
 from ottla.client.committed import visible
 from ottla.client.errors import ClientError, ClosedError, ConfigurationError, ProtocolError, ResponseError
 from ottla.client.fetch_request import FetchLimits, fetch_request
@@ -241,11 +242,17 @@ class Fetcher:
             found = topics[at.topic].partitions.get(at.partition) or await self._client.leader(at)
             if found.leader in self._client.metadata.brokers:
                 leaders.setdefault(found.leader, []).append(at)
-            else:  # it does not hold up the others: the next poll looks for its leader again
-                self._fail(at, ResponseError(None, "Metadata", ErrorCode.LEADER_NOT_AVAILABLE, str(at)))
+            else:  # it does not hold up the others: a later poll looks for its leader again
+                error = ResponseError(None, "Metadata", ErrorCode.LEADER_NOT_AVAILABLE, str(at))
+                self._fail(at, error, is_cured=self._is_new(at.topic))
         for node_id, partitions in leaders.items():
             if node_id not in self._leaders.values():
                 self._ask(node_id, partitions)
+
+    def _is_new(self, topic: str) -> bool:
+        """Whether the cluster was asked about a topic so recently that it is too early to ask again."""
+        age_s = monotonic_s() - self._client.metadata.since_s(topic)
+        return age_s * 1000 < self._client.settings.retry_backoff_ms
 
     def _ask(self, node_id: int, partitions: list[TopicPartition]) -> None:
         positions = {at: self._positions[at] for at in partitions}

@@ -252,6 +252,22 @@ def test_a_partition_without_a_leader_holds_up_no_other():
     run(body)
 
 
+def test_not_every_poll_asks_for_a_leader_that_is_missing():
+    async def body() -> None:
+        leaders = {"orders": [1], "bills": [-1]}
+        cluster, _ = cluster_of(1, leaders, orders=[batch(0), batch(1), batch(2)], bills=[])
+        start = {("bills", 0): 0, ORDERS: 0}
+        patient = {"retry_backoff_ms": 60_000, "retry_backoff_max_ms": 60_000}
+        async with cluster, cluster.client(**patient) as client, Fetcher(client, start) as fetcher:
+            await fetcher.poll(timeout_ms=20_000)
+            asked = len(cluster.broker().asked_for("Metadata"))
+            for _ in range(2):
+                assert await fetcher.poll(timeout_ms=20_000)
+            assert len(cluster.broker().asked_for("Metadata")) == asked
+
+    run(body)
+
+
 def test_a_partition_that_stays_without_a_leader_is_an_error_at_last():
     async def body() -> None:
         cluster, _ = cluster_of(1, {"orders": [-1]}, orders=[batch(0)])
