@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import wraps
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 DEFAULT_SERVER = "127.0.0.1:9092"
 SERVER_VARIABLE = "OTTLA_BOOTSTRAP"
 DEFAULT_TIMEOUT = "10s"
+TIMEOUT_MOST_DAYS = 24
+"""Requests have their time-out in milliseconds, in 32 bits."""
+DAY_SECONDS = 24 * 60 * 60
 WIDTH_OF_FILES = 10_000
 """Output to a file or another program is neither cut nor wrapped."""
 COLUMN_GAP = 2
@@ -41,6 +45,9 @@ class Seconds(click.ParamType[float]):
 
     name = "time"
 
+    def __init__(self, most_days: float = inf) -> None:
+        self._most_days = most_days
+
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         text = str(value)
         try:
@@ -49,6 +56,8 @@ class Seconds(click.ParamType[float]):
             seconds = 0.0
         if not seconds:
             self.fail(f"{text!r} is not a time above 0, such as 10s, 500ms or 2m", param, ctx)
+        if seconds > self._most_days * DAY_SECONDS:
+            self.fail(f"{text!r} is longer than {self._most_days} days", param, ctx)
         return seconds
 
 
@@ -143,7 +152,7 @@ _TARGET_OPTIONS = (
     profile_option,
     click.option(
         "--timeout",
-        type=Seconds(),
+        type=Seconds(TIMEOUT_MOST_DAYS),
         default=DEFAULT_TIMEOUT,
         show_default=True,
         metavar="TIME",

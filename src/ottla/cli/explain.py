@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import click
@@ -16,9 +18,18 @@ if TYPE_CHECKING:
     from ottla.explain import Page, PageRef
 
 FORMATS = ("json", "html", "markdown")
+_NEGATIVE = re.compile(r"-\d+")
 
 
-@click.command()
+class ExplainCommand(click.Command):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """In `error -1` the number is no option."""
+        pairs = zip_longest(args, args[1:], fillvalue="")
+        words = ["--error" if word == "error" and _NEGATIVE.fullmatch(after) else word for word, after in pairs]
+        return super().parse_args(ctx, words)
+
+
+@click.command(cls=ExplainCommand)
 @click.argument("words", metavar="[NAME [VERSION] [request|response]]", nargs=-1)
 @click.option("--error", "error", metavar="NAME|CODE", help="Explain an error by its name or code.")
 @click.option("--list", "is_list", is_flag=True, help="List all pages, like `ottla explain` alone.")

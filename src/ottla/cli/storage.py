@@ -254,8 +254,14 @@ def _check(directory: str, *, is_deep: bool) -> StorageCheck:
     from ottla.log.disk import OsDisk
 
     path = os.path.abspath(directory)
-    with _progress([path]) as progress:
-        return check_storage(OsDisk(), path, is_deep=is_deep, progress=progress)
+    try:
+        with _progress([path]) as progress:
+            return check_storage(OsDisk(), path, is_deep=is_deep, progress=progress)
+    except OSError as error:
+        raise Failure(
+            f"{error.filename or path} cannot be read: {error.strerror}",
+            "if a node is using the directory, files come and go: try again",
+        ) from None
 
 
 def _check_cluster(directories: Sequence[str], *, is_deep: bool) -> tuple[list[StorageCheck], StorageCheck]:
@@ -304,7 +310,9 @@ def _is_large(path: str) -> bool:
     """Whether the check takes long enough to show its progress."""
     size = 0
     for folder, _, files in os.walk(path):
-        size += sum(os.path.getsize(os.path.join(folder, name)) for name in files)
+        for name in files:
+            with contextlib.suppress(FileNotFoundError):  # deleted meanwhile, or a link to nothing
+                size += os.path.getsize(os.path.join(folder, name))
         if size > _LARGE_BYTES:
             return True
     return False

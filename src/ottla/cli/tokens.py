@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,6 +20,7 @@ from ottla.cli.cluster import (
 )
 from ottla.cli.failure import Failure
 from ottla.cli.times import parse_duration_ms
+from ottla.health.phrases import clock
 
 if TYPE_CHECKING:
     from ottla.client.tokens import DelegationToken
@@ -88,7 +88,7 @@ def renew(target: Target, hmac_text: str, period: str | None) -> None:
 
     hmac, period_ms = _hmac(hmac_text), -1 if period is None else parse_duration_ms(period)
     expires_ms = on_cluster(target, lambda client: renew_token(client, hmac, period_ms))
-    click.echo(f"it expires at {_moment(expires_ms)}")
+    click.echo(f"it expires at {clock(expires_ms)}")
 
 
 @tokens.command("expire")
@@ -101,7 +101,7 @@ def expire(target: Target, hmac_text: str, period: str | None) -> None:
 
     hmac, after_ms = _hmac(hmac_text), -1 if period is None else parse_duration_ms(period)
     expires_ms = on_cluster(target, lambda client: expire_token(client, hmac, after_ms))
-    click.echo(f"it expires at {_moment(expires_ms)}" if period else "it has expired")
+    click.echo(f"it expires at {clock(expires_ms)}" if period else "it has expired")
 
 
 def _hmac(text: str) -> bytes:
@@ -113,12 +113,8 @@ def _hmac(text: str) -> bytes:
         ) from None
 
 
-def _moment(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-
-
 def _row(token: DelegationToken) -> tuple[object, ...]:
-    moments = (_moment(each) for each in (token.issued_at_ms, token.expires_at_ms, token.ends_at_ms))
+    moments = (clock(each) for each in (token.issued_at_ms, token.expires_at_ms, token.ends_at_ms))
     return (token.token_id, token.owner, token.renewers, *moments)
 
 

@@ -345,9 +345,10 @@ class Client(TypedSend):
         return {name: self.metadata.topics[name] for name in wanted}
 
     async def unknown_topics(self, names: Iterable[str]) -> list[str]:
-        """Which of these topics do not exist."""
+        """Which of these topics do not exist; an invalid name is that of none."""
+        absent = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION)
         errors = await self._ask_metadata(list(dict.fromkeys(names)), self.deadline())
-        unknown = (each for each in errors if each.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        unknown = (each for each in errors if each.code in absent)
         return [each.about.removeprefix("topic ") for each in unknown]
 
     async def all_topics(self) -> dict[str, Topic]:

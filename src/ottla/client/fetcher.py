@@ -19,10 +19,10 @@ from typing import Final, NamedTuple, Self, TypedDict, Unpack
 
 from ottla.client.backoff import Deadline
 from ottla.client.client import Answer, Client, always
+from ottla.client.clock import monotonic_s
 from ottla.client.committed import visible
 from ottla.client.errors import ClientError, ClosedError, ConfigurationError, ProtocolError, ResponseError
 from ottla.client.fetch_request import FetchLimits, fetch_request
-from ottla.client.leaders import by_leader
 from ottla.client.metadata import Metadata, TopicPartition
 from ottla.client.offsets import EARLIEST, LATEST, Isolation, Offsets, isolation_level, list_offsets
 from ottla.client.retry import Routing, retry_action
@@ -236,12 +236,23 @@ class Fetcher:
     async def _ask_leaders(self) -> None:
         busy = {at for asked in self._asked.values() for at in asked}
         idle = [at for at in self._positions if at not in busy]
-        leaders, errors = await by_leader(self._client, idle, self._client.deadline())
-        for error in errors.values():
-            raise error
+        topics = await self._client.topics({at.topic for at in idle})
+        leaders: dict[int, list[TopicPartition]] = {}
+        for at in idle:
+            found = topics[at.topic].partitions.get(at.partition) or await self._client.leader(at)
+            if found.leader in self._client.metadata.brokers:
+                leaders.setdefault(found.leader, []).append(at)
+            else:  # it does not hold up the others: a later poll looks for its leader again
+                error = ResponseError(None, "Metadata", ErrorCode.LEADER_NOT_AVAILABLE, str(at))
+                self._fail(at, error, is_cured=self._is_new(at.topic))
         for node_id, partitions in leaders.items():
             if node_id not in self._leaders.values():
                 self._ask(node_id, partitions)
+
+    def _is_new(self, topic: str) -> bool:
+        """Whether the cluster was asked about a topic so recently that it is too early to ask again."""
+        age_s = monotonic_s() - self._client.metadata.since_s(topic)
+        return age_s * 1000 < self._client.settings.retry_backoff_ms
 
     def _ask(self, node_id: int, partitions: list[TopicPartition]) -> None:
         positions = {at: self._positions[at] for at in partitions}
@@ -256,6 +267,8 @@ class Fetcher:
 
     async def _collect(self, deadline: Deadline) -> list[Fetched]:
         if not self._asked:
+            if not self._positions:
+                await asyncio.sleep(deadline.left_s)  # nothing is read
             return []
         done, _ = await asyncio.wait(self._asked, timeout=deadline.left_s, return_when=asyncio.FIRST_COMPLETED)
         fetched: list[Fetched] = []
@@ -274,8 +287,7 @@ class Fetcher:
         try:
             answer = task.result()
         except ClientError as error:
-            for at in positions:
-                self._fail(at, error)
+            self._fail_all(positions, error)
             return
         body = answer.of(FetchResponse)
         if body.error_code:
@@ -331,6 +343,12 @@ class Fetcher:
             leader = data.current_leader
             learned = self._client.metadata.learn_leader(at, leader.leader_id, leader.leader_epoch, body.node_endpoints)
             self._fail(at, error, is_cured=learned)
+
+    def _fail_all(self, positions: Mapping[TopicPartition, int], error: ClientError) -> None:
+        """A request failed; partitions that were sought elsewhere meanwhile, or dropped, have no part in it."""
+        for at, position in positions.items():
+            if self._positions.get(at) == position:
+                self._fail(at, error)
 
     def _fail(self, at: TopicPartition, error: ClientError, *, is_cured: bool = False) -> None:
         """Note a failure that may pass; one that lasts for too long is raised."""

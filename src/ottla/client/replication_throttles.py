@@ -7,7 +7,9 @@ from typing import Final
 
 from ottla.client.client import Client
 from ottla.client.configs import Change, Operation, Resource, ResourceType, alter
+from ottla.client.errors import ClientError, ResponseError
 from ottla.client.replica_plan import Move
+from ottla.wire.errors import ErrorCode
 
 __all__ = ["end_throttle", "throttle"]
 
@@ -33,13 +35,21 @@ async def throttle(client: Client, moves: Sequence[Move], bytes_per_second: int)
 
 
 async def end_throttle(client: Client, moves: Sequence[Move]) -> None:
-    """Remove what `throttle` has set."""
-    ended = [Change(Operation.DELETE, name) for name in (_LEADERS, _FOLLOWERS)]
-    for topic in dict.fromkeys(move.at.topic for move in moves):
-        await alter(client, Resource(ResourceType.TOPIC, topic), ended)
+    """Remove what `throttle` has set. Of topics that are gone nothing is left; other failures do not keep the rest."""
+    replicas = [Change(Operation.DELETE, name) for name in (_LEADERS, _FOLLOWERS)]
     rates = [Change(Operation.DELETE, name) for name in _RATES]
-    for broker in _brokers(moves):
-        await alter(client, Resource(ResourceType.BROKER, str(broker)), rates)
+    topics = dict.fromkeys(move.at.topic for move in moves)
+    ended = [(Resource(ResourceType.TOPIC, topic), replicas) for topic in topics]
+    ended += [(Resource(ResourceType.BROKER, str(broker)), rates) for broker in _brokers(moves)]
+    failure: ClientError | None = None
+    for resource, changes in ended:
+        try:
+            await alter(client, resource, changes)
+        except ClientError as error:
+            if not (isinstance(error, ResponseError) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+                failure = failure or error
+    if failure is not None:
+        raise failure
 
 
 def _entries(moves: Iterable[Move], brokers: Callable[[Move], tuple[int, ...]]) -> Iterator[str]:

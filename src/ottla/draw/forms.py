@@ -68,10 +68,13 @@ def iso(ms: int) -> str:
 
 
 def moment(ms: int | None) -> Markup:
-    """A time in UTC; the script can show the reader's own time zone."""
+    """A time in UTC; the script can show the reader's own time zone. The bare number if it is after the year 9999."""
     if ms is None:
         return UNKNOWN
-    exact = iso(ms)
+    try:
+        exact = iso(ms)
+    except (ValueError, OverflowError):
+        return escaped(str(ms))
     return element("time", f"{exact[:10]} {exact[11:19]}", datetime=exact, title=exact)
 
 

@@ -62,8 +62,12 @@ def precision(ms: object) -> str:
 
 
 def clock(ms: int) -> str:
-    """A time in UTC, the same for every reader."""
-    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    """A time in UTC, the same for every reader; the bare number if it is after the year 9999, since producers may write
+    any."""
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError):
+        return str(ms)
 
 
 def word(text: str) -> str:

@@ -15,6 +15,7 @@ What may be relied upon, and no more:
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
@@ -194,8 +195,12 @@ class OsDisk:
         return OsFile(descriptor) if self._durable else _UnsyncedFile(descriptor)
 
     def list_directory(self, path: str) -> list[DiskEntry]:
+        found = []
         with os.scandir(path) as entries:
-            return [_disk_entry(entry) for entry in entries]
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):  # deleted meanwhile, or a link to nothing
+                    found.append(_disk_entry(entry))
+        return found
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)

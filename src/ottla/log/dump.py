@@ -137,7 +137,12 @@ def _dump_batches(source: _Source) -> Iterator[Line]:
 
 
 def _batch_lines(source: _Source, file: File, position: int, batch: AnyBatch) -> Iterator[Line]:
-    yield source.line("batch", position=position, **_batch_values(batch))
+    try:
+        values = _batch_values(batch)
+    except WireError as error:  # of a codec that does not exist
+        yield source.error(error, position=position)
+        return
+    yield source.line("batch", position=position, **values)
     if not source.options.records:
         return
     try:

@@ -34,6 +34,7 @@ class ChildProcess:
         self._what = what
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # it lives as long as the child
         self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._unanswered = 0
         self._process = subprocess.Popen(
             [sys.executable, "-m", module],
             stdin=subprocess.PIPE,
@@ -52,13 +53,17 @@ class ChildProcess:
         return self._process.pid
 
     def ask(self, order: Mapping[str, Any], seconds: float = ORDER_MAX_SECONDS) -> Any:  # noqa: ANN401
-        """Give an order, and wait for the answer."""
+        """Give an order, and wait for the answer. Answers to earlier orders that came too late are dropped."""
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # the child is dead; the missing answer raises the error
             self._process.stdin.write(json.dumps(order) + "\n")
             self._process.stdin.flush()
+        self._unanswered += 1
+        line: str | None = None
         try:
-            line = self._answers.get(timeout=seconds)
+            while self._unanswered and line != "":
+                line = self._answers.get(timeout=seconds)
+                self._unanswered -= 1
         except queue.Empty:
             raise ChildError(f"{self._what} printed nothing for {seconds:g} s\n{self._tail()}") from None
         if not line:

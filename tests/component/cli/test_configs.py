@@ -74,6 +74,25 @@ def test_synonyms_and_documentation_are_shown_when_asked_for(capsys: Capture):
         assert (asked.include_synonyms, asked.include_documentation) == (True, True)
 
 
+@pytest.mark.parametrize("words", [("get", "topic", "orders", "retention.ms"), ("list", "topic", "orders", "--doc")])
+def test_control_characters_of_a_broker_do_not_reach_the_terminal(words: tuple[str, ...], capsys: Capture):
+    entry = Entry("retention.ms", "5\x1b[31m", False, 1, False, (), 5, "How long.\x1b[31m\nReally.")
+    answer = types.DescribeConfigsResponse(results=(Result(0, None, 2, "orders", (entry,)),))
+    with fake_cluster(DescribeConfigs=answer) as cluster:
+        assert run(to(cluster, *words)) == 0
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "5\\x1b[31m" in out
+    assert "--doc" not in words or out.endswith("  How long.\\x1b[31m\n  Really.\n")
+
+
+def test_control_characters_of_an_error_do_not_reach_the_terminal_while_watching(capsys: Capture):
+    answer = types.DescribeConfigsResponse(results=(Result(29, "not\x1b[31m you", 2, "orders"),))
+    with fake_cluster(DescribeConfigs=answer) as cluster:
+        assert run(to(cluster, "list", "topic", "orders", "--watch", "--count", "1")) == 0
+    assert "not\\x1b[31m you" in capsys.readouterr().err
+
+
 def test_json(capsys: Capture):
     with fake_cluster(DescribeConfigs=TOPIC) as cluster:
         assert run(to(cluster, "list", "topic", "orders", "--json", "--doc")) == 0

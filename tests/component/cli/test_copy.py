@@ -252,6 +252,15 @@ def test_a_letter_whose_partition_is_gone_is_skipped(ottla: Live):
     assert (done["copied"], done["skipped"]) == (1, 1)
 
 
+def test_a_letter_that_names_no_valid_topic_is_skipped(ottla: Live):
+    source, queue = filled(ottla), new_name("dlq")
+    ottla("topics", "create", queue, "--partitions", "1")
+    for name in ("no topic", source):
+        ottla("topics", "produce", queue, "", *letter(name, 0, 1))
+    done = ottla.json("topics", "copy", queue, "--redrive")
+    assert (done["copied"], done["skipped"]) == (1, 1)
+
+
 def test_records_that_nothing_is_made_of_do_not_count(ottla: Live):
     source, queue = filled(ottla), new_name("dlq")
     ottla("topics", "create", queue, "--partitions", "1")

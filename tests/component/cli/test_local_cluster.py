@@ -10,7 +10,8 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,18 @@ def test_what_strangers_send_is_refused(tmp_path: Path, line: bytes):
         control.serve(TIMEOUT_S)
         assert "problem" in json.loads(stranger.recv(1024))
     assert not performed
+
+
+def test_a_stranger_who_sends_slowly_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    now_s = count(step=1.5)
+    monkeypatch.setattr("ottla.cli.local_cluster.control.monotonic", lambda: next(now_s))
+    control = Control(tmp_path, lambda *_, **__: None)
+    port = json.loads((tmp_path / STATE_FILE).read_text())["port"]
+    with closing(control), socket.create_connection(("127.0.0.1", port)) as stranger:
+        stranger.sendall(b"[" * 0x10000)  # each piece takes 1.5 s
+        control.serve(TIMEOUT_S)
+        with suppress(ConnectionResetError):
+            assert stranger.recv(1024) == b""
 
 
 def test_temporary_data_are_found_and_removed(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch):

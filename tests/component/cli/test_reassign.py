@@ -108,14 +108,29 @@ def test_waiting_ends_when_a_topic_is_deleted_meanwhile(
     monkeypatch.setattr(reassign, "WAIT_SECONDS", 0.01)
     commands("topics", "create", "gone", "--copies", "1")
     path = tmp_path / "plan.json"
-    path.write_text(json.dumps({"partitions": [{"topic": "gone", "partition": 0, "replicas": [1, 2]}]}))
+    gone = {"topic": "gone", "partition": 0, "replicas": [1, 2], "before": [1]}
+    path.write_text(json.dumps({"partitions": [gone]}))
 
     def begin(*_: object) -> None:
         commands("topics", "delete", "gone", "--yes")
 
     monkeypatch.setattr(reassign, "begin_moves", begin)
-    assert commands.code("topics", "reassign", "run", str(path), "--wait", "--yes") == 1
+    assert commands.code("topics", "reassign", "run", str(path), "--wait", "--throttle", "1000", "--yes") == 1
     assert "1 partition of 1 have not moved, and nothing is moving any more" in commands.capture.readouterr().err
+    assert not throttles(commands)
+
+
+def test_verify_removes_throttles_of_moves_that_were_cancelled(
+    commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "plan.json")
+    commands("topics", "reassign", "plan", TOPIC, "--to", "2,3", "--file", path)
+    monkeypatch.setattr(import_module("ottla.cli.topics.reassign"), "begin_moves", lambda *_: None)
+    commands("topics", "reassign", "run", path, "--throttle", "1000", "--yes")
+    assert commands.code("topics", "reassign", "verify", path, "--keep-throttles") == 1
+    assert throttles(commands)
+    assert commands.code("topics", "reassign", "verify", path) == 1
+    assert not throttles(commands)
 
 
 def test_rebalance_spreads_replicas_and_leaders(running: Cluster, commands: Commands, tmp_path: Path) -> None:

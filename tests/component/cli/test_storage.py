@@ -187,6 +187,19 @@ def test_info_tells_whose_it_is(used: Path, capsys: pytest.CaptureFixture[str]):
     assert "kraft.version=1" in out
 
 
+def test_a_link_to_nothing_is_not_part_of_a_directory(used: Path, capsys: pytest.CaptureFixture[str]):
+    (partition_of(used) / f"{99:020}.log").symlink_to(used / "nowhere")
+    assert run(["storage", "info", str(used)]) == 0
+    assert "topics: 1 with 2 partitions\n" in capsys.readouterr().out
+    assert check(used) == 0
+
+
+def test_a_file_that_cannot_be_read_is_told(used: Path, capsys: pytest.CaptureFixture[str]):
+    (partition_of(used) / f"{99:020}.log").mkdir()
+    assert run(["storage", "info", str(used)]) == 2
+    assert f"{99:020}.log cannot be read: Is a directory" in capsys.readouterr().err
+
+
 def test_info_of_something_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert run(["storage", "info", str(tmp_path)]) == 2
     assert "it is not formatted" in capsys.readouterr().err

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
+import os
 from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import msgspec
@@ -346,19 +348,50 @@ def test_a_record_says_where_it_went(ottla: Live):
     )
 
 
-def test_lines_of_standard_input_are_records(ottla: Live, monkeypatch: pytest.MonkeyPatch):
+def test_lines_of_standard_input_are_records(ottla: Live, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     ottla("topics", "create", "lines")
-    monkeypatch.setattr("sys.stdin", io.StringIO("k1=v1\nk2=v=2\n"))
-    assert ottla("topics", "produce", "lines", "--key-separator", "=").startswith("2 records written")
+    path = tmp_path / "lines"
+    path.write_bytes("k1=v1\nk2=v=2\r\nk3=\nk4=große Zahl".encode())
+    with path.open(encoding="utf-8") as lines:
+        monkeypatch.setattr("sys.stdin", lines)
+        assert ottla("topics", "produce", "lines", "--key-separator", "=").startswith("4 records written")
     rows = [json.loads(line) for line in ottla.lines("topics", "consume", "lines", "--json")]
-    assert [(row["key"]["text"], row["value"]["text"]) for row in rows] == [("k1", "v1"), ("k2", "v=2")]
+    assert [(row["key"]["text"], row["value"]["text"]) for row in rows] == [
+        ("k1", "v1"),
+        ("k2", "v=2"),
+        ("k3", ""),
+        ("k4", "große Zahl"),
+    ]
 
 
-def test_bytes_that_are_no_text_are_written_as_they_are(ottla: Live):
+def test_a_line_is_sent_before_the_next_one_is_typed(ottla: Live, monkeypatch: pytest.MonkeyPatch):
+    ottla("topics", "create", "typed")
+    reading, writing = os.pipe()
+    with open(reading) as stdin, open(writing, "w", buffering=1) as keyboard:
+        monkeypatch.setattr("sys.stdin", stdin)
+        producing = Thread(target=ottla.code, args=("topics", "produce", "typed"))
+        producing.start()
+        try:
+            for offset, text in enumerate(("first", "second")):
+                keyboard.write(f"{text}\n")
+                there = ["--from", str(offset), "--follow", "--max", "1", "--values"]
+                assert ottla("topics", "consume", "typed", *there) == f"{text}\n"
+        finally:
+            keyboard.close()
+            producing.join()
+
+
+def test_bytes_that_are_no_text_are_written_as_they_are(ottla: Live, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     ottla("topics", "create", "raw")
     ottla("topics", "produce", "raw", "v\udcff", "--key", "k\udcff", "--header", "h=\udcff")
-    (line,) = ottla.lines("topics", "consume", "raw", "--decode", "hex")
-    assert line.endswith("  6bff  76ff  h=ff")
+    path = tmp_path / "lines"
+    path.write_bytes(b"w\xff\n")
+    with path.open(encoding="utf-8") as lines:
+        monkeypatch.setattr("sys.stdin", lines)
+        ottla("topics", "produce", "raw")
+    first, second = ottla.lines("topics", "consume", "raw", "--decode", "hex")
+    assert first.endswith("  6bff  76ff  h=ff")
+    assert second.endswith("  77ff")
 
 
 def test_a_tombstone_has_no_value(ottla: Live):
@@ -424,6 +457,13 @@ def test_control_characters_do_not_reach_the_terminal(ottla: Live):
     ottla("topics", "produce", "wild", "\x1b[31mred\u202e")
     assert ottla.lines("topics", "consume", "wild")[0].endswith(b"\x1b[31mred".hex() + "\u202e".encode().hex())
     assert ottla.lines("topics", "consume", "wild", "--decode", "utf8")[0].endswith("\\x1b[31mred\\u202e")
+
+
+def test_names_in_kafka_s_own_topics_do_not_turn_the_terminal_around(ottla: Live, filled: str):
+    ottla("groups", "reset", "gpj.\u202eexe", "--topic", filled, "--to-earliest", "--yes", "--create")
+    shown = ottla("topics", "consume", "__consumer_offsets")
+    assert "gpj.\\u202eexe" in shown
+    assert "\u202e" not in shown
 
 
 def test_a_time_after_the_year_9999_is_shown_as_its_number(ottla: Live):
@@ -514,6 +554,7 @@ def test_open_transactions_are_listed_and_hanging_ones_aborted(ottla: Live):
         (["list", "--bootstrap", "a:99999"], "'99999' is not a port"),
         (["list", "--timeout", "0"], "--timeout"),
         (["list", "--timeout", "soon"], "'soon' is not a time above 0"),
+        (["list", "--timeout", "25d"], "'25d' is longer than 24 days"),
         (["list", "--command-config", "/nowhere/client.properties"], "client.properties"),
         (["transactions", "abort", "a", "--partition", "0"], "no transaction selected"),
     ],

@@ -11,6 +11,8 @@ import pytest
 
 from ottla.cli import run
 from ottla.testing import Broker, broker
+from ottla.wire import types
+from tests.component.cli.cluster_thread import fake_cluster
 
 Capture = pytest.CaptureFixture[str]
 
@@ -86,6 +88,17 @@ def test_tokens_are_created_listed_renewed_and_ended(as_user: Any, capsys: Captu
     assert out(capsys)["rows"] == []
     assert run(["tokens", "expire", "!", *alice]) != 0
     assert run(["tokens", "expire", "ü", *alice]) == 2
+
+
+def test_a_token_that_lives_for_ever_is_listed(capsys: Capture):
+    token = types.DescribeDelegationTokenResponse.DescribedDelegationToken(
+        "User", "alice", "User", "alice", 0, 86_400_000, 2**63 - 1, "t1"
+    )
+    answer = types.DescribeDelegationTokenResponse(tokens=(token,))
+    with fake_cluster(DescribeDelegationToken=answer) as cluster:
+        assert run(["tokens", "list", "--bootstrap", cluster.bootstrap_servers]) == 0
+    line = capsys.readouterr().out.splitlines()[1]
+    assert line.split("  ")[-1] == "9223372036854775807"
 
 
 def test_rules_are_added_listed_and_removed(tmp_path: Path, capsys: Capture):

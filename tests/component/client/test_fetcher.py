@@ -237,6 +237,68 @@ def test_what_passes_is_waited_for(code: int):
     run(body)
 
 
+def test_a_partition_without_a_leader_holds_up_no_other():
+    async def body() -> None:
+        cluster, _ = cluster_of(1, {"orders": [1], "bills": [-1]}, orders=[batch(0)], bills=[batch(0)])
+        async with cluster, cluster.client() as client, Fetcher(client, {("bills", 0): 0, ORDERS: 0}) as fetcher:
+            (fetched,) = await fetcher.poll(timeout_ms=20_000)
+            assert fetched.at == ORDERS
+            fetcher.drop(ORDERS)
+            assert await fetcher.poll(timeout_ms=1) == []
+            cluster.topics["bills"] = [1]
+            (fetched,) = await fetcher.poll(timeout_ms=20_000)
+            assert fetched.at.topic == "bills"
+
+    run(body)
+
+
+def test_not_every_poll_asks_for_a_leader_that_is_missing():
+    async def body() -> None:
+        leaders = {"orders": [1], "bills": [-1]}
+        cluster, _ = cluster_of(1, leaders, orders=[batch(0), batch(1), batch(2)], bills=[])
+        start = {("bills", 0): 0, ORDERS: 0}
+        patient = {"retry_backoff_ms": 60_000, "retry_backoff_max_ms": 60_000}
+        async with cluster, cluster.client(**patient) as client, Fetcher(client, start) as fetcher:
+            await fetcher.poll(timeout_ms=20_000)
+            asked = len(cluster.broker().asked_for("Metadata"))
+            for _ in range(2):
+                assert await fetcher.poll(timeout_ms=20_000)
+            assert len(cluster.broker().asked_for("Metadata")) == asked
+
+    run(body)
+
+
+def test_a_partition_that_stays_without_a_leader_is_an_error_at_last():
+    async def body() -> None:
+        cluster, _ = cluster_of(1, {"orders": [-1]}, orders=[batch(0)])
+        async with cluster, cluster.client(default_api_timeout_ms=300) as client:
+            with pytest.raises(ResponseError, match="orders-0: LEADER_NOT_AVAILABLE"):
+                await offsets(client, 0, {ORDERS: 1})
+
+    run(body)
+
+
+def test_what_fails_after_a_partition_was_dropped_is_no_error(monkeypatch: pytest.MonkeyPatch):
+    async def body() -> None:
+        cluster, _ = cluster_of(orders=[batch(0)])
+        async with cluster, cluster.client() as client, Fetcher(client, {ORDERS: 0}) as fetcher:
+            gate = asyncio.Event()
+
+            async def fail(_: frames.Request) -> str:
+                await gate.wait()
+                return DROP
+
+            cluster.broker().on("Fetch", fail)
+            assert await fetcher.poll(timeout_ms=1) == []
+            await cluster.broker().was_asked("Fetch")
+            monkeypatch.setattr(client, "deadline", lambda *_: Deadline(0))
+            fetcher.drop(ORDERS)
+            gate.set()
+            assert await fetcher.poll(timeout_ms=100) == []
+
+    run(body)
+
+
 def test_what_failed_before_a_partition_was_dropped_is_forgotten(monkeypatch: pytest.MonkeyPatch):
     async def body() -> None:
         cluster, logs = cluster_of(orders=[batch(0)])
@@ -381,28 +443,20 @@ def test_a_topic_that_is_not_there():
     run(body)
 
 
-def test_a_topic_that_goes_while_the_leader_of_another_is_waited_for():
+def test_a_topic_that_goes_while_another_has_no_leader():
     async def body() -> None:
         leaders = {"orders": [1], "bills": [-1]}
         cluster, _ = cluster_of(1, leaders, orders=[batch(0)], bills=[batch(0)])
         start = {ORDERS: 0, ("bills", 0): 0}
-        asked = asyncio.Event()
-
-        def metadata(request: frames.Request) -> types.MetadataResponse:
-            if any(each.name == "bills" for each in request.body.topics or ()):
-                asked.set()
-            return cluster.metadata(request.body)
-
-        cluster.broker().on("Metadata", metadata)
         async with cluster, cluster.client() as client, Fetcher(client, start) as fetcher:
-            polling = asyncio.create_task(fetcher.poll(timeout_ms=20_000))
-            await asked.wait()
+            await fetcher.poll(timeout_ms=20_000)
             cluster.topics = {"bills": [1]}
             await client.all_topics()
-            (fetched,) = await polling
-            assert fetched.at.topic == "bills"
             with pytest.raises(ResponseError, match="for topic orders: UNKNOWN_TOPIC_OR_PARTITION"):
                 await fetcher.poll(timeout_ms=20_000)
+            fetcher.drop(ORDERS)
+            (fetched,) = await fetcher.poll(timeout_ms=20_000)
+            assert fetched.at.topic == "bills"
 
     run(body)
 

@@ -50,6 +50,11 @@ def test_errors(arguments: list[str], capsys: pytest.CaptureFixture[str]):
     assert output(arguments, capsys).startswith("── FENCED_MEMBER_EPOCH (110) ──")
 
 
+@pytest.mark.parametrize("arguments", [["error", "-1"], ["--width", "80", "error", "-1"], ["--error", "-1"]])
+def test_the_code_of_an_error_may_be_negative(arguments: list[str], capsys: pytest.CaptureFixture[str]):
+    assert output(arguments, capsys).startswith("── UNKNOWN_SERVER_ERROR (-1) ──")
+
+
 def test_a_negative_code(capsys: pytest.CaptureFixture[str]):
     assert output(["--error", "-1"], capsys).startswith("── UNKNOWN_SERVER_ERROR (-1) ──")
 

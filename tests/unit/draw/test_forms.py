@@ -34,6 +34,10 @@ def test_times_carry_their_milliseconds_and_zone():
     assert time.attributes == {"datetime": "2026-09-21T14:13:20.007Z", "title": "2026-09-21T14:13:20.007Z"}
 
 
+def test_a_number_that_is_no_time_is_shown_as_it_is():
+    assert moment(2**63 - 1) == "9223372036854775807"
+
+
 def test_from_when_to_when():
     assert read(span(at(60), at(66.3))).text == "from 2026-09-21 14:14:20 to 2026-09-21 14:14:26 (6.3 s)"
     assert read(span(at(60), None)).text == "since 2026-09-21 14:14:20"

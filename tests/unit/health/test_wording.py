@@ -40,6 +40,11 @@ def test_times_are_utc() -> None:
     assert clock(1_790_000_000_123) == "2026-09-21 14:13:20 UTC"
 
 
+def test_a_number_that_is_no_time_is_shown_as_it_is() -> None:
+    assert clock(1_790_000_000_123_000) == "1790000000123000", "in microseconds"
+    assert clock(2**63 - 1) == "9223372036854775807"
+
+
 def test_names_in_addresses_mislead_nobody() -> None:
     assert href("groups", "x/y ü.json") == "/groups/x~2Fy~20~C3~BC~2Ejson"
 

@@ -14,7 +14,7 @@ from ottla.log.disk import OsDisk
 from ottla.log.dump import Options, UnknownFileError, dump
 from ottla.log.producer_state import Verification
 from ottla.wire import keyed
-from ottla.wire.batch import BatchBuilder, ControlRecordType, build_control_batch
+from ottla.wire.batch import BatchBuilder, ControlRecordType, build_control_batch, crc32c
 from ottla.wire.types import (
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
@@ -161,6 +161,17 @@ def test_a_torn_tail_is_told_after_what_is_sound(tmp_path: Path) -> None:
     found = lines(path)
     assert kinds(found) == ["batch", "record", "error"]
     assert found[-1]["position"] == size
+
+
+def test_a_batch_with_a_codec_that_does_not_exist_does_not_end_the_dump(tmp_path: Path) -> None:
+    damaged = bytearray(batch(b"one"))
+    damaged[22] |= 5
+    damaged[17:21] = crc32c(bytes(damaged[21:])).to_bytes(4, "big")
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(damaged + batch(b"two"))
+    error, sound, _ = lines(path)
+    assert "compression 5 does not exist" in error["error"]
+    assert (sound["kind"], sound["position"]) == ("batch", len(damaged))
 
 
 def test_a_batch_larger_than_a_chunk(tmp_path: Path) -> None:

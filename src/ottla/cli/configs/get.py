@@ -73,7 +73,8 @@ def _print_entries(resource: Resource, entries: list[ConfigEntry], *, synonyms: 
     with_synonyms = ((entry, synonym_rows(entry) if synonyms else ()) for entry in entries)
     print_table(COLUMNS, (each for entry, weaker in with_synonyms for each in (row(entry), *weaker)))
     for entry in entries if doc else ():
-        click.echo(f"\n{entry.name}\n  {entry.documentation or 'no documentation'}")
+        lines = (entry.documentation or "no documentation").splitlines()
+        click.echo("\n".join(["", printable(entry.name), *(f"  {printable(each)}" for each in lines)]))
 
 
 def _entries_json(entries: Iterable[ConfigEntry]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import socket
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 from typing import Any, Final
 
 from ottla.cli.failure import EXIT_REFUSED, EXIT_UNREACHABLE, Failure
@@ -51,8 +52,9 @@ class Control:
         except TimeoutError:
             return
         with connection, contextlib.suppress(OSError):  # whoever asked has gone
+            answer = self._answer(_read_line(connection, _READ_MAX_SECONDS))
             connection.settimeout(_READ_MAX_SECONDS)
-            connection.sendall(json.dumps(self._answer(_read_line(connection))).encode() + b"\n")
+            connection.sendall(json.dumps(answer).encode() + b"\n")
 
     def _answer(self, line: bytes) -> dict[str, Any]:
         try:
@@ -81,7 +83,7 @@ def order(directory: Path, command: str, **arguments: Any) -> Any:  # noqa: ANN4
     try:
         with socket.create_connection((LOOPBACK, state["port"]), ANSWER_MAX_SECONDS) as connection:
             connection.sendall(line)
-            answer = json.loads(_read_line(connection))
+            answer = json.loads(_read_line(connection, ANSWER_MAX_SECONDS))
     except (OSError, ValueError) as error:
         raise Failure(
             f"the cluster in {directory} is not responding: {error}",
@@ -126,8 +128,17 @@ def _read_state(directory: Path) -> dict[str, Any] | None:
     return state
 
 
-def _read_line(connection: socket.socket) -> bytes:
+def _read_line(connection: socket.socket, seconds: float) -> bytes:
+    """A line, all of which has to come in time."""
+    until = monotonic() + seconds
     line = b""
-    while not line.endswith(b"\n") and len(line) < _ORDER_MAX_BYTES and (piece := connection.recv(4096)):
+    while not line.endswith(b"\n") and len(line) < _ORDER_MAX_BYTES:
+        left = until - monotonic()
+        if left <= 0:
+            raise TimeoutError("timed out")
+        connection.settimeout(left)
+        piece = connection.recv(4096)
+        if not piece:
+            break
         line += piece
     return line

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import codecs
+import io
 import sys
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import Future
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import click
@@ -25,8 +29,8 @@ from ottla.health.phrases import plural
 if TYPE_CHECKING:
     from ottla.client import Client, Delivered, ProducerRecord
 
-AT_A_TIME = 500
-"""How many lines are sent together."""
+READ_BYTES = 64 * 1024
+"""How much of standard input is sent together at most."""
 
 
 @click.command()
@@ -67,8 +71,10 @@ def produce(
         await found_topics(client, [name])
         producer = Producer(client, compression=compression)
         done: list[Delivered] = []
-        for some in _together([None] if tombstone else values or _lines()):
-            done += await producer.send_all([record(text) for text in some])
+        if tombstone or values:
+            return await producer.send_all(map(record, values or [None]))
+        async for lines in _lines():
+            done += await producer.send_all(map(record, lines))
         return done
 
     _report(on_cluster(target, work), as_json)
@@ -87,14 +93,34 @@ def _bytes(text: str | None) -> bytes | None:
     return None if text is None else text.encode("utf-8", "surrogateescape")
 
 
-def _lines() -> Iterator[str]:
-    return (line.rstrip("\r\n") for line in sys.stdin)
+async def _lines() -> AsyncIterator[Sequence[str]]:
+    """The lines of standard input, together with as many more as have come already."""
+    bytes_decoder = codecs.getincrementaldecoder(sys.stdin.encoding)("surrogateescape")
+    decoder = io.IncrementalNewlineDecoder(bytes_decoder, translate=True)
+    begun = ""
+    with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as source:  # noqa: ASYNC230 - it is open already
+        while data := await _in_thread(lambda: source.read(READ_BYTES)):
+            *lines, begun = (begun + decoder.decode(data)).split("\n")
+            if lines:
+                yield lines
+    last = begun + decoder.decode(b"", final=True)
+    if last:
+        yield [last.removesuffix("\n")]
 
 
-def _together(texts: Iterable[str | None]) -> Iterator[list[str | None]]:
-    left = iter(texts)
-    while some := list(islice(left, AT_A_TIME)):
-        yield some
+def _in_thread(read: Callable[[], bytes | None]) -> asyncio.Future[bytes | None]:
+    """What `read` gives. The program can end before it gives anything: the thread is not waited for."""
+    outcome: Future[bytes | None] = Future()
+    outcome.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            outcome.set_result(read())
+        except OSError as error:
+            outcome.set_exception(error)
+
+    Thread(target=run, name="ottla-standard-input", daemon=True).start()
+    return asyncio.wrap_future(outcome)
 
 
 def _report(done: list[Delivered], as_json: bool) -> None:

@@ -239,9 +239,15 @@ def run(target: Target, path: Path, undo: bool, wait: bool, bytes_per_second: in
         on_cluster(target, lambda client: throttle(client, moves, bytes_per_second))
     begin_moves(target, moves)
     if wait:
-        on_cluster(target, lambda client: _wait(client, moves))
+        left = on_cluster(target, lambda client: _wait(client, moves))
         if bytes_per_second is not None:
             on_cluster(target, lambda client: end_throttle(client, moves))
+        if left:
+            raise Failure(
+                f"{plural(left, 'partition')} of {len(moves)} have not moved, and nothing is moving any more",
+                "'ottla topics reassign verify PLAN' shows which",
+                code=EXIT_IN_PART if left < len(moves) else EXIT_REFUSED,
+            )
         click.echo("everything has moved")
 
 
@@ -269,7 +275,8 @@ def begin_moves(target: Target, moves: Sequence[Move]) -> None:
         raise Failure("; ".join(map(one_line, failures)), code=code)
 
 
-async def _wait(client: Client, moves: Sequence[Move]) -> None:
+async def _wait(client: Client, moves: Sequence[Move]) -> int:
+    """Wait until nothing is moving any more. Gives the number of partitions that have not moved."""
     told, idle = -1, 0
     while left := [state for _, _, state in await _states(client, moves) if state is not MoveState.DONE]:
         if len(left) != told:
@@ -277,12 +284,9 @@ async def _wait(client: Client, moves: Sequence[Move]) -> None:
             note(f"{len(moves) - told} of {plural(len(moves), 'partition')} have moved")
         idle = 0 if MoveState.MOVING in left else idle + 1
         if idle == IDLE_LOOKS_MAX:
-            raise Failure(
-                f"{plural(told, 'partition')} of {len(moves)} have not moved, and nothing is moving any more",
-                "'ottla topics reassign verify PLAN' shows which",
-                code=EXIT_IN_PART if told < len(moves) else EXIT_REFUSED,
-            )
+            break
         await asyncio.sleep(WAIT_SECONDS)
+    return len(left)
 
 
 # --- how far it is ----------------------------------------------------------------------------------------------------
@@ -324,7 +328,7 @@ def _state(
 @click.command()
 @_plan_argument
 @click.option(
-    "--keep-throttles", is_flag=True, help="Keep throttles; by default, they are removed when all moves are done."
+    "--keep-throttles", is_flag=True, help="Keep throttles; by default, they are removed once nothing is moving."
 )
 @json_option
 @target_options
@@ -351,11 +355,11 @@ def verify(target: Target, path: Path, keep_throttles: bool, as_json: bool) -> N
             STATE_COLUMNS,
             ((*move.at, _ids(replicas), _ids(move.after), state.value) for move, replicas, state in states),
         )
+    if not keep_throttles and all(state is not MoveState.MOVING for _, _, state in states):
+        on_cluster(target, lambda client: end_throttle(client, moves))
     left = sum(state is not MoveState.DONE for _, _, state in states)
     if left:
         raise Failure(f"{plural(left, 'partition')} of {len(states)} have not moved", code=EXIT_REFUSED)
-    if not keep_throttles:
-        on_cluster(target, lambda client: end_throttle(client, moves))
 
 
 @click.command()
