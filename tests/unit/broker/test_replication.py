@@ -65,7 +65,8 @@ async def delete_records(it: Cluster, node: int, offset: int) -> tuple[int, int]
 
 async def delete(it: Cluster, node: int, topic_id: bytes) -> None:
     kind = DeleteTopicsRequest
-    (deleted,) = (await it.client(node).ask(kind(topics=(kind.DeleteTopicState(None, topic_id),)), 6)).responses
+    request = kind(topics=(kind.DeleteTopicState(None, topic_id),), timeout_ms=5_000)
+    (deleted,) = (await it.client(node).ask(request, 6)).responses
     assert deleted.error_code == 0, deleted
 
 

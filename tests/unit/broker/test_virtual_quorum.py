@@ -720,11 +720,9 @@ def test_an_error_that_quotes_a_long_name_comes_back_through_another_node() -> N
             other = next(number for number in NODES if number not in it.leaders)
             kind = IncrementalAlterConfigsRequest
             nothing = kind.AlterableConfig("x" * 32_767, 0, None)
-            began = loop.time()
             asked = it.client(other).ask(kind((kind.AlterConfigsResource(TOPIC, "orders", (nothing,)),)), 1)
             (answer,) = (await asyncio.wait_for(asked, 5)).responses
             assert answer.error_code == ErrorCode.INVALID_REQUEST
-            assert loop.time() - began < 1
 
     run(scenario)
 
