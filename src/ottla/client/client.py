@@ -30,6 +30,7 @@ from ottla.client.backoff import Backoff, Deadline
 from ottla.client.clock import monotonic_s
 from ottla.client.connection import SECOND_MS, patience_ms
 from ottla.client.errors import (
+    NO_SUCH_TOPIC,
     AuthenticationError,
     BackingOffError,
     BootstrapError,
@@ -346,9 +347,8 @@ class Client(TypedSend):
 
     async def unknown_topics(self, names: Iterable[str]) -> list[str]:
         """Which of these topics do not exist; an invalid name is that of none."""
-        absent = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION)
         errors = await self._ask_metadata(list(dict.fromkeys(names)), self.deadline())
-        unknown = (each for each in errors if each.code in absent)
+        unknown = (each for each in errors if each.code in NO_SUCH_TOPIC)
         return [each.about.removeprefix("topic ") for each in unknown]
 
     async def all_topics(self) -> dict[str, Topic]:

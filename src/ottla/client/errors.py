@@ -21,7 +21,7 @@ Each message names the broker and the API. `retriable` says whether the same req
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.wire.errors import ErrorCode
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ottla.client.address import Address, Peer
 
 __all__ = [
+    "NO_SUCH_TOPIC",
     "AuthenticationError",
     "BackingOffError",
     "BootstrapError",
@@ -46,6 +47,9 @@ __all__ = [
     "check",
     "error_name",
 ]
+
+NO_SUCH_TOPIC: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION)
+"""There is no topic of this name, and with the second error there can be none."""
 
 
 class ClientError(Exception):

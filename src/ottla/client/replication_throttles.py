@@ -7,9 +7,9 @@ from typing import Final
 
 from ottla.client.client import Client
 from ottla.client.configs import Change, Operation, Resource, ResourceType, alter
-from ottla.client.errors import ClientError, ResponseError
+from ottla.client.errors import ClientError
 from ottla.client.replica_plan import Move
-from ottla.wire.errors import ErrorCode
+from ottla.client.topics import is_unknown
 
 __all__ = ["end_throttle", "throttle"]
 
@@ -46,7 +46,7 @@ async def end_throttle(client: Client, moves: Sequence[Move]) -> None:
         try:
             await alter(client, resource, changes)
         except ClientError as error:
-            if not (isinstance(error, ResponseError) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+            if not is_unknown(error):
                 failure = failure or error
     if failure is not None:
         raise failure

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from ottla.client import Client, ClientError
-from ottla.client.errors import ResponseError
+from ottla.client.errors import NO_SUCH_TOPIC, ResponseError
 from ottla.client.topics import PartitionDescription, TopicDescription, try_describe
 from ottla.console.page import Degraded, NotFoundError, PageContext
 from ottla.console.page_parts import Part, load_part
 from ottla.draw.forms import iso
 from ottla.health.facts import Topic
 from ottla.health.phrases import plural
-from ottla.wire.errors import ErrorCode
 
 __all__ = ["described_topic", "known_topic"]
-
-ABSENT: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION)
-"""There is no topic of this name, and with the second error there can be none."""
 
 
 async def described_topic(context: PageContext) -> Part[TopicDescription]:
@@ -31,7 +25,7 @@ async def described_topic(context: PageContext) -> Part[TopicDescription]:
     if isinstance(asked.value, TopicDescription):
         return Part(asked.value, asked.sources, asked.degraded)
     error = asked.value
-    if error is not None and error.code in ABSENT:
+    if error is not None and error.code in NO_SUCH_TOPIC:
         raise _not_found(context, name)
     seen = context.watcher.state.topic(name)
     if seen is None:

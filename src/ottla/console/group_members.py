@@ -137,11 +137,7 @@ def task_order(name: str) -> tuple[str, int]:
 
 
 def read_by_tasks(group: Group) -> Iterator[tuple[TopicPartition, str]]:
-    """The partitions of a streams group with the members that read them: a task reads the partition of its number of
-    each source topic of its subtopology."""
-    topics = {each.id: (*each.source, *each.repartition_source) for each in group.subtopologies or ()}
+    """The partitions of a streams group with the members that read them."""
     for member in group.members:
-        for task in member.tasks.active if member.tasks is not None else ():
-            subtopology, _, partition = task.rpartition("_")
-            for topic in topics.get(subtopology, ()):
-                yield TopicPartition(topic, int(partition)), member.member
+        for topic, partition in group.read_by_tasks(member):
+            yield TopicPartition(topic, partition), member.member

@@ -5,6 +5,7 @@ A field that the cluster does not report is None.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, ClassVar, Final
 
@@ -109,6 +110,15 @@ class Group(Fact, frozen=True, kw_only=True, omit_defaults=True):
     topology_description: str | None = None  # available, not_stored, error, not_supported
     failed_topology_epoch: int | None = None
     metadata_hash: int | None = None
+
+    def read_by_tasks(self, member: GroupMember) -> Iterator[tuple[str, int]]:
+        """The partitions that the active tasks of a member read: a task reads the partition of its number of each
+        source topic of its subtopology."""
+        topics = {each.id: each.source + each.repartition_source for each in self.subtopologies or ()}
+        for task in member.tasks.active if member.tasks is not None else ():
+            subtopology, _, partition = task.rpartition("_")
+            for topic in topics.get(subtopology, ()):
+                yield topic, int(partition)
 
 
 class Lag(Fact, frozen=True, kw_only=True, omit_defaults=True):

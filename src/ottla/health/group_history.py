@@ -152,12 +152,7 @@ class GroupHistory:
         """The partitions that a member reads; for tasks, those of their source topics."""
         if member.tasks is None:
             return pairs(member.assigned)
-        sources = {each.id: each.source + each.repartition_source for each in fact.subtopologies or ()}
-        found: set[tuple[str, int]] = set()
-        for task in member.tasks.active:
-            subtopology, _, partition = task.rpartition("_")
-            found |= {(topic, int(partition)) for topic in sources.get(subtopology, ())}
-        return found
+        return set(fact.read_by_tasks(member))
 
     def note_lost(self, lost: Lost) -> None:
         if len(self.lost) >= LOST:

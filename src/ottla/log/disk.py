@@ -15,7 +15,6 @@ What may be relied upon, and no more:
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
@@ -195,12 +194,8 @@ class OsDisk:
         return OsFile(descriptor) if self._durable else _UnsyncedFile(descriptor)
 
     def list_directory(self, path: str) -> list[DiskEntry]:
-        found = []
         with os.scandir(path) as entries:
-            for entry in entries:
-                with contextlib.suppress(FileNotFoundError):  # deleted meanwhile, or a link to nothing
-                    found.append(_disk_entry(entry))
-        return found
+            return [found for entry in entries if (found := _disk_entry(entry)) is not None]
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
@@ -246,8 +241,12 @@ class _UnsyncedFile(OsFile):
         pass
 
 
-def _disk_entry(entry: os.DirEntry[str]) -> DiskEntry:
-    status = entry.stat()
+def _disk_entry(entry: os.DirEntry[str]) -> DiskEntry | None:
+    """None if it was deleted meanwhile, or is a link to nothing."""
+    try:
+        status = entry.stat()
+    except FileNotFoundError:
+        return None
     return DiskEntry(entry.name, entry.is_dir(), status.st_size, status.st_mtime_ns // 1_000_000)
 
 

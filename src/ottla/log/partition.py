@@ -24,8 +24,8 @@ from __future__ import annotations
 
 import bisect
 import contextlib
-from collections.abc import Container, Generator, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Container, Generator, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar, TypeVarTuple
 
 from ottla.log import append, read
 from ottla.log.checkpoint import format_epochs, format_partition_metadata
@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from ottla.log.txn_index import AbortedTxn
 
 __all__ = ["Partition", "create_partition_directory"]
+
+R = TypeVar("R")
+What = TypeVarTuple("What")
 
 # More than this is written at once; a system call takes no more pieces and the memory is wanted back.
 _GATHERED_BYTES_MAX: Final = 1 << 20
@@ -213,11 +216,7 @@ class Partition:
 
         The buffer is changed, and kept until then.
         """
-        self.storage.check()
-        try:
-            return append.stage_as_leader(self, records, leader_epoch, now_ms, verification)
-        except OSError as error:
-            raise self.storage.fail(error, f"writing to {self.topic_partition}") from error
+        return self._staged(append.stage_as_leader, records, leader_epoch, now_ms, verification)
 
     def append_as_leader(
         self,
@@ -245,11 +244,7 @@ class Partition:
         It may hold what no client may write: transaction markers, and records of a producer without sequence numbers.
         The buffer is changed, and kept until it is written.
         """
-        self.storage.check()
-        try:
-            return append.stage_as_coordinator(self, batch, leader_epoch, now_ms, verification)
-        except OSError as error:
-            raise self.storage.fail(error, f"writing to {self.topic_partition}") from error
+        return self._staged(append.stage_as_coordinator, batch, leader_epoch, now_ms, verification)
 
     def append_as_follower(
         self, records: bytes | bytearray | memoryview, leader_epoch: int, now_ms: int, *, origin: Origin | None = None
@@ -259,13 +254,17 @@ class Partition:
         A batch that is cut off, and those of a later leader than the one that was asked, are left out. With origin
         RAFT_LEADER the batches are this node's own, which has numbered them itself.
         """
-        self.storage.check()
-        try:
-            info = append.stage_verbatim(self, records, leader_epoch, now_ms, origin or Origin.REPLICATION)
-        except OSError as error:
-            raise self.storage.fail(error, f"writing to {self.topic_partition}") from error
+        info = self._staged(append.stage_verbatim, records, leader_epoch, now_ms, origin or Origin.REPLICATION)
         self.write()
         return info
+
+    def _staged(self, stage: Callable[[Partition, *What], R], *what: *What) -> R:
+        """Staging reads and writes files, too: an error of the disk takes the log directory offline."""
+        self.storage.check()
+        try:
+            return stage(self, *what)
+        except OSError as error:
+            raise self.storage.fail(error, f"writing to {self.topic_partition}") from error
 
     def prepare_segment(
         self, size_bytes: int, max_timestamp: int, first_offset: int, last_offset: int, now_ms: int

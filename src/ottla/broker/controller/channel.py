@@ -27,11 +27,13 @@ if TYPE_CHECKING:
     from ottla.broker.network.authorization import Access
     from ottla.broker.network.request import Request
 
-__all__ = ["ControllerChannel"]
+__all__ = ["SEARCH_MS", "ControllerChannel"]
 
 WAIT_MAX_MS: Final = 30_000
 """How long a request waits for a controller, if nobody says."""
 RETRY_SECONDS: Final = 0.1
+SEARCH_MS: Final = 1_000
+"""How long a controller is looked for to create a topic for a client, which is told then, and asks again."""
 
 
 _NO_CONTROLLER: Final = Reject(ErrorCode.REQUEST_TIMED_OUT, "The cluster has no active controller.")

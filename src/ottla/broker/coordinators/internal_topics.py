@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
+from ottla.broker.controller.channel import SEARCH_MS
 from ottla.broker.coordinators.ports import TopicCreation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.create_topics import (
@@ -22,8 +23,6 @@ from ottla.wire.types.create_topics import (
 __all__ = ["ALL", "GROUPS", "SHARE_STATE", "TRANSACTIONS", "InternalTopic", "InternalTopics"]
 
 _CREATE_VERSION: Final = 7
-_SEARCH_MS: Final = 1_000
-"""How long a controller is looked for. Clients are told COORDINATOR_NOT_AVAILABLE then, and ask again."""
 
 
 class InternalTopic(NamedTuple):
@@ -120,7 +119,7 @@ class InternalTopics:
         def replied(reply: CreateTopicsResponse) -> None:
             settle(_code_of(reply))
 
-        self._node.controller_channel.send(request, _CREATE_VERSION, replied, search_ms=_SEARCH_MS)
+        self._node.controller_channel.send(request, _CREATE_VERSION, replied, search_ms=SEARCH_MS)
 
     def _exists(self, name: str) -> bool:
         return self._node.image.topic(name) is not None

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.controller.channel import SEARCH_MS
 from ottla.broker.coordinators import internal_topics
 from ottla.broker.network.authorization import NOT_ASKED, cluster_operations, topic_operations
 from ottla.broker.network.request import Answer, DelayedResponse, Request
@@ -43,8 +44,6 @@ _Topic = MetadataResponseMetadataResponseTopic
 _CLUSTER_OPERATIONS_IN: Final = range(8, 11)
 _IDS_FROM: Final = 12
 _LISTENER_NOT_FOUND_FROM: Final = 6
-_SEARCH_MS: Final = 1_000
-"""How long a controller is looked for: what a client has asked about other topics must not wait for that."""
 _CREATE_VERSION: Final = 7
 
 
@@ -223,7 +222,7 @@ def _create(node: Cluster, request: Request, names: list[str], missing: list[str
         else kind.CreatableTopic(name, num_partitions=-1, replication_factor=-1)
         for name in missing
     )
-    node.controller_channel.send(kind(topics=wanted), _CREATE_VERSION, created, client=request, search_ms=_SEARCH_MS)
+    node.controller_channel.send(kind(topics=wanted), _CREATE_VERSION, created, client=request, search_ms=SEARCH_MS)
     return later
 
 

@@ -69,8 +69,11 @@ async def first_offsets(
         raise Failure(f"topic '{topic.name}' has no partition {absent}", f"it has {len(there)}, counted from 0")
     ends = await ends_of(client, [topic])
     wanted = [TopicPartition(topic.name, each) for each in sorted(set(partitions) or there)]
-    spans = {at: (start, end) for at in wanted for start, end in [ends.get(at, (None, None))]
-             if start is not None and end is not None}  # fmt: skip
+    spans = {}
+    for at in wanted:
+        start, end = ends.get(at, (None, None))
+        if start is not None and end is not None:
+            spans[at] = (start, end)
     if len(spans) < len(wanted):
         problem = f"{join(at for at in wanted if at not in spans)} cannot be read: no leader answers"
         if needs_all:

@@ -33,9 +33,7 @@ def holder(history: History, group: str, topic: str, partition: int) -> str | No
 
 def _reads(seen: GroupHistory, member: GroupMember, topic: str, partition: int) -> bool:
     if seen.fact.type == STREAMS:
-        sources = {each.id: (*each.source, *each.repartition_source) for each in seen.fact.subtopologies or ()}
-        tasks = {f"{part}_{partition}" for part, topics in sources.items() if topic in topics}
-        return member.tasks is not None and not tasks.isdisjoint(member.tasks.active)
+        return (topic, partition) in seen.fact.read_by_tasks(member)
     return (topic, partition) in (seen.held.get(member.member) or pairs(member.assigned))
 
 
