@@ -64,17 +64,19 @@ def check_all() -> list[Check]:
 
 
 def _print(found: list[Check]) -> None:
-    from rich.console import Console
-    from rich.text import Text
+    from ottla.cli import colour
+    from ottla.cli.cluster import print_line
 
-    console = Console(highlight=False)
-    plain = console.options.ascii_only
-    marks = {"ok": ("ok" if plain else "✓", "green"), "missing": ("-" if plain else "○", "yellow")}
+    plain = colour.console().options.ascii_only
+    marks = {
+        "ok": click.style("ok" if plain else "✓", fg="green"),
+        "missing": click.style("-" if plain else "○", fg="yellow"),
+        "bad": click.style("X" if plain else "✗", fg="red", bold=True),
+    }
     for each in found:
-        mark = marks.get(each.state, ("X" if plain else "✗", "bold red"))
-        console.print(Text.assemble(mark, f" {each.name:<10} {each.found}"), soft_wrap=True)
+        print_line(f"{marks[each.state]} {each.name:<10} {each.found}")
         if each.advice:
-            console.print(Text(f"  {'->' if plain else '→'} {each.advice}", style="dim"), soft_wrap=True)
+            print_line(click.style(f"  {'->' if plain else '→'} {each.advice}", dim=True))
 
 
 def python() -> Check:

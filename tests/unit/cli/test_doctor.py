@@ -1,3 +1,4 @@
+import re
 import sys
 from pathlib import Path
 
@@ -55,3 +56,20 @@ def test_files_from_another_time(monkeypatch: pytest.MonkeyPatch):
     found = doctor.clock()
     assert found.state == "bad"
     assert "behind the clock" in found.found
+
+
+def test_a_narrow_terminal_gets_lines_that_fit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    path = "/a/path/" * 10 + "java"
+    check = Check(
+        "x",
+        "missing",
+        f"nothing in {path}",
+        "a long advice that has more words than the line of the terminal has room for",
+    )
+    monkeypatch.setattr(doctor, "CHECKS", {"x": lambda: check})
+    monkeypatch.setenv("COLUMNS", "60")
+    run(["--color", "doctor"])
+    printed = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+    lines = [line.strip() for line in printed.splitlines()]
+    assert [line for line in lines if len(line) > 60] == [path]
+    assert " ".join(printed.split()).endswith(check.advice)
