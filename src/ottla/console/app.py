@@ -91,7 +91,7 @@ def make_app(access: Access, hosts: frozenset[str], *, is_secure: bool = False) 
             routes.append(Route(f"{page.path}.svg", console.guarded(partial(console.svg, page))))
         routes.append(Route(page.path, console.guarded(partial(console.page, page)), methods=methods))
     app = Starlette(
-        routes=routes, lifespan=lifespan, exception_handlers={HTTPStatus.NOT_FOUND: _no_page, Exception: _fault}
+        routes=routes, lifespan=lifespan, exception_handlers={HTTPStatus.NOT_FOUND: console.no_page, Exception: _fault}
     )
     return _with_headers(app, hosts)
 
@@ -180,7 +180,7 @@ class _Console:
         try:
             content, context = await _load(page, request, watcher)
         except _KNOWN_ERRORS as error:
-            return _refused(error, watcher)
+            return _refused(error, watcher, page.section)
         inner, above = page.render(content, context), pages_above(page.path, context.names)
         return _html(frame(page, content, context, inner, _twin_address(request), above))
 
@@ -217,6 +217,14 @@ class _Console:
         except _KNOWN_ERRORS as error:
             return _refused(error, watcher)
         return Response(page, media_type="text/html", headers={POLICY: REPORT_POLICY})
+
+    async def no_page(self, request: Request, _: Exception) -> Response:
+        """Who has logged in gets the navigation; who has not learns nothing about the cluster."""
+        if _wants_json(request):
+            return _problem(HTTPStatus.NOT_FOUND, f"page {request.url.path} does not exist")
+        text = element("p", "Page not found: ", code(request.url.path), ". ", OVERVIEW, ".")
+        watcher = self._access.watcher_of(request.cookies.get(COOKIE))
+        return _html(plain_frame("Not found", text, watcher), HTTPStatus.NOT_FOUND)
 
     async def schema(self, request: Request) -> Response:
         page = next((each for each in PAGES if each.name == request.path_params["name"]), None)
@@ -302,7 +310,7 @@ def _explained(error: Exception, watcher: ClusterWatcher | None) -> tuple[HTTPSt
             return HTTPStatus.SERVICE_UNAVAILABLE, f"No connection to the cluster{why}"
 
 
-def _refused(error: Exception, watcher: ClusterWatcher | None) -> Response:
+def _refused(error: Exception, watcher: ClusterWatcher | None, section: str = "") -> Response:
     status, text = _explained(error, watcher)
     parts = [element("p", text, class_="lead")]
     if isinstance(error, NotFoundError):
@@ -313,7 +321,7 @@ def _refused(error: Exception, watcher: ClusterWatcher | None) -> Response:
         error, ResponseError | UnsupportedVersionError
     )
     title = "Request failed" if is_answered else _TITLES[status]
-    return _html(plain_frame(title, joined(parts)), status)
+    return _html(plain_frame(title, joined(parts), watcher, section), status)
 
 
 def _nearest(error: NotFoundError) -> list[Markup]:
@@ -371,13 +379,6 @@ async def _static(request: Request) -> Response:
     if package is None:
         return _problem(HTTPStatus.NOT_FOUND, f"{name} does not exist")
     return Response(str(asset(package, name)), media_type=TYPES[name.rpartition(".")[2]])
-
-
-async def _no_page(request: Request, _: Exception) -> Response:
-    if _wants_json(request):
-        return _problem(HTTPStatus.NOT_FOUND, f"page {request.url.path} does not exist")
-    text = element("p", "Page not found: ", code(request.url.path), ". ", OVERVIEW, ".")
-    return _html(plain_frame("Not found", text), HTTPStatus.NOT_FOUND)
 
 
 async def _fault(request: Request, error: Exception) -> Response:

@@ -71,6 +71,15 @@ def test_what_does_not_exist_is_named(browser: Browser):
     assert browser.ask("/static/secret.txt").status == 404
 
 
+@pytest.mark.parametrize("path", ["/nothing-here", "/groups/nobody", "/topics?sort=sideways"])
+def test_pages_about_errors_lead_on_and_tell_strangers_nothing(path: str, browser: Browser):
+    answer = browser.ask(path)
+    assert answer.status in (400, 404)
+    assert {"/topics", "/groups", "/security/acls"} <= set(answer.links)
+    stranger = Browser(browser.server, browser.watcher)
+    assert "/topics" not in stranger.ask(path).links
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_page_has_a_schema(page: Page, browser: Browser):
     schema = browser.page(f"/schema/{page.name}.json").json

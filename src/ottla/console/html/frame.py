@@ -69,12 +69,15 @@ def frame(
     return _document(f"{content.title} · {name}", joined([bar, body, footer()]), page.assets, again)
 
 
-def plain_frame(title: str, inner: Markup) -> str:
-    """A document without navigation, for the login and for errors."""
-    brand = element(
-        "header", element("a", element("strong", "ottla"), class_="brand", href="/"), _switch(), class_="top"
-    )
-    return _document(f"{title} · ottla", joined([brand, main(element("h1", title), inner), footer()]))
+def plain_frame(title: str, inner: Markup, watcher: ClusterWatcher | None = None, section: str = "") -> str:
+    """A document without figures, for the login and for errors; those who have logged in see the navigation."""
+    if watcher is None:
+        brand = element("a", element("strong", "ottla"), class_="brand", href="/")
+        bar, name = element("header", brand, _switch(), class_="top"), "ottla"
+    else:
+        name = cluster_name(watcher)
+        bar = _bar(watcher, section, name)
+    return _document(f"{title} · {name}", joined([bar, main(element("h1", title), inner), footer()]))
 
 
 def cluster_name(watcher: ClusterWatcher) -> str:
