@@ -990,6 +990,7 @@ class Node:
             self.storage.release(remove=False)  # nothing more can be noted: the next start recovers
             return
         self._close_logs()
+        self.metadata_chores.snapshot_at_stop()
         self.raft.close()
         for directory in self.storage.all:
             if not directory.is_offline:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ottla.broker.controller.metadata_chores import RECORDS_AT_STOP
 from ottla.broker.loop.clock import ShiftedClock
 from ottla.log.checkpoint import parse_offsets
 from ottla.log.steps import finish
@@ -231,20 +232,48 @@ def test_producers_that_were_silent_for_a_day_are_forgotten(timed: Timed):
     assert log.producers.is_empty
 
 
-def snapshots(timed: Timed) -> list[int]:
-    ends = [int(path.name[:20]) for path in (timed.directory / "__cluster_metadata-0").glob("*-*.checkpoint")]
+def snapshots(directory: Path) -> list[int]:
+    ends = [int(path.name[:20]) for path in (directory / "__cluster_metadata-0").glob("*-*.checkpoint")]
     return sorted(end for end in ends if end > 0)
 
 
 def test_the_metadata_is_snapshotted_every_hour_if_it_has_changed(timed: Timed):
     timed.client.topic()
     timed.later(HOUR_MS + 1_000)
-    assert len(snapshots(timed)) == 1
+    assert len(snapshots(timed.directory)) == 1
     timed.later(HOUR_MS + 1_000)
-    assert len(snapshots(timed)) == 1, "nothing has changed"
+    assert len(snapshots(timed.directory)) == 1, "nothing has changed"
     timed.client.topic()
     timed.later(HOUR_MS + 1_000)
-    assert len(snapshots(timed)) == 2
+    assert len(snapshots(timed.directory)) == 2
+
+
+def test_a_stop_writes_a_snapshot_if_the_next_start_would_have_much_to_replay(tmp_path: Path):
+    def start_and_change(records: int) -> int:
+        """How many records the next start has to replay."""
+        with running_node(tmp_path) as running:
+            running.commit(*(ConfigRecord(4, "", "k", str(number)) for number in range(records)))
+            end_offset = running.node.image.last_offset + 1
+        return end_offset - max(snapshots(tmp_path), default=0)
+
+    assert start_and_change(100) > 100
+    assert start_and_change(RECORDS_AT_STOP) < 10
+    assert 100 < start_and_change(100) < 200
+    with running_node(tmp_path) as running:
+        assert running.node.image.configs(4, "")["k"] == "99"
+
+
+def test_what_a_start_replays_counts_for_the_next_snapshot(tmp_path: Path):
+    limit = {"metadata.log.max.record.bytes.between.snapshots": 100_000}
+    for _ in range(3):
+        with running_node(tmp_path, **limit) as running:
+            running.commit(ConfigRecord(4, "", "k", "x" * 30_000))
+    clock = ShiftedClock()
+    with running_node(tmp_path, clock, **limit) as running:
+        timed = Timed(running, clock, tmp_path)
+        running.commit(ConfigRecord(4, "", "k", "x" * 30_000))
+        timed.later(1_001)
+        assert len(snapshots(timed.directory)) == 1
 
 
 def test_old_snapshots_go_with_the_log_below_the_next_one(tmp_path: Path):
@@ -259,7 +288,7 @@ def test_old_snapshots_go_with_the_log_below_the_next_one(tmp_path: Path):
             for _ in range(3):
                 running.commit(*records)
             timed.later(HOUR_MS + 1_000)
-        kept = snapshots(timed)
+        kept = snapshots(timed.directory)
         assert len(kept) == 1, "one always stays"
         assert running.node.raft.partition.log_start_offset == kept[0]
         assert running.node.raft.partition.segments[0].base_offset > 0

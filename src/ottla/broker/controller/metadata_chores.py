@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -29,6 +30,9 @@ __all__ = ["MetadataChorePorts", "MetadataChores"]
 
 log = logging.getLogger(__name__)
 
+RECORDS_AT_STOP: Final = 10_000
+"""With so many records behind the newest snapshot a stop writes one. Else nodes that are started often would take
+longer each time: a stop and a start write records for each partition without another replica."""
 _AGAIN_MS: Final = 100
 """How soon something is tried again that is due and cannot be done: the controller is busy, or has stood still."""
 
@@ -116,11 +120,19 @@ class MetadataChores:
         if self._is_due():
             self._node.cooperative_tasks.add_once("snapshot", self._write())
 
+    def snapshot_at_stop(self) -> None:
+        """Write a snapshot in one go if the next start would have to replay many records; nobody is served any more."""
+        if self._records_since_snapshot >= RECORDS_AT_STOP and not self._node.image.in_transaction:
+            deque(self._write(), maxlen=0)
+
+    @property
+    def _records_since_snapshot(self) -> int:
+        newest = self._node.raft.snapshots.newest
+        return self._node.image.last_offset + 1 - (0 if newest is None else newest.end_offset)
+
     def _is_due(self) -> bool:
         node = self._node
-        newest = node.raft.snapshots.newest
-        has_new = node.image.last_offset >= (0 if newest is None else newest.end_offset)
-        if not has_new or node.image.in_transaction:
+        if self._records_since_snapshot <= 0 or node.image.in_transaction:
             return False
         if node.raft.bytes_since_snapshot >= node.settings["metadata.log.max.record.bytes.between.snapshots"]:
             return True

@@ -56,6 +56,7 @@ class LoadedMetadata:
         self.snapshots.remove_below(self.partition.segments[0].base_offset)
         start = max(self.replay.image.last_offset + 1, self.partition.segments[0].base_offset)
         batches = list(self._batches(start))
+        self.bytes_since_snapshot = sum(batch.size_bytes for batch in batches)
         for batch in batches:
             self.replay.take_control(batch)
         self.uncommitted: list[BatchView] = []

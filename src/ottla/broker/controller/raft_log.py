@@ -139,7 +139,7 @@ class RaftLog:
         self.directory = loaded.directory
         self.partition = loaded.partition
         self.snapshots = loaded.snapshots
-        self.bytes_since_snapshot = 0
+        self.bytes_since_snapshot = loaded.bytes_since_snapshot
         self.counts = RaftCounts(clock.monotonic_ms(), loaded.replay.last_timestamp_ms)
         self.counts.snapshots_loaded = int(loaded.snapshots.newest is not None)
         self.partition.flush(clock.wall_ms())  # the quorum counts what the log has as stored
