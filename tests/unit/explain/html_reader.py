@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
-VOID = frozenset({"br", "hr", "img", "input", "link", "meta"})
+VOID = frozenset({"wbr", "br", "hr", "img", "input", "link", "meta"})
 _TAG = re.compile(r"<(/?)([a-z][a-z0-9]*)((?: [a-z-]+(?:=\"[^\"<>]*\")?)*)>|<!doctype html>|([<>])")
 
 

@@ -8,13 +8,17 @@ from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.explain.page import ErrorPage, ErrorUse
 from ottla.explain.render.html_parts import PageLinks, badge, crumbs, named, prose, section, table
 
+UNDERSCORE = joined(["_", element("wbr")])
+"""Where the line of a long name may break, on a phone."""
+
 
 def error_parts(page: ErrorPage, links: PageLinks) -> Iterator[Markup]:
     yield crumbs(page, links)
     marks = [badge("retriable", "ok") if page.retriable else badge("not retriable", "critical")]
     if page.general:
         marks.append(badge("any API"))
-    title = element("h1", page.name, " ", element("span", str(page.code), class_="version"))
+    name = joined(page.name.split("_"), UNDERSCORE)
+    title = element("h1", name, " ", element("span", str(page.code), class_="version"))
     lead = element("p", prose(page.meaning, links), class_="lead")
     chips = [element("li", mark) for mark in marks]
     if page.exception:
