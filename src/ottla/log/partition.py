@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["Partition", "create_partition_directory"]
 
 R = TypeVar("R")
-What = TypeVarTuple("What")
+Arguments = TypeVarTuple("Arguments")
 
 # More than this is written at once; a system call takes no more pieces and the memory is wanted back.
 _GATHERED_BYTES_MAX: Final = 1 << 20
@@ -258,11 +258,11 @@ class Partition:
         self.write()
         return info
 
-    def _staged(self, stage: Callable[[Partition, *What], R], *what: *What) -> R:
+    def _staged(self, stage: Callable[[Partition, *Arguments], R], *arguments: *Arguments) -> R:
         """Staging reads and writes files, too: an error of the disk takes the log directory offline."""
         self.storage.check()
         try:
-            return stage(self, *what)
+            return stage(self, *arguments)
         except OSError as error:
             raise self.storage.fail(error, f"writing to {self.topic_partition}") from error
 

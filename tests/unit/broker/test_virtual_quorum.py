@@ -714,15 +714,18 @@ def test_who_looks_for_a_coordinator_is_told_while_there_is_no_controller_to_cre
     run(scenario)
 
 
+@pytest.mark.prompt
 def test_an_error_that_quotes_a_long_name_comes_back_through_another_node() -> None:
     async def scenario(loop: VirtualLoop) -> None:
         async with cluster(loop) as it:
             other = next(number for number in NODES if number not in it.leaders)
             kind = IncrementalAlterConfigsRequest
             nothing = kind.AlterableConfig("x" * 32_767, 0, None)
+            began = loop.time()
             asked = it.client(other).ask(kind((kind.AlterConfigsResource(TOPIC, "orders", (nothing,)),)), 1)
             (answer,) = (await asyncio.wait_for(asked, 5)).responses
             assert answer.error_code == ErrorCode.INVALID_REQUEST
+            assert loop.time() - began < 1
 
     run(scenario)
 

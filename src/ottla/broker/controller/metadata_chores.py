@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -13,6 +12,7 @@ from ottla.core.quorum.errors import QuorumError
 from ottla.core.quorum.events import SnapshotId
 from ottla.core.quorum.voters import voters_record
 from ottla.log.errors import StorageError
+from ottla.log.steps import finish
 from ottla.wire.keyed import Versioned
 from ottla.wire.types.cluster_metadata import NoOpRecord
 
@@ -123,7 +123,7 @@ class MetadataChores:
     def snapshot_at_stop(self) -> None:
         """Write a snapshot in one go if the next start would have to replay many records; nobody is served any more."""
         if self._records_since_snapshot >= RECORDS_AT_STOP and not self._node.image.in_transaction:
-            deque(self._write(), maxlen=0)
+            finish(self._write())
 
     @property
     def _records_since_snapshot(self) -> int:
