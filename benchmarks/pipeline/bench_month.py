@@ -1,10 +1,11 @@
 """`ottla pipeline run` over made-up months of growing size: time, memory, and whether both stay in proportion.
 
-    python -m benchmarks pipeline [--sizes 1000000,10000000] [--groups 10000] [--cluster] [--out FILE]
+    python -m benchmarks pipeline [--sizes 1000000,10000000] [--groups 10000] [--skewed] [--cluster] [--out FILE]
 
 Each month is written first (benchmarks/pipeline/month.py), then read by a process of its own, on two cores of this
 machine or, with --cluster, on a standalone Spark cluster of a master and two workers. Memory is that of all processes
-together, sampled twice a second. There is nobody to stand beside: what is compared are the sizes. Linux only.
+together, sampled twice a second. There is nobody to stand beside: what is compared are the sizes. With --skewed, one
+group has half of all records of consumer groups. Linux only.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -85,7 +87,17 @@ def master(directory: Path, is_cluster: bool) -> Iterator[str]:
 
 def run_pipeline(month: Month, out: Path, url: str) -> tuple[float, int]:
     command = [sys.executable, "-m", "ottla", "pipeline", "run", "--from-log", str(month.directory)]
-    command += ["--out", str(out), "--master", url, "--conf", f"spark.local.dir={out.parent}", "--json"]
+    command += [
+        "--observations",
+        str(month.observations),
+        "--out",
+        str(out),
+        "--master",
+        url,
+        "--conf",
+        f"spark.local.dir={out.parent}",
+        "--json",
+    ]
     began = time.perf_counter()
     with (out.parent / "run.log").open("wb") as log:
         # Workers of a cluster have this environment's packages by its interpreter.
@@ -98,11 +110,11 @@ def run_pipeline(month: Month, out: Path, url: str) -> tuple[float, int]:
     return time.perf_counter() - began, watch.peak_bytes
 
 
-def measure(size: int, groups: int, base: Path, is_cluster: bool) -> Figures:
+def measure(size: int, options: Namespace, base: Path) -> Figures:
     directory = base / f"month-{size}"
-    month = write_month(directory / "log", min(groups, size // 100), size)
+    month = write_month(directory / "month", min(options.groups, size // 100), size, is_skewed=options.skewed)
     try:
-        with master(directory / "cluster", is_cluster) as url:
+        with master(directory / "cluster", options.cluster) as url:
             seconds, memory_bytes = run_pipeline(month, directory / "out", url)
         run = json.loads((directory / "out" / "run.json").read_text(encoding="utf-8"))
         tables = {each["name"]: each["rows"] for each in run["tables"]}
@@ -113,9 +125,12 @@ def measure(size: int, groups: int, base: Path, is_cluster: bool) -> Figures:
 
 
 def planted(report: dict[str, Any], month: Month) -> bool:
-    """Whether the groups whose epochs climb are found, and no others."""
-    found = {each["subject"]["name"] for each in report["findings"] if each["rule"] == "epochs-climb"}
-    return found == set(month.climbing)
+    """Whether the groups whose epochs climb are found, and those with poison records, and no others."""
+    found = {(each["rule"], each["subject"]["name"]) for each in report["findings"]}
+    expected = {("epochs-climb", name) for name in month.climbing} | {
+        ("poison-records", name) for name in month.poisoned
+    }
+    return {each for each in found if each[0] in ("epochs-climb", "poison-records")} == expected
 
 
 def line(figures: Figures) -> str:
@@ -130,14 +145,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = runner.parser(__doc__, needs_java=True)
     parser.add_argument("--sizes", help=f"records of each month ({SIZES[Size.FULL]})")
     parser.add_argument("--groups", type=int, default=10_000)
+    parser.add_argument("--skewed", action="store_true", help="one group has half of all records of groups")
     parser.add_argument("--cluster", action="store_true", help="a standalone Spark cluster of two workers")
     options = runner.read_options(parser, arguments, sizes=SIZES)
     found: list[Figures] = []
     with tempfile.TemporaryDirectory(prefix="ottla-month-") as base:
         for size in map(int, options.sizes.split(",")):
-            found.append(measure(size, options.groups, Path(base), options.cluster))
+            found.append(measure(size, options, Path(base)))
             print(line(found[-1]), flush=True)
     where = "standalone cluster of two workers" if options.cluster else "local[2]"
+    where += ", skewed" if options.skewed else ""
     path = runner.results_path("pipeline", options)
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     months = {"surroundings": runner.describe_surroundings(PACKAGES), "months": [each._asdict() for each in found]}

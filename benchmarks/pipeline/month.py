@@ -1,10 +1,12 @@
-"""A month of a large cluster, made up: the log directory that its group coordinators would have left.
+"""A month of a large cluster, made up: the log directory that its coordinators and an observer would have left.
 
-    python -m benchmarks.pipeline.month DIRECTORY --groups 10000 --records 100000000
+    python -m benchmarks.pipeline.month DIRECTORY --groups 10000 --records 100000000 [--skewed]
 
-Of a hundred records of coordinators about ninety-eight are offset commits; they are laid out by numpy. The others are
-written as a coordinator writes them, through the codec: groups of three members, one of which is replaced now and then,
-and in every hundredth group an epoch that climbs for an hour without any reason. What happened is told by `Month`.
+Of a hundred records about ninety-eight are offset commits; they are laid out by numpy. The others are written as a
+coordinator writes them, through the codec: groups of three members, one of which is replaced now and then, and in every
+hundredth group an epoch that climbs for an hour without any reason; and the state of a share group for each hundred
+others, every tenth with a poison record. Samples of an observer (`month_parts`) are in a directory of their own.
+With --skewed, one group has half of all that consumer groups write. What happened is told by `Month`.
 """
 
 from __future__ import annotations
@@ -20,7 +22,10 @@ from typing import Any, Final, NamedTuple
 import crc32c
 import numpy as np
 
+from benchmarks.pipeline.month_parts import Span, share_rows, write_samples
 from ottla.core.coordinator.partitioner import partition_for
+from ottla.log.names import INDEX_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, file_name
+from ottla.log.producer_snapshot import format_snapshot
 from ottla.wire import uuid_text
 from ottla.wire.batch import Record, build_batch
 from ottla.wire.keyed import encode_framed
@@ -41,6 +46,8 @@ from ottla.wire.types import (
 )
 
 TOPIC: Final = "__consumer_offsets"
+SHARE_TOPIC: Final = "__share_group_state"
+CLUSTER_ID: Final = b"a made-up month!"
 PARTITIONS: Final = 50
 DAY_MS: Final = 86_400_000
 DAYS: Final = 30
@@ -48,10 +55,17 @@ BEGIN_MS: Final = 1_790_812_800_000  # 2026-10-01
 COMMITS_PER_BATCH: Final = 50
 TOPIC_PARTITIONS: Final = 6
 MEMBERS: Final = 3
-COMMIT_SHARE: Final = 0.98
+COMMIT_SHARE: Final = 0.976
+STATE_SHARE: Final = 0.002
+"""Of share groups; as many are the samples."""
 CLIMB_EVERY: Final = 100
+SHARE_EVERY: Final = 100
+POISON_EVERY: Final = 10
+SAMPLED: Final = 20
+"""Consumer groups whose lag is sampled."""
 CLIMBS: Final = 12
 SEGMENT_BYTES: Final = 100 << 20
+INDEX_INTERVAL_BYTES: Final = 4096
 _HEADER_BYTES: Final = 61
 _CRC_FROM: Final = 21
 Octets = np.ndarray[Any, np.dtype[np.uint8]]
@@ -61,10 +75,13 @@ class Month(NamedTuple):
     """What was written, and what a report must find in it."""
 
     directory: Path
+    observations: Path
     records: int
+    """With the samples."""
     commits: int
     rebalances: int
     climbing: tuple[str, ...]
+    poisoned: tuple[str, ...]
     size_bytes: int
 
 
@@ -250,31 +267,67 @@ def _batch(at_ms: int, rows: list[tuple[bytes, bytes | None]]) -> _Batch:
 # --- the directory ----------------------------------------------------------------------------------------------------
 
 
-def write_month(directory: Path, groups: int, records: int) -> Month:
-    directory.mkdir(parents=True)
-    identity = MetaProperties(cluster_id=uuid_text(b"a made-up month!"), node_id=1)
-    (directory / META_PROPERTIES_FILE).write_bytes(write_meta_properties(identity, BEGIN_MS))
+def write_month(directory: Path, groups: int, records: int, *, is_skewed: bool = False) -> Month:
+    log = directory / "log"
+    log.mkdir(parents=True)
+    identity = MetaProperties(cluster_id=uuid_text(CLUSTER_ID), node_id=1)
+    (log / META_PROPERTIES_FILE).write_bytes(write_meta_properties(identity, BEGIN_MS))
     names = [f"group-{number:05d}" for number in range(groups)]
     climbing = frozenset(names[::CLIMB_EVERY])
-    by_partition: dict[int, list[str]] = {}
-    for name in names:
-        by_partition.setdefault(partition_for(name, PARTITIONS), []).append(name)
-    commits = int(records * COMMIT_SHARE) // groups // COMMITS_PER_BATCH * COMMITS_PER_BATCH
-    rebalances = max(round((records - commits * groups) / groups / 11), 1)
+    # A group that has half of everything counts as many.
+    weights = dict.fromkeys(names, 1) | ({names[1]: groups} if is_skewed else {})
+    total = sum(weights.values())
+    by_partition = _homes(names)
+    commits = int(records * COMMIT_SHARE) // total // COMMITS_PER_BATCH * COMMITS_PER_BATCH
+    others = records * (1 - COMMIT_SHARE - 2 * STATE_SHARE)
+    rebalances = max(round(others / total / 11), 1)
     written = [0, 0, 0, 0]
     for done, (partition, homes) in enumerate(sorted(by_partition.items()), 1):
-        batches = [batch for name in homes for batch in group_batches(name, rebalances, climbs=name in climbing)]
-        found = write_partition(directory / f"{TOPIC}-{partition}", homes, commits // COMMITS_PER_BATCH, batches)
+        batches = [
+            batch
+            for name in homes
+            for batch in group_batches(name, weights[name] * rebalances, climbs=name in climbing)
+        ]
+        weighted = [name for name in homes for _ in range(weights[name])]
+        path = log / f"{TOPIC}-{partition}"
+        found = write_partition(path, weighted, commits // COMMITS_PER_BATCH, batches)
         written = [one + other for one, other in zip(written, (*found, len(batches)), strict=True)]
         if done % 10 == 0:
             sys.stderr.write(f"month: {done} of {len(by_partition)} partitions, {written[0]:,} records\n")
-    return Month(directory, written[0], written[1], written[3], tuple(sorted(climbing)), written[2])
+    span = Span(BEGIN_MS, BEGIN_MS + DAYS * DAY_MS)
+    shares = [f"share-{number:05d}" for number in range(max(groups // SHARE_EVERY, 1))]
+    poisoned = tuple(shares[::POISON_EVERY])
+    each = max(int(records * STATE_SHARE) // len(shares), 1)
+    for partition, homes in sorted(_homes(shares).items()):
+        batches = [
+            _batch(at_ms, rows)
+            for name in homes
+            for at_ms, rows in share_rows(name, topic_id_of(name), span, each, has_poison=name in poisoned)
+        ]
+        found = write_partition(log / f"{SHARE_TOPIC}-{partition}", [], 0, batches)
+        written = [one + other for one, other in zip(written, (*found, 0), strict=True)]
+    sampled = names[SAMPLED :: max(groups // SAMPLED, 1)][:SAMPLED]
+    observations = directory / "observations"
+    observations.mkdir()
+    count = int(records * STATE_SHARE)
+    seen = write_samples(observations, uuid_text(CLUSTER_ID), sampled, shares[:SAMPLED], span, count)
+    return Month(
+        log, observations, written[0] + seen, written[1], written[3], tuple(sorted(climbing)), poisoned, written[2]
+    )
+
+
+def _homes(names: Sequence[str]) -> dict[int, list[str]]:
+    """Groups by the partition of their coordinator."""
+    found: dict[int, list[str]] = {}
+    for name in names:
+        found.setdefault(partition_for(name, PARTITIONS), []).append(name)
+    return found
 
 
 def write_partition(path: Path, groups: list[str], batches_each: int, others: list[_Batch]) -> tuple[int, int, int]:
     """Merge by time, number, check-sum and write. Gives records, commits and bytes."""
     path.mkdir()
-    commits, times = commit_batches(groups, batches_each * len(groups))
+    commits, times = commit_batches(groups, batches_each * len(groups)) if groups else ((), np.zeros(0, np.int64))
     others.sort(key=lambda batch: batch.at_ms)
     where = np.searchsorted(times, [batch.at_ms for batch in others])
     segments = _Segments(path)
@@ -295,27 +348,46 @@ def _seal(row: Octets) -> None:
 
 
 class _Segments:
+    """Segments with their offset index, and at each roll a producer snapshot, as a broker writes them."""
+
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: Any = None
+        self._base_offset = 0
         self._left_bytes = 0
+        self._index = bytearray()
+        self._indexed_bytes = 0
+        self._position = 0
         self.offset = 0
         self.size_bytes = 0
 
     def write(self, batch: Octets, records: int) -> None:
         if self._left_bytes < len(batch):
-            self.close()
-            self._file = (self._path / f"{self.offset:020d}.log").open("wb")
-            self._left_bytes = SEGMENT_BYTES
+            self._roll()
+        if self._position - self._indexed_bytes > INDEX_INTERVAL_BYTES:
+            last = self.offset - self._base_offset + records - 1
+            self._index += last.to_bytes(4, "big") + self._position.to_bytes(4, "big")
+            self._indexed_bytes = self._position
         batch[:8] = np.frombuffer(self.offset.to_bytes(8, "big"), np.uint8)
         self._file.write(batch.data)
+        self._position += len(batch)
         self._left_bytes -= len(batch)
         self.size_bytes += len(batch)
         self.offset += records
 
+    def _roll(self) -> None:
+        self.close()
+        self._base_offset, self._position, self._indexed_bytes = self.offset, 0, 0
+        self._file = (self._path / file_name(self.offset, LOG_SUFFIX)).open("wb")
+        self._left_bytes = SEGMENT_BYTES
+        if self.offset:
+            (self._path / file_name(self.offset, SNAPSHOT_SUFFIX)).write_bytes(format_snapshot([]))
+
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
+            (self._path / file_name(self._base_offset, INDEX_SUFFIX)).write_bytes(self._index)
+            self._index.clear()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -323,9 +395,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("directory", type=Path)
     parser.add_argument("--groups", type=int, default=10_000)
     parser.add_argument("--records", type=int, default=100_000_000)
+    parser.add_argument("--skewed", action="store_true")
     options = parser.parse_args(arguments)
     began = time.perf_counter()
-    month = write_month(options.directory, options.groups, options.records)
+    month = write_month(options.directory, options.groups, options.records, is_skewed=options.skewed)
     sys.stdout.write(
         f"{month.records:,} records ({month.commits:,} commits, {month.rebalances:,} rebalances, "
         f"{month.size_bytes / (1 << 30):.2f} GiB) in {time.perf_counter() - began:.1f} s\n"

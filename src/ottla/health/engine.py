@@ -40,6 +40,7 @@ CONDITIONS: Final = 50_000
 
 Key = tuple[str, Scope]
 SWEEP: Final[Key] = ("", ())
+_NO_CONDITIONS: Final[Mapping[Subject, Condition]] = {}
 ROUND_MS: Final = 500
 """Facts of one kind with longer pauses between them come from different rounds."""
 
@@ -110,8 +111,11 @@ class Engine:
             self._pauses.take(now_ms, fact.kind)
             self._history.sampled_ms = now_ms
         fact = self._history.take(now_ms, fact)
+        scopes_of, scopes = None, ()
         for each in self._on[fact.kind]:
-            for scope in each.scopes(fact):
+            if each.scopes is not scopes_of:
+                scopes_of, scopes = each.scopes, tuple(each.scopes(fact))
+            for scope in scopes:
                 changes += self._check(each, scope)
         if isinstance(fact, Gone):
             changes += self._deny(fact.name)
@@ -192,16 +196,18 @@ class Engine:
         else:
             yield from self._settle((one.name, scope))
 
-    def _check(self, one: Rule, scope: Scope) -> Iterator[Change]:
+    def _check(self, one: Rule, scope: Scope) -> list[Change]:
         key = (one.name, scope)
         ctx = self._context(one, scope)
         matches = _true_now(one.check(ctx), ctx.now_ms)
+        changes: list[Change] = []
         for match in matches.values():
-            yield from self._matched(key, one, match)
+            changes += self._matched(key, one, match)
         if key in self._conditions:
-            yield from self._unmatch_others(key, matches)
+            changes += self._unmatch_others(key, matches)
         if one.wake is not None:
             self._schedule(key, one.wake(ctx))
+        return changes
 
     def _unmatch_others(self, key: Key, matches: Container[Subject]) -> Iterator[Change]:
         """Conditions of this scope without a match are false now."""
@@ -211,14 +217,8 @@ class Engine:
         yield from self._settle(key)
 
     def _context(self, one: Rule, scope: Scope) -> RuleContext:
-        known = self._conditions.get((one.name, scope), {})
-        now_ms = self._history.now_ms
-
-        def began(subject: Subject) -> int:
-            condition = known.get(subject)
-            return condition.since_ms if condition and (condition.is_true or condition.is_open) else now_ms
-
-        return RuleContext(self._history, now_ms, scope, self._limits[one.name], began)
+        known = self._conditions.get((one.name, scope), _NO_CONDITIONS)
+        return RuleContext(self._history, self._history.now_ms, scope, self._limits[one.name], known)
 
     def _matched(self, key: Key, one: Rule, match: Match) -> Iterator[Change]:
         condition = self._condition(key, one, match)

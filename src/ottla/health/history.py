@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import singledispatchmethod
 from hashlib import blake2b
 from typing import Any, Final, TypeVar
 
@@ -105,50 +104,40 @@ class History:
         if isinstance(fact, ShareState) and fact.topic is None:
             name = self._topic_names.get(fact.topic_id or "") or fact.topic_id
             fact = msgspec.structs.replace(fact, topic=name)
-        self._take(fact)
+        take = _TAKE.get(type(fact))
+        if take is not None:
+            take(self, fact)
         return fact
 
-    @singledispatchmethod
-    def _take(self, fact: Any) -> None:  # noqa: ANN401
-        """Facts about coverage need no history."""
-
-    @_take.register
-    def _(self, fact: Cluster) -> None:
+    def _take_cluster(self, fact: Cluster) -> None:
         self.cluster.take(fact)
         self.configs.listed = frozenset(str(each.id) for each in fact.brokers)
 
-    @_take.register
-    def _(self, fact: Failed) -> None:
+    def _take_failed(self, fact: Failed) -> None:
         if fact.unreachable:
             self.cluster.fails(self.now_ms, fact.error)
         elif fact.what == "quorum":
             self.quorum.fails(fact.error)
 
-    @_take.register
-    def _(self, fact: Quorum) -> None:
+    def _take_quorum(self, fact: Quorum) -> None:
         self.quorum.take(self.now_ms, fact)
 
-    @_take.register
-    def _(self, fact: Configs) -> None:
+    def _take_configs(self, fact: Configs) -> None:
         self.configs.take(fact)
 
-    @_take.register
-    def _(self, fact: LogDir) -> None:
+    def _take_log_dir(self, fact: LogDir) -> None:
         self.disks.touch((fact.node, fact.path), DiskHistory).take(self.now_ms, fact)
 
-    @_take.register
-    def _(self, fact: Transaction) -> None:
+    def _take_transaction(self, fact: Transaction) -> None:
         seen = self.transactions.touch((fact.id or "", fact.producer), lambda: TransactionHistory(fact, self.now_ms))
         seen.fact, seen.at_ms = fact, self.now_ms
 
-    @_take.register
-    def _(self, fact: LoginFailures) -> None:
+    def _take_login_failures(self, fact: LoginFailures) -> None:
         new = self._gained((fact.kind, fact.user, fact.address, fact.node), fact.failed)
         self.logins.touch(("user", fact.user), FailureHistory).take(self.now_ms, new, fact.address)
         self.logins.touch(("address", fact.address), FailureHistory).take(self.now_ms, new, fact.user)
 
-    @_take.register
-    def _(self, fact: Refusals) -> None:
+    def _take_refusals(self, fact: Refusals) -> None:
         new = self._gained((fact.kind, fact.principal, fact.api, fact.node), fact.refused)
         self.refusals.touch(fact.principal, FailureHistory).take(self.now_ms, new, fact.api)
 
@@ -159,8 +148,7 @@ class History:
         counted[0] = count
         return new
 
-    @_take.register
-    def _(self, fact: Topic) -> None:
+    def _take_topic(self, fact: Topic) -> None:
         known = self.topics.get(fact.topic)
         if known is not None and known.fact.id != fact.id:
             self._forget_topic(fact.topic)  # it was deleted and created again
@@ -171,8 +159,7 @@ class History:
         if fact.id:
             self._topic_names.touch(fact.id, lambda: fact.topic)
 
-    @_take.register
-    def _(self, fact: Group) -> None:
+    def _take_group(self, fact: Group) -> None:
         seen = self.groups.touch(fact.group, lambda: GroupHistory(fact))
         for member in seen.take(self.now_ms, fact, self._fingerprint(fact)):
             self._note_vanished(seen, member)
@@ -218,8 +205,7 @@ class History:
     def _lag_of(self, group: str) -> LagOf:
         return lambda tp: self.lags.get((group, *tp))
 
-    @_take.register
-    def _(self, fact: Lag) -> None:
+    def _take_lag(self, fact: Lag) -> None:
         self.lags.touch((fact.group, fact.topic, fact.partition), LagHistory).take(self.now_ms, fact)
         if lag_of(fact) is not None:
             done, end = fact.committed or 0, fact.high_watermark or 0
@@ -241,32 +227,27 @@ class History:
             if lost.ended_ms is None and all(not lag or lag.moved_ms >= lost.at_ms or lag.lag == 0 for lag in lags):
                 lost.ended_ms = self.now_ms
 
-    @_take.register
-    def _(self, fact: ShareOffsets) -> None:
+    def _take_share_offsets(self, fact: ShareOffsets) -> None:
         self._share_partition(fact).take_offsets(self.now_ms, fact)
         if fact.lag is not None and fact.lag >= 0 and fact.high_watermark is not None:
             done = fact.high_watermark - fact.lag
             self._sums(fact).take(self.now_ms, fact.partition, done, fact.high_watermark, None)
 
-    @_take.register
-    def _(self, fact: ShareWindow) -> None:
+    def _take_share_window(self, fact: ShareWindow) -> None:
         self._share_partition(fact).take_window(self.now_ms, fact)
 
-    @_take.register
-    def _(self, fact: ShareState) -> None:
+    def _take_share_state(self, fact: ShareState) -> None:
         group = self.share_groups.touch(fact.group, ShareGroupHistory)
         group.at_ms = self.now_ms
         self._share_partition(fact).take_record(self.now_ms, fact, group)
 
-    @_take.register
-    def _(self, fact: ShareMetrics) -> None:
+    def _take_share_metrics(self, fact: ShareMetrics) -> None:
         self.share_groups.touch(fact.group, ShareGroupHistory).take_metrics(self.now_ms, fact)
 
     def _share_partition(self, fact: ShareOffsets | ShareWindow | ShareState) -> SharePartitionHistory:
         return self.share_partitions.touch((fact.group, fact.topic or "", fact.partition), SharePartitionHistory)
 
-    @_take.register
-    def _(self, fact: Gone) -> None:
+    def _take_gone(self, fact: Gone) -> None:
         if fact.what == "topic":
             self._forget_topic(fact.name)
         elif fact.what == "group":
@@ -307,6 +288,27 @@ class History:
         for name, topic in self.topics.items():
             if topic.at_ms < old_ms:
                 self._forget_topic(name)
+
+
+_TAKE: Final[Mapping[type[Fact], Callable[[History, Any], None]]] = {
+    Cluster: History._take_cluster,
+    Failed: History._take_failed,
+    Quorum: History._take_quorum,
+    Configs: History._take_configs,
+    LogDir: History._take_log_dir,
+    Transaction: History._take_transaction,
+    LoginFailures: History._take_login_failures,
+    Refusals: History._take_refusals,
+    Topic: History._take_topic,
+    Group: History._take_group,
+    Lag: History._take_lag,
+    ShareOffsets: History._take_share_offsets,
+    ShareWindow: History._take_share_window,
+    ShareState: History._take_share_state,
+    ShareMetrics: History._take_share_metrics,
+    Gone: History._take_gone,
+}
+"""Other facts need no history."""
 
 
 def _drop(entries: LruDict[K, V], is_over: Callable[[K, V], bool]) -> None:

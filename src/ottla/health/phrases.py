@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from json import dumps
 from shlex import quote
 from typing import Final
@@ -61,6 +62,7 @@ def precision(ms: object) -> str:
     return f" ± {duration(ms)}" if isinstance(ms, int) and ms else ""
 
 
+@lru_cache(maxsize=1_000)
 def clock(ms: int) -> str:
     """A time in UTC, the same for every reader; the bare number if it is after the year 9999, since producers may write
     any."""

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.health.facts import Fact
 from ottla.health.finding import NextStep, Severity, Subject, Tier
 from ottla.health.history import History
+
+if TYPE_CHECKING:
+    from ottla.health.conditions import Condition
 
 __all__ = [
     "RULES",
@@ -59,8 +63,13 @@ class RuleContext:
     now_ms: int
     scope: Scope
     limits: Limits
-    began: Callable[[Subject], int]
-    """When the condition became true of a subject; now, if it was false before."""
+    known: Mapping[Subject, Condition]
+    """The conditions of the scope."""
+
+    def began(self, subject: Subject) -> int:
+        """When the condition became true of a subject; now, if it was false before."""
+        condition = self.known.get(subject)
+        return condition.since_ms if condition and (condition.is_true or condition.is_open) else self.now_ms
 
     def ms(self, key: str) -> int:
         """A threshold given in seconds."""
@@ -128,8 +137,10 @@ def rule(
     return enter
 
 
+@lru_cache
 def _fields(names: tuple[str, ...]) -> Scopes:
-    return lambda fact: (tuple(getattr(fact, name, None) for name in names),)
+    """The same function for the same names: rules of one scope are checked one after the other."""
+    return lambda fact: (tuple([getattr(fact, name, None) for name in names]),)
 
 
 class ThresholdError(ValueError):

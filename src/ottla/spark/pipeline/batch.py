@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from ottla.spark.jobs.params import Params
 from ottla.spark.pipeline.archive import CHECKPOINT, Archive
 from ottla.spark.pipeline.delta_copy import HOURS
-from ottla.spark.pipeline.event_decoder import ENDS
 from ottla.spark.pipeline.event_lookup import KnownFromEvents
 from ottla.spark.pipeline.ingest import EventFiles, Ingestion, Starts, require_events
 from ottla.spark.pipeline.job_runner import compute, fit, prepare, share_window_ms, unseen_in
@@ -42,8 +42,10 @@ def run(
         archive.open()
         began = time.monotonic()
         # A stream goes on where this run ends, so the archive has to have everything before.
-        starts = Starts() if archive.exists() else options.starts
-        ingestion = Ingestion(origin, ObservationFiles(options.observations), starts, notes)
+        # Without a stream nobody else needs the commits that are replaced by others in the window of a row.
+        starts, window_ms = (Starts(), None) if archive.exists() else (options.starts, Params().lag_window_ms)
+        files = ObservationFiles(options.observations)
+        ingestion = Ingestion(origin, files, starts, notes, commit_window_ms=window_ms)
         for directory in options.observations:
             require_observations(directory, ingestion.parts)
         event_files = ingestion.in_process(work / "events")
@@ -54,15 +56,16 @@ def run(
         if archive.exists():
             event_files = archive.joined(spark, event_files, work / "all")
         require_events(event_files, origins_of(origin, options))
-        say(f"✓ read {event_files.records:,} records ({time.monotonic() - began:.1f} s)")
+        say(f"✓ read {sum(event_files.read.values()):,} records ({time.monotonic() - began:.1f} s)")
         fit(spark, sum(event_files.rows.values()))
-        job_inputs = prepare(origin, event_files, work, options, archive.topic_names)
+        known = KnownFromEvents().take(event_files.path)
+        job_inputs = prepare(origin, event_files, known, work, options, archive.topic_names)
         if archive.exists():
             _take_tables_over(options.out)
         tables = compute(spark, event_files, job_inputs, options, say, is_complete=options.since_ms is None)
         say(f"✓ {len(tables)} jobs")
         found = {
-            **run_summary(event_files, origin, options, late, KnownFromEvents().take(event_files.path).seen),
+            **run_summary(event_files, origin, options, late, known.seen),
             "tables": _counted(spark, tables, options.out),
             "source": sources(tables, TableFigures(options.out)),
             "unseen": unseen_in(work),
@@ -112,8 +115,7 @@ def run_summary(
         "range": {"from_ms": options.first_day_ms or event_files.from_ms, "to_ms": event_files.to_ms},
         "inputs": [
             {"name": name, "where": where, "rows": rows, **counted.get(name, nothing)}
-            for name, rows in event_files.rows.items()
-            if name != ENDS
+            for name, rows in event_files.read.items()
         ],
         "seen": seen,
         "thresholds": dict(options.thresholds),

@@ -8,13 +8,16 @@ bulk), a sample of an observer, or the end offset of another topic's partition a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ottla.health.samples import OBSERVATIONS
+from ottla.spark.pipeline.commit_windows import last_of_windows
 from ottla.spark.schemas import arrow_schema, ddl
 from ottla.wire import WireError, uuid_text
 from ottla.wire.keyed import GROUP_TOPIC, SHARE_TOPIC, decode_keyed
@@ -61,7 +64,7 @@ EVENT_COLUMNS: Final = {
     "seq": "bigint",
     "error": "string",
     "heartbeat": "boolean",
-    "dropped": "bigint",
+    "dropped": "bigint",  # so many others the observer, or the worker that read a commit, has left out
 }
 EVENT_DDL: Final = ddl(EVENT_COLUMNS)
 _COMMIT_TYPES: Final = (0, 1)
@@ -69,6 +72,8 @@ _COMMIT_NAMES: Final = ("OffsetCommit", "LegacyOffsetCommit")
 _COMMIT_OFFSET_AT: Final = 2  # after the version, in all versions
 _INT64_BYTES: Final = 8
 _MICROSECONDS: Final = 1000
+_KEYS_KEPT: Final = 20_000
+"""Groups commit with the same keys again and again; a task reads those of one partition."""
 
 
 class _Sample(msgspec.Struct):
@@ -92,10 +97,14 @@ _SAMPLE: Final = msgspec.json.Decoder(_Sample)
 class EventDecoder:
     """Decodes Arrow batches of `key, value, topic, partition, offset, timestamp` in an executor's worker."""
 
-    def __init__(self, cluster: str, commits_from_ms: int = 0, samples_from_ms: int = 0) -> None:
+    def __init__(
+        self, cluster: str, commits_from_ms: int = 0, samples_from_ms: int = 0, commit_window_ms: int | None = None
+    ) -> None:
+        """With `commit_window_ms` commits are left out that others in the same window of time have replaced."""
         self._cluster = cluster
         self._commits_from_ms = commits_from_ms
         self._samples_from_ms = samples_from_ms
+        self._commit_window_ms = commit_window_ms
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -104,8 +113,7 @@ class EventDecoder:
     def _decoded(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         topics = batch.column("topic").dictionary_encode()
         for number, topic in enumerate(topics.dictionary.to_pylist()):
-            mask = pa.array(topics.indices.to_numpy(zero_copy_only=False) == number)
-            rows = batch.filter(mask)
+            rows = batch if len(topics.dictionary) == 1 else batch.filter(pc.equal(topics.indices, number))
             if topic == OBSERVATIONS or topic not in (GROUP_TOPIC, SHARE_TOPIC):
                 yield from self._samples(rows)
             else:
@@ -113,17 +121,21 @@ class EventDecoder:
 
     def _records(self, topic: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         is_commit = _is_commit(rows.column("key")) if topic == GROUP_TOPIC else np.zeros(rows.num_rows, np.bool_)
-        if is_commit.any():
-            yield from _some(self._commits(rows.filter(pa.array(is_commit))))
+        wanted = is_commit & (_times_ms(rows) >= self._commits_from_ms)
+        if wanted.any():
+            yield from _some(self._commits(rows, wanted))
         if not is_commit.all():
             yield _events(RECORDS, self._cluster, topic, rows.filter(pa.array(~is_commit)))
 
-    def _commits(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        events = _events(COMMITS, self._cluster, GROUP_TOPIC, rows)
-        keep = (events.column("ts").to_numpy() >= self._commits_from_ms) & events.column("group").is_valid().to_numpy(
-            zero_copy_only=False
-        )
-        return events if keep.all() else events.filter(pa.array(keep))
+    def _commits(self, rows: pa.RecordBatch, wanted: Any) -> pa.RecordBatch:
+        places, left_out = np.flatnonzero(wanted), None
+        if self._commit_window_ms is not None:
+            keys = rows.column("key").take(pa.array(places))
+            has_offset = _committed(rows.column("value")).is_valid().to_numpy(zero_copy_only=False)[places]
+            kept, left_out = last_of_windows(keys, _times_ms(rows)[places], has_offset, self._commit_window_ms)
+            places = places[kept]
+        events = _events(COMMITS, self._cluster, GROUP_TOPIC, rows.take(pa.array(places)), left_out)
+        return events.filter(pc.is_valid(events.column("group")))
 
     def _samples(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         places = {name: rows.column(name).to_pylist() for name in ("topic", "partition", "offset")}
@@ -148,6 +160,7 @@ class _Key(NamedTuple):
     partition: int | None = None
 
 
+@lru_cache(maxsize=_KEYS_KEPT)
 def _key(topic: str, key: bytes | None) -> _Key:
     try:
         found = decode_keyed(topic, key or b"", None).key
@@ -161,7 +174,11 @@ def _key(topic: str, key: bytes | None) -> _Key:
     return _Key(name, found.group if name == "GroupMetadata" else found.group_id)
 
 
-def _events(what: str, cluster: str, topic: str, rows: pa.RecordBatch) -> pa.RecordBatch:
+def _times_ms(rows: pa.RecordBatch) -> Any:
+    return rows.column("timestamp").cast(pa.int64()).to_numpy(zero_copy_only=False) // _MICROSECONDS
+
+
+def _events(what: str, cluster: str, topic: str, rows: pa.RecordBatch, left_out: Any = None) -> pa.RecordBatch:
     """Records as events. Each key is decoded once, though many records may have it; values are not decoded."""
     count = rows.num_rows
     keys = rows.column("key").dictionary_encode()
@@ -170,14 +187,13 @@ def _events(what: str, cluster: str, topic: str, rows: pa.RecordBatch) -> pa.Rec
     def told(name: str, kind: pa.DataType) -> pa.Array:
         return pa.array([getattr(each, name) for each in found], kind).take(keys.indices)
 
-    times = rows.column("timestamp").cast(pa.int64()).to_numpy(zero_copy_only=False) // _MICROSECONDS
     columns = {
         "input": pa.repeat(what, count),
         "cluster": pa.repeat(cluster, count),
         "topic": rows.column("topic"),
         "partition": rows.column("partition"),
         "offset": rows.column("offset"),
-        "ts": pa.array(times, pa.int64()),
+        "ts": pa.array(_times_ms(rows), pa.int64()),
         "type": told("type", pa.string()),
         "group": told("group", pa.string()),
     }
@@ -185,6 +201,8 @@ def _events(what: str, cluster: str, topic: str, rows: pa.RecordBatch) -> pa.Rec
         columns["committed"] = _committed(rows.column("value"))
         columns["commit_topic"] = told("topic", pa.string())
         columns["commit_partition"] = told("partition", pa.int32())
+        if left_out is not None:
+            columns["dropped"] = pa.array(left_out, pa.int64())
     else:
         columns["key"], columns["value"] = rows.column("key"), rows.column("value")
     if topic == SHARE_TOPIC:

@@ -134,16 +134,19 @@ def configs_in(cluster: str, metadata: pa.Table) -> Iterator[ConfigValues]:
 
 
 def _record_types(events: Path) -> Iterator[tuple[str, str, int, str | None]]:
-    """Cluster, group, time and type of the group of each record that is no tombstone."""
+    """Cluster and group, the last time at which it had records of some type that are no tombstones, and the type of
+    group that this tells; the oldest first."""
     import pyarrow.dataset as ds
 
     files = [str(file) for file in events.rglob(f"{INPUT}={RECORDS}/**/*.parquet")]
-    columns = ["cluster", "group", "ts", "type"]
-    batches = ds.dataset(files).to_batches(columns=columns, filter=ds.field("value").is_valid()) if files else ()
-    for batch in batches:
-        for cluster, group, ts, kind in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            found = (each for prefix, each in TYPE_PREFIXES.items() if kind and kind.startswith(prefix))
-            yield cluster, group, ts, next(found, None)
+    if not files:
+        return
+    rows = ds.dataset(files).to_table(columns=["cluster", "group", "type", "ts"], filter=ds.field("value").is_valid())
+    newest = rows.group_by(["cluster", "group", "type"]).aggregate([("ts", "max")]).sort_by("ts_max")
+    columns = (newest[name].to_pylist() for name in ("cluster", "group", "ts_max", "type"))
+    for cluster, group, ts, kind in zip(*columns, strict=True):
+        found = (each for prefix, each in TYPE_PREFIXES.items() if kind and kind.startswith(prefix))
+        yield cluster, group, ts, next(found, None)
 
 
 def _committing(events: Path) -> set[tuple[str, str]]:

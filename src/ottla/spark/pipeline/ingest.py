@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from ottla.spark.errors import OttlaSparkError, explain_error
 from ottla.spark.offsets import SourceOffset
 from ottla.spark.pipeline.end_offsets import LogPosition, read_ends
-from ottla.spark.pipeline.event_decoder import COMMITS, ENDS, EVENT_DDL, SAMPLES, EventDecoder
+from ottla.spark.pipeline.event_decoder import COMMITS, ENDS, SAMPLES, EventDecoder
 from ottla.spark.pipeline.events import INPUTS
 from ottla.spark.pipeline.in_process import INPUT, GrowingSource, Plan, by_input, rows_of, samples_once, write_events
 from ottla.spark.pipeline.observations import FileDecoder, FilePart, FilePosition, ObservationFiles, read_positions
@@ -20,7 +21,7 @@ from ottla.spark.worker_files import Rows, write_by_workers, write_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from ottla.spark.pipeline.origins import Origin
 
@@ -64,11 +65,14 @@ class EventFiles(NamedTuple):
     dropped: int
     """How many samples observers had to drop."""
     ends_from_ms: int | None = None
+    left_out: int = 0
+    """How many commits are not there, because others in the same window of time have replaced them."""
 
     @property
-    def records(self) -> int:
-        """How many records and samples there are."""
-        return sum(self.rows.values()) - self.rows.get(ENDS, 0)
+    def read(self) -> dict[str, int]:
+        """How many records and samples were read, by input."""
+        found = {name: count for name, count in self.rows.items() if name != ENDS}
+        return found | {COMMITS: found.get(COMMITS, 0) + self.left_out}
 
 
 class Ingestion:
@@ -82,12 +86,17 @@ class Ingestion:
         notes: list[str],
         positions: Positions = Positions(),  # noqa: B008  (a value)
         source: GrowingSource | None = None,
+        *,
+        commit_window_ms: int | None = None,
     ) -> None:
+        """With `commit_window_ms` commits are left out that others in the same window of time have replaced."""
         self._origin = origin
         self._source = GrowingSource() if source is None else source
         self._topics = list(origin.topics) if origin is not None else []
         self._parts = files.parts_after(positions.files)
-        self._decoder = EventDecoder(origin.cluster if origin else "", starts.commits_ms, starts.samples_ms)
+        self._decoder = EventDecoder(
+            origin.cluster if origin else "", starts.commits_ms, starts.samples_ms, commit_window_ms
+        )
         self._files_decoder = FileDecoder(starts.samples_ms)
         self._notes = notes
         self._before = positions
@@ -137,10 +146,9 @@ class Ingestion:
         tasks += [partial(self._files_decoder, [each]) for each in self._parts]
         frame = spark.createDataFrame([(pickle.dumps(each),) for each in tasks], "task binary")
         frame = frame.repartition(max(1, min(len(tasks), TASKS_MAX)))
+        write_by_workers(frame, _events_by_input, path)
         if self._parts and self._topics:
-            _write_once(frame.mapInArrow(_events, EVENT_DDL), path)
-        else:
-            write_by_workers(frame, _events_by_input, path)
+            _keep_samples_once(spark, path / f"{INPUT}={SAMPLES}")
         return self._with_ends(path)
 
     def _with_ends(self, path: Path) -> EventFiles:
@@ -185,13 +193,15 @@ def _events_by_input(batches: Iterator[pa.RecordBatch]) -> Rows:
     return by_input(_events(batches))
 
 
-def _write_once(events: DataFrame, path: Path) -> None:
-    """Write events. An observer may have written the same samples to a topic and to files."""
-    from pyspark.sql import functions as F
-
-    samples = events.where(F.col(INPUT) == SAMPLES).dropDuplicates(["cluster", "observer", "seq"])
-    events = events.where(F.col(INPUT) != SAMPLES).unionByName(samples)
-    events.write.mode("overwrite").partitionBy(INPUT).parquet(str(path))
+def _keep_samples_once(spark: SparkSession, samples: Path) -> None:
+    """An observer may have written the same samples to a topic and to files."""
+    if not samples.exists():
+        return
+    all_samples = samples.with_name("all samples")
+    samples.rename(all_samples)
+    distinct = spark.read.parquet(str(all_samples)).dropDuplicates(["cluster", "observer", "seq"])
+    distinct.write.parquet(str(samples))
+    shutil.rmtree(all_samples)
 
 
 # --- offsets and errors -----------------------------------------------------------------------------------------------
@@ -220,9 +230,14 @@ def describe_events(path: Path) -> EventFiles:
             count, times = _footer(file)
             rows[name] += count
             (ends if name == ENDS else bounds).extend(times)
-    dropped = _dropped(path, rows[SAMPLES])
     return EventFiles(
-        path, rows, min(bounds, default=None), max(bounds, default=None), dropped, min(ends, default=None)
+        path,
+        rows,
+        from_ms=min(bounds, default=None),
+        to_ms=max(bounds, default=None),
+        dropped=_dropped(path, SAMPLES),
+        ends_from_ms=min(ends, default=None),
+        left_out=_dropped(path, COMMITS),
     )
 
 
@@ -236,13 +251,13 @@ def _footer(file: Path) -> tuple[int, list[int]]:
     return metadata.num_rows, bounds
 
 
-def _dropped(path: Path, samples: int) -> int:
+def _dropped(path: Path, name: str) -> int:
     import pyarrow.compute as pc
     import pyarrow.dataset as ds
 
-    if not samples:
+    files = [str(file) for file in path.rglob(f"{INPUT}={name}/**/*.parquet")]
+    if not files:
         return 0
-    files = [str(file) for file in path.rglob(f"{INPUT}={SAMPLES}/**/*.parquet")]
     counted: Any = (pc.sum(batch.column(0)).as_py() or 0 for batch in ds.dataset(files).to_batches(columns=["dropped"]))
     return sum(counted)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -54,9 +54,8 @@ HEAVY: Final = {
     "spark.sql.codegen.factoryMode": "FALLBACK",
     "spark.sql.adaptive.enabled": "true",
 }
-SMALL_ROWS: Final = 2_000_000
-"""With fewer rows several jobs run at once; with more, one job after the other uses all cores."""
 AT_ONCE: Final = 3
+"""So many jobs run at once: some of their stages have only one task."""
 NEEDS: Final = {"consumer_lag": {"commits", "samples"}, "quorum_lag": {"samples", "metadata"}}
 RELEVANT: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
     "share_delivery": {
@@ -92,14 +91,17 @@ def fit(spark: SparkSession, rows: int) -> None:
 
 
 def prepare(
-    origin: Origin | None, events: EventFiles, work: Path, options: RunOptions, known_names: Mapping[str, str]
+    origin: Origin | None,
+    events: EventFiles,
+    known: KnownFromEvents,
+    work: Path,
+    options: RunOptions,
+    known_names: Mapping[str, str],
 ) -> JobInputs:
-    """Read without Spark: the metadata log, and the parameters of the jobs. `known_names` are the names of topics by id
-    that an archive has learned."""
+    """Read without Spark: the metadata log, and the parameters of the jobs. `known` is what the events say, and
+    `known_names` are the names of topics by id that an archive has learned."""
     metadata = read_metadata(origin)
-    params = params_of(
-        metadata, KnownFromEvents().take(events.path), (events.from_ms, events.to_ms), options, known_names
-    )
+    params = params_of(metadata, known, (events.from_ms, events.to_ms), options, known_names)
     return JobInputs(work, params, input_files(metadata, work))
 
 
@@ -161,12 +163,14 @@ def compute(
     """
     inputs = frames_of(spark.read.parquet(str(events.path)), events.rows)
     inputs |= {name: spark.read.parquet(str(path)) for name, path in job_inputs.files.items()}
-    inputs |= _shared(spark, inputs, job_inputs, say)
+    inputs |= _folded(inputs, job_inputs, say)
     kinds = kinds_in(events.path)
     wanted = {name: _relevant(name, inputs, kinds) for name in JOBS}
     names = [name for name in JOBS if NEEDS.get(name, _GROUPS) & set(wanted[name])]
 
     def write(name: str) -> dict[str, Any]:
+        if name == FINDINGS:
+            wanted[name] |= _rule_results(wanted[name], job_inputs, say)
         started = time.monotonic()
         params, days = job_inputs.params, options.days
         if name == FINDINGS and (is_complete or not _has_before(options)):
@@ -177,7 +181,10 @@ def compute(
         say(f"  {name}{rows} ({written['seconds']:.1f} s)")
         return written
 
-    return _each(write, names, sum(events.rows.values()))
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        # The rules take longest, and one task: they begin, and the other jobs use what is left of the processors.
+        written = {name: pool.submit(write, name) for name in sorted(names, key=lambda name: name != FINDINGS)}
+        return [written[name].result() for name in names]
 
 
 def _relevant(name: str, inputs: Mapping[str, DataFrame], kinds: Mapping[str, frozenset[str]]) -> dict[str, DataFrame]:
@@ -192,23 +199,24 @@ def _has_before(options: RunOptions) -> bool:
     return any(not options.days.has(each.name.partition("=")[2]) for each in days)
 
 
-def _shared(
-    spark: SparkSession, inputs: Mapping[str, DataFrame], job_inputs: JobInputs, say: Say
-) -> dict[str, DataFrame]:
-    """The results that several tables need, computed once: the fold over groups, and the results of the rules."""
+def _folded(inputs: Mapping[str, DataFrame], job_inputs: JobInputs, say: Say) -> dict[str, DataFrame]:
+    """What several tables need of the fold over groups."""
     if not _GROUPS & set(inputs):
         return {}
-    from ottla.spark.jobs.findings import rule_results
     from ottla.spark.jobs.group_fold import fold_to_files
 
-    work, params = job_inputs.work, job_inputs.params
     with _timed("followed the groups", say):
-        found = fold_to_files(inputs, params, work / "folded")
+        return fold_to_files(inputs, job_inputs.params, job_inputs.work / "folded")
+
+
+def _rule_results(inputs: Mapping[str, DataFrame], job_inputs: JobInputs, say: Say) -> dict[str, DataFrame]:
+    from ottla.spark.jobs.findings import rule_results
+
+    path = str(job_inputs.work / RULE_RESULTS)
     with _timed("evaluated the health rules", say):
-        path = str(work / RULE_RESULTS)
-        rule_results({**inputs, **found}, params).write.mode("overwrite").parquet(path)
-        found[RULE_RESULTS] = spark.read.parquet(path)
-    return found
+        results = rule_results(inputs, job_inputs.params)
+        results.write.mode("overwrite").parquet(path)
+    return {RULE_RESULTS: results.sparkSession.read.parquet(path)}
 
 
 @contextmanager
@@ -216,13 +224,6 @@ def _timed(what: str, say: Say) -> Iterator[None]:
     started = time.monotonic()
     yield
     say(f"  {what} ({time.monotonic() - started:.1f} s)")
-
-
-def _each(do: Callable[[Any], Any], what: Sequence[Any], rows: int) -> list[Any]:
-    if rows >= SMALL_ROWS:
-        return [do(each) for each in what]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(pool.map(do, what))
 
 
 def _written(name: str, options: RunOptions, seconds: float) -> dict[str, Any]:

@@ -11,8 +11,11 @@ from ottla.spark.pipeline.origins import directory_origin
 TOPIC = "ottla.observations"
 
 
-def read(cluster: Path, path: Path, *files: str, starts: Starts | None = None) -> EventFiles:
-    ingestion = Ingestion(directory_origin([str(cluster)], TOPIC), ObservationFiles(files), starts or Starts(), [])
+def read(
+    cluster: Path, path: Path, *files: str, starts: Starts | None = None, commit_window_ms: int | None = None
+) -> EventFiles:
+    origin, observations = directory_origin([str(cluster)], TOPIC), ObservationFiles(files)
+    ingestion = Ingestion(origin, observations, starts or Starts(), [], commit_window_ms=commit_window_ms)
     found = ingestion.in_process(path)
     assert found is not None, "it is small"
     return found

@@ -98,7 +98,7 @@ def test_totals_and_positions_are_those_of_all_steps(tmp_path: Path):
     archive = Archive(tmp_path)
     add_steps(archive, tmp_path, [(5, 9), (3, 8), (10, 20)])
     for each in (archive, opened(tmp_path)):
-        assert each.describe()[1:] == ({"records": 3, "commits": 0, "samples": 3, "ends": 0}, 3, 20, 3, None)
+        assert each.describe()[1:] == ({"records": 3, "commits": 0, "samples": 3, "ends": 0}, 3, 20, 3, None, 0)
         assert each.positions == Positions({"t": {"0": 20}}, {"d/a": observations.FilePosition("a", 20)})
         assert [step.offsets for step in each.after(-1)] == [None, None, {"t": {"0": 20}}], "older ones are on disk"
 

@@ -117,6 +117,14 @@ def test_commits_and_samples_before_the_range_are_left_out(cluster: Path, tmp_pa
     assert event_files.rows == {"records": 20, "commits": 6, "samples": 4, "ends": 12}
 
 
+def test_commits_that_others_have_replaced_in_their_window_are_counted_but_not_kept(cluster: Path, tmp_path: Path):
+    everything = read(cluster, tmp_path / "all")
+    found = read(cluster, tmp_path / "events", commit_window_ms=30_000)
+    assert found.rows["commits"] < everything.rows["commits"]
+    assert found.read == everything.read
+    assert (found.from_ms, found.to_ms) == (everything.from_ms, everything.to_ms)
+
+
 def test_files_of_an_observer(tmp_path: Path):
     cluster = ClusterFiles(tmp_path / "cluster")
     one, two, three = (cluster.make_sample(NOON + number, "quorum", "q", leader=1) for number in range(3))
