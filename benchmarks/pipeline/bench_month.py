@@ -1,6 +1,7 @@
 """`ottla pipeline run` over made-up months of growing size: time, memory, and whether both stay in proportion.
 
-    python -m benchmarks pipeline [--sizes 1000000,10000000] [--groups 10000] [--skewed] [--cluster] [--out FILE]
+    python -m benchmarks.pipeline.bench_month [--sizes 1000000,10000000] [--groups 10000] [--skewed] [--cluster]
+        [--out FILE]
 
 Each month is written first (benchmarks/pipeline/month.py), then read by a process of its own, on two cores of this
 machine or, with --cluster, on a standalone Spark cluster of a master and two workers. Memory is that of all processes

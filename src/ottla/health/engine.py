@@ -26,6 +26,7 @@ from ottla.health.rule import (
     Rule,
     RuleContext,
     Scope,
+    Scopes,
     ThresholdError,
     check_thresholds,
     limits_of,
@@ -111,7 +112,8 @@ class Engine:
             self._pauses.take(now_ms, fact.kind)
             self._history.sampled_ms = now_ms
         fact = self._history.take(now_ms, fact)
-        scopes_of, scopes = None, ()
+        scopes_of: Scopes | None = None
+        scopes: tuple[Scope, ...] = ()
         for each in self._on[fact.kind]:
             if each.scopes is not scopes_of:
                 scopes_of, scopes = each.scopes, tuple(each.scopes(fact))

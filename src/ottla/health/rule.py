@@ -27,6 +27,7 @@ __all__ = [
     "Rule",
     "RuleContext",
     "Scope",
+    "Scopes",
     "ThresholdError",
     "Wake",
     "parse_thresholds",
