@@ -7,7 +7,7 @@ the result does not depend on how often `advance` is called.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Final
 
@@ -16,7 +16,7 @@ from ottla.health.cluster_history import Election
 from ottla.health.conditions import CLOSE_MS, Condition
 from ottla.health.configs import KnownConfigs
 from ottla.health.coverage import Unseen
-from ottla.health.facts import FACTS, Fact, Gone
+from ottla.health.facts import FACTS, Fact, Gone, Group
 from ottla.health.finding import Change, ChangeType, Finding, Subject, by_urgency
 from ottla.health.history import Bounds, History
 from ottla.health.rule import (
@@ -114,11 +114,14 @@ class Engine:
         fact = self._history.take(now_ms, fact)
         scopes_of: Scopes | None = None
         scopes: tuple[Scope, ...] = ()
+        group_type = fact.type if isinstance(fact, Group) else None
         for each in self._on[fact.kind]:
             if each.scopes is not scopes_of:
                 scopes_of, scopes = each.scopes, tuple(each.scopes(fact))
+            is_of_other_type = group_type is not None and each.group_type not in (None, group_type)
             for scope in scopes:
-                changes += self._check(each, scope)
+                if not is_of_other_type or (each.name, scope) in self._conditions:
+                    changes += self._check(each, scope)
         if isinstance(fact, Gone):
             changes += self._deny(fact.name)
         self._schedule(SWEEP, (now_ms // SWEEP_MS + 1) * SWEEP_MS)
@@ -198,17 +201,22 @@ class Engine:
         else:
             yield from self._settle((one.name, scope))
 
-    def _check(self, one: Rule, scope: Scope) -> list[Change]:
+    def _check(self, one: Rule, scope: Scope) -> Sequence[Change]:
         key = (one.name, scope)
-        ctx = self._context(one, scope)
-        matches = _true_now(one.check(ctx), ctx.now_ms)
-        changes: list[Change] = []
-        for match in matches.values():
-            changes += self._matched(key, one, match)
-        if key in self._conditions:
-            changes += self._unmatch_others(key, matches)
+        known = self._conditions.get(key)
+        ctx = RuleContext(self._history, self._history.now_ms, scope, self._limits[one.name], known or _NO_CONDITIONS)
+        found = list(one.check(ctx))
+        # Most checks find nothing where nothing was found before.
+        changes = self._changes(key, one, found) if found or known is not None else ()
         if one.wake is not None:
             self._schedule(key, one.wake(ctx))
+        return changes
+
+    def _changes(self, key: Key, one: Rule, found: Iterable[Match]) -> Sequence[Change]:
+        matches = _true_now(found, self._history.now_ms)
+        changes = [change for match in matches.values() for change in self._matched(key, one, match)]
+        if key in self._conditions:
+            changes += self._unmatch_others(key, matches)
         return changes
 
     def _unmatch_others(self, key: Key, matches: Container[Subject]) -> Iterator[Change]:

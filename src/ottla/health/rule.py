@@ -98,6 +98,7 @@ class Rule:
     why: str
     limits: Limits = field(default_factory=dict)
     persists: bool = False  # facts come when they change, so the condition stays true until a fact says otherwise
+    group_type: str | None = None  # the type of the groups that it is about
     check: Check
     wake: Wake | None = None
 
@@ -121,7 +122,7 @@ RULES: Final[dict[str, Rule]] = {}
 def rule(
     name: str, severity: Severity, tier: Tier, *, on: Iterable[str], scope: Iterable[str] | Scopes,
     needs: Iterable[str], condition: str, why: str, limits: Limits | None = None, persists: bool = False,
-    wake: Wake | None = None,
+    group_type: str | None = None, wake: Wake | None = None,
 ) -> Callable[[Check], Check]:  # fmt: skip
     """Registers a function as the check of a rule. The scope names fields of the facts; in `needs`, `a|b` means that
     one of the two is enough."""
@@ -131,7 +132,7 @@ def rule(
             name=name, severity=severity, tier=tier, on=tuple(on),
             scopes=scope if callable(scope) else _fields(tuple(scope)),
             needs=tuple(tuple(need.split("|")) for need in needs), condition=condition, why=why,
-            limits=limits or {}, persists=persists, check=check, wake=wake,
+            limits=limits or {}, persists=persists, group_type=group_type, check=check, wake=wake,
         )  # fmt: skip
         return check
 

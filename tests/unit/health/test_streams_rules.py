@@ -96,6 +96,15 @@ def test_an_unchanged_group_is_told_once_and_time_does_the_rest(case: Case) -> N
     assert len(story.open(case.rule)) == 1
 
 
+def test_a_finding_closes_when_the_group_comes_back_as_one_of_another_type() -> None:
+    story = Story().tell(LINES, LOG, totals("NotReady")).at(20)
+    assert story.open("streams-not-ready")
+
+    story.tell(group("totals", kind="consumer")).at(60)
+
+    assert story.resolved("streams-not-ready")
+
+
 def test_without_a_plugin_no_description_is_missed() -> None:
     assert not Story().tell(totals(topology_description="not_stored")).at(300).open("topology-description-missing")
 

@@ -27,7 +27,7 @@ def _step(group: str, text: str) -> NextStep:
 
 @rule(
     "streams-not-ready", Severity.CRITICAL, Tier.ADMIN, on=["group"], scope=["group"], needs=["group.streams"],
-    persists=True,
+    persists=True, group_type="streams",
     condition="a streams group has been NotReady for 15 s",
     why="No task runs until its topics match the topology.",
     limits={"hold_s": 15},
@@ -85,7 +85,7 @@ def _recount(topics: Iterable[str]) -> NextStep:
 
 @rule(
     "topology-mismatch", Severity.WARNING, Tier.ADMIN, on=["group"], scope=["group"], needs=["group.streams"],
-    persists=True,
+    persists=True, group_type="streams",
     condition="members have had another topology epoch than the group for 60 s",
     why="A rollout is incomplete.",
     limits={"hold_s": 60},
@@ -123,7 +123,7 @@ def _undescribed(ctx: RuleContext, group: Group, reason: str, hold_ms: int, tier
 
 @rule(
     "topology-description-missing", Severity.NOTICE, Tier.ADMIN, on=["group"], scope=["group"],
-    needs=["group.topology_description"], persists=True,
+    needs=["group.topology_description"], persists=True, group_type="streams",
     condition="a plugin is set and the group has members, but no topology description has been stored for 2 min",
     why="The console can only draw subtopologies.",
     limits={"hold_s": 120},
@@ -138,7 +138,7 @@ def topology_description_missing(ctx: RuleContext) -> Iterator[Match]:
 
 @rule(
     "topology-description-failed", Severity.WARNING, Tier.ADMIN, on=["group"], scope=["group"],
-    needs=["group.topology_description"], persists=True,
+    needs=["group.topology_description"], persists=True, group_type="streams",
     condition="the topology cannot be described, or its epoch is recorded as failed",
     why="The plugin rejected or lost the description.",
 )  # fmt: skip
@@ -164,7 +164,7 @@ def _next_stall(ctx: RuleContext) -> int | None:
 
 @rule(
     "warmup-stalled", Severity.WARNING, Tier.SAMPLES, on=["group"], scope=["group"], needs=["group.task_offsets"],
-    persists=True, wake=_next_stall,
+    persists=True, group_type="streams", wake=_next_stall,
     condition="the remaining restore lag of a warm-up task has not shrunk for 10 min",
     why="The task cannot move to its new process.",
     limits={"hold_s": 600},

@@ -186,8 +186,8 @@ def _with_rates(rows: DataFrame, params: Params) -> DataFrame:
     )
     gain = F.col("rate_out") - F.col("rate_in")
     eta = F.when(F.col("lag_records") == 0, 0.0).when(gain > 0, F.col("lag_records") / gain)
-    run = before.rowsBetween(1 - STUCK_WINDOWS, 0)
-    stuck = F.when(F.col("end").isNotNull(), F.sum(F.col("grows").cast("int")).over(run) == STUCK_WINDOWS)
+    grew = (F.lag("grows", back, False).over(before) for back in range(1, STUCK_WINDOWS))
+    stuck = F.when(F.col("end").isNotNull(), reduce(lambda one, other: one & other, grew, F.col("grows")))
     return rated.select(
         *KEY, "window_start", "committed", F.col("end").alias("high_watermark"), "lag_records", "lag_seconds",
         "rate_in", "rate_out", eta.alias("eta_s"), stuck.alias("stuck"),

@@ -173,7 +173,9 @@ def elections_in(metadata: pa.Table) -> list[tuple[str, int, int, int]]:
 class KnownFromEvents:
     """What the events so far say about the cluster as a whole. Take them in the order in which they came."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_growing: bool = False) -> None:
+        """`is_growing`: more than one part of the events will be taken."""
+        self._is_growing = is_growing
         self.topic_names: dict[str, str] = {}
         self.kinds: dict[str, frozenset[str]] = {RECORDS: frozenset(), SAMPLES: frozenset()}
         """The types of records and the kinds of samples that occur."""
@@ -216,6 +218,10 @@ class KnownFromEvents:
                 continue
             self._types[cluster, group] = ts, kind
             self.has_other_types |= known[1] != kind if known else (cluster, group) in self._with_lag
+        if self._is_growing:
+            self._note_with_lag(events)
+
+    def _note_with_lag(self, events: Path) -> None:
         self._with_lag |= {(cluster, lag.group) for cluster, _, lag in _samples(events, Lag)}
         self._with_lag |= _committing(events)
 

@@ -108,7 +108,7 @@ class Follower:
         self._metadata = MetadataLog()
         self._files = ObservationFiles(options.observations)
         self._notes: list[str] = []
-        self._known = KnownFromEvents()
+        self._known = KnownFromEvents(is_growing=True)
         self._known_step = NOTHING_COMPUTED
         """The last step that is part of what is known."""
         self._topic_ids: Mapping[str, str] = {}

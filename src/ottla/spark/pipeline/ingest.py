@@ -18,6 +18,7 @@ from ottla.spark.pipeline.events import INPUTS
 from ottla.spark.pipeline.in_process import INPUT, GrowingSource, Plan, by_input, rows_of, samples_once, write_events
 from ottla.spark.pipeline.observations import FileDecoder, FilePart, FilePosition, ObservationFiles, read_positions
 from ottla.spark.worker_files import Rows, write_by_workers, write_files
+from ottla.wire.keyed import GROUP_TOPIC, SHARE_TOPIC
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -102,6 +103,8 @@ class Ingestion:
         self._before = positions
         self._offsets = positions.offsets
         self._logs = positions.logs
+        self._planned: tuple[list[str], Plan] | None = None
+        """The last plan, with the topics for which it was made: to make one, logs are looked through."""
 
     @property
     def positions(self) -> Positions:
@@ -131,9 +134,12 @@ class Ingestion:
         """The tasks for all topics that may be read. Offsets of other topics are kept."""
         if self._origin is None or not self._topics:
             return Plan(None, ())
+        if self._planned is not None and self._planned[0] == self._topics:
+            return self._planned[1]
         known = self._before.offsets
         plan, end = self._source.plan_after(self._origin.format, self._origin.options(self._topics), known)
         self._offsets = _with_others(end, known, self._topics)
+        self._planned = [*self._topics], plan
         return plan
 
     def by_spark(self, spark: SparkSession, path: Path) -> EventFiles:
@@ -147,7 +153,7 @@ class Ingestion:
         frame = spark.createDataFrame([(pickle.dumps(each),) for each in tasks], "task binary")
         frame = frame.repartition(max(1, min(len(tasks), TASKS_MAX)))
         write_by_workers(frame, _events_by_input, path)
-        if self._parts and self._topics:
+        if self._parts and not {GROUP_TOPIC, SHARE_TOPIC}.issuperset(self._topics):
             _keep_samples_once(spark, path / f"{INPUT}={SAMPLES}")
         return self._with_ends(path)
 

@@ -43,6 +43,8 @@ _CONF: Final = {
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "8m",
     "spark.sql.files.maxPartitionBytes": "16m",
+    # The hours that have samples are few beside the commits that are joined with them, which need not be shuffled then.
+    "spark.sql.autoBroadcastJoinThreshold": "64m",
     "spark.sql.sources.partitionOverwriteMode": "dynamic",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
