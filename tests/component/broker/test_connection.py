@@ -11,7 +11,7 @@ import pytest
 from ottla.broker.network import connection as connection_module
 from ottla.broker.network import send_queue as send_queue_module
 from ottla.broker.network.connection import ConnectionLimits
-from ottla.broker.network.request import AfterWrite, Answer, Close, CloseCause, DelayedResponse, Request
+from ottla.broker.network.request import AfterWrite, Answer, Close, CloseCause, DelayedResponse, Encoded, Request
 from ottla.broker.network.send_queue import FileSpan
 from ottla.log.disk import OsDisk
 from ottla.log.files import Directory, LogFile, LogStorage
@@ -214,6 +214,23 @@ def test_a_peer_that_does_not_read_is_not_served_further(open_bench: Opener, mon
         if bench.fd in bench.loop.writers:
             bench.loop.writers[bench.fd]()
     assert received > 4 * 2_000_000
+
+
+def test_one_answer_that_the_socket_takes_in_pieces_arrives_whole(open_bench: Opener) -> None:
+    body = bytes(range(256)) * 8_000
+    bench = open_bench(lambda _node, _request: Encoded(body))
+    for number in (7, 8):
+        bench.send(number)
+        assert bench.fd in bench.loop.writers
+        head = number.to_bytes(4, "big") + b"\x00"
+        wanted = (len(head) + len(body)).to_bytes(4, "big") + head + body
+        received = b""
+        while len(received) < len(wanted):
+            received += bench.client.recv(1 << 20)
+            if bench.fd in bench.loop.writers:
+                bench.loop.writers[bench.fd]()
+        assert received == wanted
+        assert bench.connection.is_idle
 
 
 def test_frames_behind_a_parked_request_are_bounded(

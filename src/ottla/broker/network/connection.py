@@ -204,7 +204,7 @@ class Connection:
 
     @property
     def _has_unsent(self) -> bool:
-        return bool(self._send_queue) or (self._tls is not None and self._tls.has_unsent)
+        return self._send_queue.size_bytes > 0 or (self._tls is not None and self._tls.has_unsent)
 
     @property
     def is_muted(self) -> bool:
@@ -274,8 +274,12 @@ class Connection:
     def _work_on(self, size: int) -> None:
         """Work on the bytes that have come."""
         self.last_active_ms = self._owner.monotonic_ms()
+        data = _received.memory[:size]
+        if self._is_one_request(data):
+            self._work_on_one(bytes(data[SIZE_BYTES:]))
+            return
         try:
-            self._take(_received.memory[:size])
+            self._take(data)
         except WireError as error:
             self.close(Close(str(error), CloseCause.FRAME_SIZE))
             return
@@ -344,6 +348,53 @@ class Connection:
 
     # --- work ---------------------------------------------------------------------------------------------------------
 
+    def _is_one_request(self, data: memoryview) -> bool:
+        """Whether this is one whole request, before which nothing waits, and which nobody measures or watches."""
+        if self._slots or self._queue or self._partial or self.sasl is not None or self._is_closing:
+            return False
+        if self._unmuting is not None or self._send_queue.size_bytes or not self._dispatch.is_plain:
+            return False
+        size = len(data) - SIZE_BYTES
+        return 0 < size <= self._frame_max_bytes and int.from_bytes(data[:SIZE_BYTES], "big") == size
+
+    def _work_on_one(self, frame: bytes) -> None:
+        """What `work` does, for most turns of most connections: one request, and its answer."""
+        dispatch = self._dispatch
+        try:
+            request, api = dispatch.read(self, frame, self.last_active_ms)
+            answer = dispatch.call(api, request)
+            if isinstance(answer, _NOT_YET):
+                self._write([(api, request, answer)])
+            else:
+                parts = dispatch.write(api, request, answer)
+                self._owner.write_staged()
+                if self._send_whole(parts):
+                    return
+        except Close as reason:
+            self._end(reason)
+            return
+        self.flush()
+
+    def _send_whole(self, parts: list[Part]) -> bool:
+        """Send an answer past the queue, which is empty. False if something is left to do for `flush`."""
+        if self._tls is None and len(parts) == 1 and type(parts[0]) is bytes:
+            answer = parts[0]
+            try:
+                sent = self._sock.send(answer)
+            except OSError:
+                sent = 0  # `flush` tries once more, and tells what is wrong
+            if sent == len(answer):
+                return self._unmuting is None and not self._is_closing
+            parts = [memoryview(answer)[sent:]]
+        self._send_queue.add(parts)
+        return False
+
+    def _end(self, reason: Close) -> None:
+        """A request ends the connection: what was asked before it is written, and answered as far as it can be."""
+        self._owner.write_staged()
+        self._send_answered()
+        self.close(reason)
+
     def work(self) -> None:
         """Handle queued requests until one must wait, write what they staged, send their responses."""
         unwritten: list[tuple[Api, Request, Answer]] = []
@@ -354,9 +405,7 @@ class Connection:
                 if not self._queue or not self._can_work():
                     break  # else the write has brought the answer that the next request had to wait for
         except Close as reason:
-            self._owner.write_staged()
-            self._send_answered()
-            self.close(reason)
+            self._end(reason)
             return
         self.flush()
 
@@ -494,10 +543,12 @@ class Connection:
                 self.close(f"sending failed: {error}")
                 return
         has_unsent = self._has_unsent
-        self._watch_writing(has_unsent)
+        if has_unsent != self._is_writing:
+            self._watch_writing(has_unsent)
         has_room = self._queued_bytes <= QUEUED_BYTES_MAX and len(self._queue) <= QUEUED_FRAMES_MAX
         is_kept = self._is_starved or self._has_failed_login or self._unmuting is not None
-        self._watch_reading(has_room and not is_kept)
+        if (has_room and not is_kept) != self._is_reading:
+            self._watch_reading(has_room and not is_kept)
         if self._is_closing and not has_unsent and not self._slots:
             self.close("drained")
 
