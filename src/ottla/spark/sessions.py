@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
 import site
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from ottla import __version__
 from ottla.spark.errors import OttlaSparkError, explain_error
 from ottla.spark.formats import FORMATS, format_class
+from ottla.spark.spark_home import class_options, spark_home
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,6 +24,9 @@ PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
 """Off by default, and then a reader with filters fails to plan."""
 PYTHON: Final = "PYSPARK_PYTHON"
 HOME: Final = "SPARK_HOME"
+JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+CLASS_PATH: Final = "spark.driver.extraClassPath"
+"""An archive of Java's classes holds for one class path."""
 
 
 def session(
@@ -34,43 +35,36 @@ def session(
     """A session with the formats. On a local master, workers use the Python of this process."""
     from pyspark.sql import SparkSession
 
+    settings = dict(conf or {})
     if master.startswith("local"):
         # By default, workers run the first python3 on the PATH, which fails in a virtual environment.
         os.environ.setdefault(PYTHON, sys.executable)
-        _prefer_installed()
+        home = _own_home()
+        if home is not None and CLASS_PATH not in settings:
+            settings[JAVA_OPTIONS] = f"{class_options(home)} {settings.get(JAVA_OPTIONS, '')}".strip()
     builder = SparkSession.builder.appName(app_name).master(master).config(PUSHDOWN, "true")
-    for key, value in (conf or {}).items():
+    for key, value in settings.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     register(spark, check=False)
     return spark
 
 
-def _prefer_installed() -> None:
-    """Let Spark's Python processes import PySpark from where it is installed, if they find it there.
-
-    Workers, planners and the runner of each stream prefer a zip of PySpark's modules in Spark's home. It has no
-    compiled code, so each of them compiles PySpark anew: a second of processor time before its first row. So Spark gets
-    a home without the zip, unless somebody has chosen a home or another Python, or a session is there already.
-    """
+def _own_home() -> Path | None:
+    """Give Spark a home from which it starts sooner. None if somebody has chosen a home or another Python, if Spark's
+    Python processes would not find PySpark where it is installed, or if a session is there already."""
     import pyspark
     from pyspark.sql import SparkSession
 
     installed = Path(pyspark.__file__).parent
     found = {*site.getsitepackages(), *os.environ.get("PYTHONPATH", "").split(os.pathsep)}
-    is_own = HOME not in os.environ and os.environ[PYTHON] == sys.executable
-    if is_own and str(installed.parent) in found and SparkSession.getActiveSession() is None:
-        os.environ[HOME] = _home_without_zip(installed)
-
-
-def _home_without_zip(installed: Path) -> str:
-    """A folder with Spark's programs and jars, for as long as this process runs."""
-    home = Path(tempfile.mkdtemp(prefix="ottla-spark-home-"))
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
-    for name in ("bin", "conf", "jars", "sbin"):
-        if (installed / name).is_dir():
-            (home / name).symlink_to(installed / name)
-    return str(home)
+    is_free = HOME not in os.environ and os.environ[PYTHON] == sys.executable
+    if not is_free or str(installed.parent) not in found or SparkSession.getActiveSession() is not None:
+        return None
+    home = spark_home(installed)
+    if home is not None:
+        os.environ[HOME] = str(home)
+    return home
 
 
 def register(spark: SparkSession, *, check: bool = True) -> None:

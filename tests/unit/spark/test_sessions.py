@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from ottla import __version__
 from ottla.spark import OttlaSparkError, register
 from ottla.spark.formats import FORMATS
-from ottla.spark.sessions import HOME, PUSHDOWN, PYTHON, _prefer_installed
+from ottla.spark.sessions import HOME, PUSHDOWN, PYTHON, _own_home
 
 
 class FakeSession:
@@ -62,8 +62,9 @@ def test_formats_that_spark_knows_are_not_registered_again():
 
 
 @pytest.fixture
-def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """As if no session had been made in this process."""
+def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+    """As if no session had been made in this process, and with an empty cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv(PYTHON, sys.executable)
     monkeypatch.setenv("PYTHONPATH", str(Path(pyspark.__file__).parents[1]))
     monkeypatch.setenv(HOME, "")
@@ -73,7 +74,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def test_workers_import_what_is_installed_not_a_zip(environment: pytest.MonkeyPatch):
-    _prefer_installed()
+    _own_home()
     home, installed = Path(os.environ[HOME]), Path(pyspark.__file__).parent
     for name in ("bin/spark-submit", "jars"):
         assert (home / name).resolve() == (installed / name).resolve()
@@ -83,11 +84,11 @@ def test_workers_import_what_is_installed_not_a_zip(environment: pytest.MonkeyPa
 
 def test_a_home_and_a_python_of_the_users_choice_stay(environment: pytest.MonkeyPatch):
     environment.setenv(PYTHON, "/another/python")
-    _prefer_installed()
+    _own_home()
     assert HOME not in os.environ
     environment.setenv(PYTHON, sys.executable)
     environment.setenv(HOME, "/opt/spark")
-    _prefer_installed()
+    _own_home()
     assert os.environ[HOME] == "/opt/spark"
 
 

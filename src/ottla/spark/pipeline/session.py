@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ottla.spark.errors import OttlaSparkError
+from ottla.spark.spark_home import java_program
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -129,10 +129,9 @@ def _delta_package() -> str:
 
 def check_java() -> None:
     """Raises OttlaSparkError unless there is a Java that Spark accepts. Like Spark, it looks in JAVA_HOME first."""
-    home = os.environ.get("JAVA_HOME")
-    program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    where = "in JAVA_HOME" if home else "on the PATH"
-    if program is None or not Path(program).exists():
+    program = java_program()
+    where = "in JAVA_HOME" if os.environ.get("JAVA_HOME") else "on the PATH"
+    if program is None or not program.exists():
         raise OttlaSparkError(f"Spark needs Java {JAVA_LOWEST} or newer, but found none {where}: set JAVA_HOME")
     said = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
     found = _VERSION.search(said.stderr + said.stdout)
