@@ -25,6 +25,8 @@ SCALA: Final = "2.13"
 DELTA_CONF: Final = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Delta reads the log of a table in 50 tasks, each time it looks at the table. These logs have few lines.
+    "spark.databricks.delta.snapshotPartitions": "2",
 }
 SHORT_LIFE: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """A JVM that runs for seconds does not benefit from its optimising compiler."""
