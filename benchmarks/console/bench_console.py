@@ -75,6 +75,7 @@ PAGES = (
     "/nodes",
     "/quorum",
     "/transactions",
+    "/wire/api/StreamsGroupDescribe/response-v1",  # the longest page about a message
 )
 
 
