@@ -6,8 +6,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from ottla.user_cache import user_cache
 from tests.interop import process
-from tests.interop.jars import cache_dir, libraries, locked, program
+from tests.interop.jars import libraries, locked, program
 
 KEPT_S = 7 * 24 * 3600
 """How long class files of other sources stay in the cache."""
@@ -18,8 +19,8 @@ TIMEOUT_S = 300
 def class_files(name: str, sources: Sequence[Path], jars: str) -> Path:
     """The folder of class files. Each state of the sources has one of its own, for two checkouts may be at work."""
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
-    folder = cache_dir() / name / digest[:16]
-    with locked(cache_dir() / f"{name}.lock"):
+    folder = user_cache() / name / digest[:16]
+    with locked(user_cache() / f"{name}.lock"):
         if not folder.is_dir():
             unfinished = folder.with_suffix(".new")
             shutil.rmtree(unfinished, ignore_errors=True)

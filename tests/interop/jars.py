@@ -6,7 +6,6 @@ folders; the fixtures fetch what they need by themselves.
 
 import fcntl
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
@@ -14,6 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+
+from ottla.user_cache import user_cache
 
 POMS = Path(__file__).parent / "java" / "jars"
 APACHE_KAFKA = "apache-kafka-4.3.1"
@@ -31,12 +32,6 @@ class SetupError(RuntimeError):
     """What the interop tests need is not there: which thing, and what to do."""
 
 
-def cache_dir() -> Path:
-    """Where everything lies that is fetched or compiled once."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "ottla"
-
-
 def classpath(name: str, classes: Path | None = None, report: Report = sys.stderr.write) -> str:
     """The class path of the libraries that java/jars/NAME.pom.xml lists, fetched if they are not there yet.
 
@@ -49,8 +44,8 @@ def libraries(name: str, report: Report = sys.stderr.write) -> Path:
     """The folder with the jars; a stamp in it says which pom they came from, so that a changed pom fetches anew."""
     pom = POMS / f"{name}.pom.xml"
     wanted = hashlib.sha256(pom.read_bytes()).hexdigest()
-    folder = cache_dir() / name
-    with locked(cache_dir() / f"{name}.lock"):
+    folder = user_cache() / name
+    with locked(user_cache() / f"{name}.lock"):
         stamp = folder / "pom.sha256"
         if not stamp.is_file() or stamp.read_text() != wanted:
             _fetch(pom, folder, report)

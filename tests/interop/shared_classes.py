@@ -10,9 +10,10 @@ import tempfile
 from pathlib import Path
 from unittest.mock import patch
 
+from ottla.user_cache import user_cache
 from tests.interop import process
 from tests.interop.apache import ApacheKafka
-from tests.interop.jars import APACHE_KAFKA, CLIENTS_4_2, CLIENTS_4_4, Report, cache_dir, classpath, libraries, locked
+from tests.interop.jars import APACHE_KAFKA, CLIENTS_4_2, CLIENTS_4_4, Report, classpath, libraries, locked
 from tests.interop.jars import program as installed
 from tests.interop.process import SHARED_CLASSES
 from tests.interop.programs import PROGRAMS, compiled, run_program
@@ -24,7 +25,7 @@ DUMP_TIMEOUT_S = 300
 
 def share_classes(report: Report) -> None:
     """Write the file for each set of jars, unless the Java that is installed has written it already."""
-    with locked(cache_dir() / "shared-classes.lock"):
+    with locked(user_cache() / "shared-classes.lock"):
         java = _version()
         missing = [name for name in SHARING if not _is_current(name, java)]
         if not missing:

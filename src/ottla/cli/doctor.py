@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 import click
 
 from ottla.cli.failure import EXIT_REFUSED
+from ottla.spark.spark_home import java_program
 
 __all__ = ["CHECKS", "Check", "check_all", "doctor"]
 
@@ -95,8 +96,8 @@ def spark() -> Check:
 
 def java() -> Check:
     home = os.environ.get("JAVA_HOME")
-    program = os.path.join(home, "bin", "java") if home else shutil.which("java")
-    said = _said([program, "-version"]) if program else None
+    program = java_program()
+    said = _said([str(program), "-version"]) if program else None
     if program is None or said is None:
         where = f"JAVA_HOME={home} has no bin/java" if home else "no java on the PATH"
         return Check("Java", "missing", where, f"Spark and Kafka Streams need Java {JAVA_MIN} or newer")

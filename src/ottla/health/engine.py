@@ -203,11 +203,10 @@ class Engine:
 
     def _check(self, one: Rule, scope: Scope) -> Sequence[Change]:
         key = (one.name, scope)
-        known = self._conditions.get(key)
-        ctx = RuleContext(self._history, self._history.now_ms, scope, self._limits[one.name], known or _NO_CONDITIONS)
+        ctx = self._context(one, scope)
         found = list(one.check(ctx))
         # Most checks find nothing where nothing was found before.
-        changes = self._changes(key, one, found) if found or known is not None else ()
+        changes = self._changes(key, one, found) if found or key in self._conditions else ()
         if one.wake is not None:
             self._schedule(key, one.wake(ctx))
         return changes

@@ -24,7 +24,8 @@ PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
 """Off by default, and then a reader with filters fails to plan."""
 PYTHON: Final = "PYSPARK_PYTHON"
 HOME: Final = "SPARK_HOME"
-JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+JAVA_OPTIONS: Final = "spark.driver.defaultJavaOptions"
+"""They come before `spark.driver.extraJavaOptions`, which are the user's."""
 CLASS_PATH: Final = "spark.driver.extraClassPath"
 """An archive of Java's classes holds for one class path."""
 
@@ -41,7 +42,7 @@ def session(
         os.environ.setdefault(PYTHON, sys.executable)
         home = _own_home()
         if home is not None and CLASS_PATH not in settings:
-            settings[JAVA_OPTIONS] = f"{class_options(home)} {settings.get(JAVA_OPTIONS, '')}".strip()
+            settings.setdefault(JAVA_OPTIONS, class_options(home))
     builder = SparkSession.builder.appName(app_name).master(master).config(PUSHDOWN, "true")
     for key, value in settings.items():
         builder = builder.config(key, value)

@@ -16,10 +16,11 @@ import os
 import shlex
 import shutil
 import time
-from contextlib import suppress
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Final
+
+from ottla.user_cache import user_cache
 
 __all__ = ["class_options", "java_program", "spark_home"]
 
@@ -37,12 +38,11 @@ _QUIET: Final = "-XX:+IgnoreUnrecognizedVMOptions -Xlog:cds=off -Xlog:cds+dynami
 
 def spark_home(installed: Path) -> Path | None:
     """A home with the programs and jars of an installed PySpark; None if the cache cannot be written."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    place = Path(base) / "ottla" / "spark" / _name(installed)
+    place = user_cache() / "spark" / _name(installed)
     try:
         if not place.is_dir():
             _make(installed, place)
-        os.utime(place)
+        os.utime(place)  # it is in use
     except OSError:
         return None
     return place / "home"
@@ -93,9 +93,7 @@ def _make(installed: Path, place: Path) -> None:
     for folder in FOLDERS:
         if (installed / folder).is_dir():
             (home / folder).symlink_to(installed / folder)
-    with suppress(OSError):  # another process has made it meanwhile
+    try:
         unfinished.rename(place)
-        return
-    shutil.rmtree(unfinished)
-    if not place.is_dir():
-        raise FileNotFoundError(place)
+    except OSError:  # another process has made it meanwhile
+        shutil.rmtree(unfinished)

@@ -204,7 +204,7 @@ class Connection:
 
     @property
     def _has_unsent(self) -> bool:
-        return self._send_queue.size_bytes > 0 or (self._tls is not None and self._tls.has_unsent)
+        return bool(self._send_queue) or (self._tls is not None and self._tls.has_unsent)
 
     @property
     def is_muted(self) -> bool:
@@ -543,12 +543,10 @@ class Connection:
                 self.close(f"sending failed: {error}")
                 return
         has_unsent = self._has_unsent
-        if has_unsent != self._is_writing:
-            self._watch_writing(has_unsent)
+        self._watch_writing(has_unsent)
         has_room = self._queued_bytes <= QUEUED_BYTES_MAX and len(self._queue) <= QUEUED_FRAMES_MAX
         is_kept = self._is_starved or self._has_failed_login or self._unmuting is not None
-        if (has_room and not is_kept) != self._is_reading:
-            self._watch_reading(has_room and not is_kept)
+        self._watch_reading(has_room and not is_kept)
         if self._is_closing and not has_unsent and not self._slots:
             self.close("drained")
 

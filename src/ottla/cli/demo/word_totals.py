@@ -16,6 +16,7 @@ from typing import Final
 from ottla.cli.demo.directory import DemoDirectory
 from ottla.cli.demo.narrator import Narrator
 from ottla.cli.demo.plan import WORD_TOTALS, Plan
+from ottla.user_cache import user_cache
 
 __all__ = ["Application", "Missing", "kafka_streams"]
 
@@ -54,18 +55,13 @@ class Application:
         return [self._java, *JVM, quiet, "-cp", self._class_path, PROGRAM, journal, *words]
 
 
-def cache_dir() -> Path:
-    """The directory for everything that is downloaded or compiled once."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "ottla" / "demo"
-
-
 async def kafka_streams(narrator: Narrator) -> Application:
     """The application, ready to run. Raises Missing if it cannot."""
     java, javac, mvn = (shutil.which(name) for name in ("java", "javac", "mvn"))
     if java is None or javac is None:
         raise Missing("no Java development kit on the PATH")
-    jars = cache_dir() / f"kafka-streams-{VERSION}"
+    cache = user_cache() / "demo"
+    jars = cache / f"kafka-streams-{VERSION}"
     with as_file(files("ottla.cli.demo") / "java") as sources:
         if not jars.is_dir():
             if mvn is None:
@@ -73,7 +69,7 @@ async def kafka_streams(narrator: Narrator) -> Application:
             async with narrator.doing(f"fetching Kafka Streams {VERSION} with Maven, once"):
                 await _fetch(mvn, sources / "pom.xml", jars)
         source = sources / f"{PROGRAM}.java"
-        classes = cache_dir() / f"classes-{hashlib.sha256(source.read_bytes()).hexdigest()[:16]}"
+        classes = cache / f"classes-{hashlib.sha256(source.read_bytes()).hexdigest()[:16]}"
         if not classes.is_dir():
             async with narrator.doing("compiling the streams application, once"):
                 await _compile(javac, source, jars, classes)
