@@ -17,7 +17,7 @@ from ottla.spark.jobs.tables import TABLES
 from ottla.spark.pipeline.event_lookup import KnownFromEvents, kinds_in
 from ottla.spark.pipeline.events import frames_of
 from ottla.spark.pipeline.ingest import EventFiles
-from ottla.spark.pipeline.jobs import JOBS, job_of
+from ottla.spark.pipeline.jobs import FOLDED, JOBS, job_of
 from ottla.spark.pipeline.metadata_log import MetadataFacts, read_metadata
 from ottla.spark.pipeline.tables import DAY, Days, TableFigures, table_path, write_table
 
@@ -67,6 +67,7 @@ RELEVANT: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
 }
 """The types of records and the kinds of samples that a job uses."""
 FINDINGS: Final = "findings"
+USE_FOLDED: Final = frozenset({*FOLDED, FINDINGS})
 SHORT_SHARE_WINDOW_MS: Final = 10_000
 RULE_RESULTS: Final = "rule_results"
 _GROUPS: Final = frozenset({"records", "samples"})
@@ -163,12 +164,13 @@ def compute(
     """
     inputs = frames_of(spark.read.parquet(str(events.path)), events.rows)
     inputs |= {name: spark.read.parquet(str(path)) for name, path in job_inputs.files.items()}
-    inputs |= _folded(inputs, job_inputs, say)
     kinds = kinds_in(events.path)
     wanted = {name: _relevant(name, inputs, kinds) for name in JOBS}
     names = [name for name in JOBS if NEEDS.get(name, _GROUPS) & set(wanted[name])]
 
     def write(name: str) -> dict[str, Any]:
+        if name in USE_FOLDED:
+            wanted[name] |= folded.result()
         if name == FINDINGS:
             wanted[name] |= _rule_results(wanted[name], job_inputs, say)
         started = time.monotonic()
@@ -182,9 +184,12 @@ def compute(
         return written
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        # The rules take longest, and one task: they begin, and the other jobs use what is left of the processors.
-        written = {name: pool.submit(write, name) for name in sorted(names, key=lambda name: name != FINDINGS)}
-        return [written[name].result() for name in names]
+        folded = pool.submit(_folded, inputs, job_inputs, say)
+        if sum(events.rows.values()) >= LIGHT_ROWS:
+            # Of many rows, the rules take longest, and only one task. They wait for the fold, so it has all processors.
+            folded.result()
+        written = [pool.submit(write, name) for name in names]
+        return [each.result() for each in written]
 
 
 def _relevant(name: str, inputs: Mapping[str, DataFrame], kinds: Mapping[str, frozenset[str]]) -> dict[str, DataFrame]:
