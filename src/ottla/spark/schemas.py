@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["HEADERS", "RECORD_COLUMNS", "RecordColumns", "arrow_numbers", "arrow_repeated", "arrow_schema", "ddl"]
+__all__ = [
+    "HEADERS",
+    "RECORD_COLUMNS",
+    "RecordColumns",
+    "arrow_flags",
+    "arrow_numbers",
+    "arrow_repeated",
+    "arrow_schema",
+    "ddl",
+]
 
 RECORD_COLUMNS: Final = {
     "key": "binary",
@@ -70,12 +79,27 @@ def arrow_schema(types: dict[str, str]) -> Any:
 # --- columns without pandas, which `pa.array` and `pa.scalar` import: half a second in each worker --------------------
 
 
-def arrow_numbers(values: NDArray[Any], arrow_type: Any) -> Any:
-    """A column of numbers, or of what Arrow stores as such, without a copy."""
+def arrow_numbers(values: NDArray[Any], arrow_type: Any, is_known: NDArray[Any] | None = None) -> Any:
+    """A column of numbers, or of what Arrow stores as such, without a copy. What is not known is null."""
     import numpy as np
     import pyarrow as pa
 
-    return pa.Array.from_buffers(arrow_type, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
+    known = None if is_known is None else _bits(is_known)
+    return pa.Array.from_buffers(arrow_type, len(values), [known, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def arrow_flags(values: NDArray[Any], is_known: NDArray[Any]) -> Any:
+    """A column of truth values. What is not known is null."""
+    import pyarrow as pa
+
+    return pa.Array.from_buffers(pa.bool_(), len(values), [_bits(is_known), _bits(values)])
+
+
+def _bits(flags: NDArray[Any]) -> Any:
+    import numpy as np
+    import pyarrow as pa
+
+    return pa.py_buffer(np.packbits(flags, bitorder="little"))
 
 
 def arrow_repeated(value: str | int | None, arrow_type: Any, count: int) -> Any:

@@ -22,7 +22,7 @@ def lag_ms(records: int | None, waiting_since_ms: float | None, now_ms: float) -
 def passed_at_ms(offset: Any, before: tuple[Any, Any], after: tuple[Any, Any]) -> Any:
     """When the end of a log passed an offset, from the looks before and after: the time, and the end at that time.
 
-    Numbers give a number, and columns of Spark give a column.
+    Numbers give a number, and arrays of numbers an array.
     """
     before_ms, before_end = before
     after_ms, after_end = after

@@ -225,15 +225,12 @@ class KnownFromEvents:
         self._with_lag |= {(cluster, lag.group) for cluster, _, lag in _samples(events, Lag)}
         self._with_lag |= _committing(events)
 
-    def write_group_types(self, path: Path) -> Path:
-        """Write the last known type of each group, as Parquet."""
+    def group_types(self) -> pa.Table:
+        """The last known type of each group."""
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         rows = [{"cluster": each[0], "group": each[1], "type": kind} for each, (_, kind) in self._types.items()]
-        schema = pa.schema([(name, pa.string()) for name in ("cluster", "group", "type")])
-        pq.write_table(pa.Table.from_pylist(rows, schema=schema), path)
-        return path
+        return pa.Table.from_pylist(rows, pa.schema([(name, pa.string()) for name in ("cluster", "group", "type")]))
 
     @property
     def configs(self) -> Iterable[ConfigValues]:

@@ -6,17 +6,21 @@ memory; a stream keeps them for good, because brokers compact and delete records
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from ottla.spark.pipeline.event_decoder import COMMITS, ENDS, RECORDS, SAMPLES
+from ottla.spark.pipeline.event_decoder import COMMITS, ENDS, EVENT_COLUMNS, RECORDS, SAMPLES
+from ottla.spark.pipeline.in_process import INPUT
+from ottla.spark.schemas import arrow_schema
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
-__all__ = ["INPUTS", "frames_of"]
+__all__ = ["INPUTS", "frames_of", "tables_of"]
 
 INPUTS: Final = (RECORDS, COMMITS, SAMPLES, ENDS)
 _COLUMNS: Final = {
@@ -41,6 +45,24 @@ def frames_of(events: DataFrame, has: Mapping[str, int]) -> dict[str, DataFrame]
     }
 
 
+def tables_of(files: Mapping[str, Sequence[Path]]) -> dict[str, pa.Table]:
+    """The same inputs as tables in memory, from files of events by the names of the inputs."""
+    import pyarrow.dataset as ds
+
+    schema = arrow_schema({name: kind for name, kind in EVENT_COLUMNS.items() if name != INPUT})
+    return {
+        name: ds.dataset([str(file) for file in paths], schema).to_table(
+            {alias: ds.field(column) for column, alias in map(_with_alias, _COLUMNS[name])}
+        )
+        for name, paths in files.items()
+    }
+
+
 def _quoted(column: str) -> str:
+    name, alias = _with_alias(column)
+    return f"`{name}` as `{alias}`"
+
+
+def _with_alias(column: str) -> tuple[str, str]:
     name, _, alias = column.partition(" as ")
-    return f"`{name}` as `{alias or name}`"
+    return name, alias or name

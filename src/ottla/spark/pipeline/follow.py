@@ -209,8 +209,7 @@ class Follower:
         if has_other_ids or self._known.has_other_types or not is_ours(out):
             first_hour = None  # these change rows of any time
         self._topic_ids, self._known.has_other_types = topic_ids, False
-        files = input_files(metadata, work)
-        files["group_types"] = self._known.write_group_types(work / "group_types.parquet")
+        files = input_files(metadata, self._known, work)
         write_lag(spark, self._recent, params, files, first_hour, out, work)
 
     def _table(self, name: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.spark.jobs.consumer_lag import GROUP_TYPES, TOPIC_IDS
 from ottla.spark.jobs.params import HOUR_MS, Params
 from ottla.spark.jobs.share_configs import share_limits
 from ottla.spark.jobs.share_state import STATE_TYPES
@@ -103,14 +104,15 @@ def prepare(
     `known_names` are the names of topics by id that an archive has learned."""
     metadata = read_metadata(origin)
     params = params_of(metadata, known, (events.from_ms, events.to_ms), options, known_names)
-    return JobInputs(work, params, input_files(metadata, work))
+    return JobInputs(work, params, input_files(metadata, known, work))
 
 
-def input_files(metadata: MetadataFacts, work: Path) -> dict[str, Path]:
+def input_files(metadata: MetadataFacts, known: KnownFromEvents, work: Path) -> dict[str, Path]:
     """The inputs of the jobs that are not events, as files."""
-    if not metadata.table.num_rows:
-        return {}
-    return {"metadata": _kept(metadata.table, work / "metadata.parquet")}
+    tables = {GROUP_TYPES: known.group_types(), TOPIC_IDS: metadata.topic_id_table()}
+    if metadata.table.num_rows:
+        tables["metadata"] = metadata.table
+    return {name: _kept(table, work / f"{name}.parquet") for name, table in tables.items()}
 
 
 def params_of(

@@ -42,6 +42,13 @@ class MetadataFacts:
         """The last known id of each topic."""
         return {name: topic_id for topic_id, name in self.topic_names.items()}
 
+    def topic_id_table(self) -> pa.Table:
+        """The same as a table."""
+        import pyarrow as pa
+
+        rows = [{"cluster": self.cluster, "topic": name, "topic_id": each} for name, each in self.topic_ids.items()]
+        return pa.Table.from_pylist(rows, pa.schema([(name, pa.string()) for name in ("cluster", "topic", "topic_id")]))
+
     @cached_property
     def configs(self) -> tuple[ConfigValues, ...]:
         return tuple(configs_in(self.cluster, self.table))

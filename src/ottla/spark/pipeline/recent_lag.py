@@ -8,19 +8,21 @@ Offset commits are by far the most events. They stay in columns here, too, so th
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.spark.jobs.consumer_lag import consumer_lag
-from ottla.spark.jobs.lag_seconds import HISTORY_MS
+from ottla.spark.jobs.consumer_lag import consumer_lag, lag_table
+from ottla.spark.jobs.lag_of_log import HISTORY_MS
 from ottla.spark.jobs.params import HOUR_MS
 from ottla.spark.jobs.tables import CONSUMER_LAG
 from ottla.spark.pipeline.event_decoder import COMMITS, ENDS, EVENT_COLUMNS, EVENT_DDL, LOG_END, SAMPLES
-from ottla.spark.pipeline.events import frames_of
+from ottla.spark.pipeline.events import frames_of, tables_of
 from ottla.spark.pipeline.in_process import INPUT
 from ottla.spark.pipeline.table_changes import hour_file, hour_of
 from ottla.spark.pipeline.tables import DAY, table_path
+from ottla.spark.records.types import arrow_schema as table_schema
 from ottla.spark.schemas import arrow_schema
 from ottla.spark.worker_files import Rows, write_by_workers, write_files
 
@@ -39,8 +41,11 @@ JOIN_FACTOR: Final = 2
 FOLD_ROWS: Final = 1_000_000
 """So many older events are gathered before only the newest of each key are kept of them."""
 
-_KINDS: Final = {SAMPLES: ("lag", "group"), COMMITS: ("OffsetCommit",), ENDS: (LOG_END,)}
-"""What the table is made of. Records of groups tell their types only, as do samples of groups."""
+ROWS_IN_PROCESS: Final = 500_000
+"""Up to so many events, the driver is done before Spark would have planned the job."""
+
+_KINDS: Final = {SAMPLES: ("lag",), COMMITS: ("OffsetCommit",), ENDS: (LOG_END,)}
+"""What the table is made of."""
 _LASTING: Final = {
     COMMITS: ["cluster", "group", "commit_topic", "commit_partition"],
     ENDS: ["cluster", "topic", "share_topic_id", "partition"],
@@ -209,24 +214,46 @@ def write_lag(
     found = recent.write(from_ms)
     hours = work / "lag"
     shutil.rmtree(hours, ignore_errors=True)
-    if found:
-        reader = spark.read.schema(EVENT_DDL).option("basePath", str(recent.path))
-        events = reader.parquet(*(str(file) for parts in found.values() for file in parts))
-        inputs = frames_of(events, dict.fromkeys(found, 1))
-        inputs |= {name: spark.read.parquet(str(path)) for name, path in files.items()}
-        write_by_workers(_rows(inputs, params, first_hour), _by_hour, hours)
+    params = replace(params, from_ms=None if first_hour is None else first_hour * HOUR_MS)
+    if _row_count(found) <= ROWS_IN_PROCESS:
+        write_files(_by_hour(_rows_in_process(found, params, files)), hours, "part-0")
+    else:
+        write_by_workers(_rows_by_spark(spark, recent.path, found, params, files), _by_hour, hours)
     _replace(out, hours, first_hour)
 
 
-def _rows(inputs: Mapping[str, DataFrame], params: Params, first_hour: int | None) -> DataFrame:
-    from dataclasses import replace
+def _row_count(files: Mapping[str, Sequence[Path]]) -> int:
+    import pyarrow.parquet as pq
 
-    from_ms = None if first_hour is None else first_hour * HOUR_MS
-    return consumer_lag(inputs, replace(params, from_ms=from_ms)).drop(DAY)
+    return sum(pq.read_metadata(file).num_rows for parts in files.values() for file in parts)
 
 
-def _by_hour(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Rows with their hours. In a worker."""
+def _rows_in_process(
+    found: Mapping[str, Sequence[Path]], params: Params, files: Mapping[str, Path]
+) -> Iterator[pa.RecordBatch]:
+    import pyarrow.parquet as pq
+
+    inputs = tables_of(found) | {name: pq.read_table(path) for name, path in files.items()}
+    schema = table_schema(tuple(each for each in CONSUMER_LAG.columns if each.name != DAY))
+    return iter(lag_table(inputs, params).select(schema.names).cast(schema).to_batches())
+
+
+def _rows_by_spark(
+    spark: SparkSession,
+    path: Path,
+    found: Mapping[str, Sequence[Path]],
+    params: Params,
+    files: Mapping[str, Path],
+) -> DataFrame:
+    reader = spark.read.schema(EVENT_DDL).option("basePath", str(path))
+    events = reader.parquet(*(str(file) for parts in found.values() for file in parts))
+    inputs = frames_of(events, dict.fromkeys(found, 1))
+    inputs |= {name: spark.read.parquet(str(file)) for name, file in files.items()}
+    return consumer_lag(inputs, params).drop(DAY)
+
+
+def _by_hour(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Rows with their hours."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

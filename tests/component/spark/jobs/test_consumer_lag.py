@@ -1,6 +1,5 @@
 """The table of lag: in records, in seconds, and what it does. Each case is a cluster of its own, computed at once."""
 
-import random
 from typing import Any
 
 import pytest
@@ -8,10 +7,7 @@ import pytest
 from ottla.spark.jobs.consumer_lag import consumer_lag
 from ottla.spark.jobs.params import Params
 from ottla.spark.jobs.tables import CONSUMER_LAG
-from ottla.wire.types.group_consumer import ConsumerGroupMetadataKey, ConsumerGroupMetadataValue
-from tests.component.spark.jobs.frames import COMMITS as COMMITS_DDL
-from tests.component.spark.jobs.frames import ENDS, Told, commits, metadata, records, rows_by, samples
-from tests.unit.spark.jobs.lag_model import key_of, lag_rows
+from tests.component.spark.jobs.frames import ENDS, Told, commits, rows_by, samples
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -24,10 +20,6 @@ def lag(ts: int, committed: int, end: int, group: str = "g", **more: Any) -> Tol
 
 def growing(step: int = 10_000, moved: int = 0) -> tuple[Told, ...]:
     return tuple(lag(index * step, 7 + moved * index, 100 + index * 10) for index in range(7))
-
-
-def kind(group: str, name: str) -> Told:
-    return 1, "group", {"group": group, "type": name}
 
 
 OLD = (lag(0, 0, 100), lag(1_000, 0, 200))
@@ -45,7 +37,7 @@ CASES: dict[str, tuple[Told, ...]] = {
     "stuck": growing(),
     "moves": growing(moved=1),
     "gaps": growing(step=20_000),
-    "share": (lag(0, 5, 10, "s"), kind("s", "share"), lag(2, 5, 10, "c"), kind("c", "consumer")),
+    "share": (lag(0, 5, 10, "s"), lag(2, 5, 10, "c")),
     "both": (lag(DAY + 5, 1, 2),),
 }
 COMMITS = (
@@ -59,13 +51,18 @@ COMMITS = (
 )
 
 
+TYPES = (("share", "s", "share"), ("share", "c", "consumer"), ("alone", "g", "consumer"))
+GROUP_TYPES = "cluster string, `group` string, type string"
+TOPIC_IDS = "cluster string, topic string, topic_id string"
+
+
 @pytest.fixture(scope="module")
 def inputs(spark: Any) -> dict[str, Any]:
     return {
         "samples": samples(spark, CASES),
         "commits": commits(spark, *COMMITS),
-        "records": records(spark, ("alone", 1, ConsumerGroupMetadataKey("g"), ConsumerGroupMetadataValue(1))),
-        "metadata": metadata(spark, ("alone", 1, "TopicRecord", 0, {"name": "orders", "topicId": "id"})),
+        "group_types": spark.createDataFrame(TYPES, GROUP_TYPES),
+        "topic_ids": spark.createDataFrame([("alone", "orders", "id"), ("both", "orders", "id")], TOPIC_IDS),
     }
 
 
@@ -151,40 +148,10 @@ def test_end_offsets_of_an_earlier_topic_with_this_name_are_not_used(spark: Any)
     frames = {
         "commits": commits(spark, ("c", 10_000, "g", 3)),
         "ends": spark.createDataFrame(points, ENDS),
-        "metadata": metadata(spark, ("c", 1, "TopicRecord", 0, {"name": "orders", "topicId": "id"})),
+        "topic_ids": spark.createDataFrame([("c", "orders", "id")], TOPIC_IDS),
     }
     (row,) = rows_by(consumer_lag(frames, Params()), "cluster")["c"]
     assert (row["high_watermark"], row["lag_records"]) == (5, 2)
-
-
-@pytest.mark.parametrize("from_ms", [None, 3 * HOUR])
-def test_rows_from_records_are_those_of_the_model(spark: Any, from_ms: int | None):
-    """Groups that stop, go on, and are deleted, over some hours."""
-    rng = random.Random(1)
-    told, points, ends, now = [], [], dict.fromkeys(("orders", "payments"), 0), HOUR
-    for seq in range(400, 410):  # stuck for a while, at the end
-        points.append(("c", "orders", None, 0, 30 * HOUR + 10_000 * seq, 10 * seq))
-        told.append(("c", 0, seq, 30 * HOUR + 10_000 * seq, "a", "orders", 0, 1))
-    for seq in range(400):
-        now += rng.choice((300, 2_000, 10_000, 10_000, 600_000))
-        topic = rng.choice(tuple(ends))
-        if rng.random() < 0.7:
-            ends[topic] += rng.randint(1, 9)
-            points.append(("c", topic, None, 0, now, ends[topic]))
-        group, ts = rng.choice("aaaab"), now - rng.choice((0, 0, 400_000))
-        if rng.random() < 0.4:
-            committed = None if rng.random() < 0.1 else rng.randint(0, ends[topic])
-            told.append(("c", 0, seq, ts, group, topic, 0, committed))
-    frames = {"commits": spark.createDataFrame(told, COMMITS_DDL), "ends": spark.createDataFrame(points, ENDS)}
-    inputs = {name: [row.asDict() for row in frame.collect()] for name, frame in frames.items()}
-    expected = lag_rows(inputs["commits"], inputs["ends"], from_ms or 0)
-    rows = [row.asDict() for row in consumer_lag(frames, Params(from_ms=from_ms)).collect()]
-    assert len(expected) > 100
-    assert any(row["stuck"] for row in expected)
-    assert now < 30 * HOUR
-    found = [{name: row[name] for name in expected[0]} for row in sorted(rows, key=key_of)]
-    for row, model in zip(found, expected, strict=True):
-        assert row == {name: pytest.approx(cell) if isinstance(cell, float) else cell for name, cell in model.items()}
 
 
 def test_readers_of_what_is_committed_stop_at_the_last_stable_offset(inputs: dict[str, Any]):

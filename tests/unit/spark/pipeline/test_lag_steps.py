@@ -1,7 +1,5 @@
-"""Lag from records, step by step: the table of a run, however the input is cut, from little that is old.
-
-The rows of a step are computed by a model of the job, from the events that the job would get. A component test compares
-the model with the job.
+"""Lag from records, step by step: the table of a run, however the input is cut, from little that is old. No step is so
+large that it needs Spark.
 """
 
 from __future__ import annotations
@@ -17,6 +15,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
+from ottla.spark.jobs.consumer_lag import lag_table
 from ottla.spark.jobs.params import HOUR_MS, MINUTE_MS, Params
 from ottla.spark.jobs.tables import CONSUMER_LAG
 from ottla.spark.pipeline import end_offsets, recent_lag
@@ -24,62 +23,13 @@ from ottla.spark.pipeline.follow import Follower
 from ottla.spark.pipeline.metadata_log import read_metadata
 from ottla.spark.pipeline.options import RunOptions
 from ottla.spark.pipeline.origins import directory_origin
-from ottla.spark.pipeline.tables import DAY, table_path
-from ottla.spark.records.types import arrow_schema
-from ottla.spark.worker_files import write_files
-from tests.unit.spark.jobs.lag_model import Row, key_of, lag_rows
+from ottla.spark.pipeline.tables import table_path
+from tests.unit.spark.jobs.lag_model import Row, key_of
 from tests.unit.spark.pipeline.cluster_files import NOON, ClusterFiles
 from tests.unit.spark.pipeline.ingesting import TOPIC
 
 SECOND_MS = 1_000
 TOPICS = ("orders", "payments", "seldom", "replayed")
-SCHEMA = arrow_schema(tuple(each for each in CONSUMER_LAG.columns if each.name != DAY))
-_INPUTS = {
-    "commits": ("cluster", "ts", "offset", "group", "commit_topic", "commit_partition", "committed"),
-    "ends": ("cluster", "topic", "partition", "ts", "offset"),
-}
-
-
-class Reader:
-    """In the place of Spark: gives names of files back."""
-
-    @property
-    def read(self) -> Reader:
-        return self
-
-    def schema(self, _: str) -> Reader:
-        return self
-
-    def option(self, *_: str) -> Reader:
-        return self
-
-    def parquet(self, *files: str) -> list[str]:
-        return list(files)
-
-
-def inputs_of(files: list[str], _: Any = None) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = {}
-    for name, columns in _INPUTS.items():
-        theirs = [each for each in files if f"/input={name}/" in each]
-        rows = ds.dataset(theirs).to_table(list(columns)).to_pylist() if theirs else []
-        found[name] = [row | {"end": row["offset"]} for row in rows]
-    return found
-
-
-def rows_of(inputs: dict[str, list[Row]], _: Params, first_hour: int | None) -> list[Row]:
-    return lag_rows(inputs["commits"], inputs["ends"], (first_hour or 0) * HOUR_MS)
-
-
-def write_rows(rows: list[Row], by_hour: Any, path: Path) -> None:
-    batches = pa.Table.from_pylist([dict.fromkeys(SCHEMA.names) | row for row in rows], SCHEMA).to_batches()
-    path.mkdir(parents=True)
-    write_files(by_hour(iter(batches)), path, "part-0")
-
-
-@pytest.fixture(autouse=True)
-def _no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("frames_of", inputs_of), ("_rows", rows_of), ("write_by_workers", write_rows)):
-        monkeypatch.setattr(recent_lag, name, value)
 
 
 class Steps:
@@ -104,7 +54,7 @@ class Steps:
         new = follower._archive.after(self._computed)
         if new:
             self._computed = new[-1].number
-            follower._compute_lag(Reader(), read_metadata(None), Params(), new)  # type: ignore[arg-type]
+            follower._compute_lag(None, read_metadata(None), Params(), new)  # type: ignore[arg-type]
         return bool(new)
 
     def table(self) -> list[Row]:
@@ -255,13 +205,13 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
             counted.steps += [each.split("/events/")[1].split("/")[0] for each in source if "/events/" in each]
         return dataset(source, *more, **named)
 
-    def rows(inputs: dict[str, list[Row]], params: Params, first_hour: int | None) -> list[Row]:
-        counted.rows = sum(map(len, inputs.values()))
-        return rows_of(inputs, params, first_hour)
+    def table(inputs: dict[str, pa.Table], params: Params) -> pa.Table:
+        counted.rows = sum(inputs[name].num_rows for name in ("commits", "ends"))
+        return lag_table(inputs, params)
 
     monkeypatch.setattr(end_offsets, "Segment", CountedSegment)
     monkeypatch.setattr(ds, "dataset", opened)
-    monkeypatch.setattr(recent_lag, "_rows", rows)
+    monkeypatch.setattr(recent_lag, "lag_table", table)
     return counted
 
 
