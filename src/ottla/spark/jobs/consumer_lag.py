@@ -10,9 +10,9 @@ What there is of a log comes together in one worker, which computes its rows; sm
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.jobs.lag_of_log import (
@@ -25,15 +25,15 @@ from ottla.spark.jobs.lag_of_log import (
     lag_rows,
     sampled_lag,
 )
-from ottla.spark.jobs.params import Params
+from ottla.spark.jobs.params import Isolation, Params
 from ottla.spark.jobs.tables import CONSUMER_LAG
-from ottla.spark.schemas import arrow_schema, ddl
+from ottla.spark.schemas import arrow_repeated, arrow_schema, ddl
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-__all__ = ["GROUP_TYPES", "TOPIC_IDS", "TYPE_PREFIXES", "consumer_lag", "lag_table"]
+__all__ = ["GROUP_TYPES", "TOPIC_IDS", "TYPE_PREFIXES", "consumer_lag", "lag_events", "lag_of_events", "lag_table"]
 
 SHARE: Final = "share"
 TYPE_PREFIXES: Final = {
@@ -47,26 +47,39 @@ GROUP_TYPES: Final = "group_types"
 """Input: the last known type of each group (`cluster`, `group`, `type`)."""
 TOPIC_IDS: Final = "topic_ids"
 """Input: the newest id of each topic (`cluster`, `topic`, `topic_id`)."""
-_SAMPLED: Final = ["cluster", "ts", "seq", "body"]
-_COMMIT: Final = {
-    "cluster": "cluster", "topic": "commit_topic", "partition": "commit_partition", "group": "group", "ts": "ts",
-    "seq": "offset", "committed": "committed",
+_SAMPLED: Final = ("cluster", "ts", "seq", "body")
+_COLUMNS: Final[Mapping[str, tuple[int, Mapping[str, str]]]] = {
+    "commits": (
+        COMMIT,
+        {
+            "cluster": "cluster", "topic": "commit_topic", "partition": "commit_partition", "group": "group",
+            "ts": "ts", "seq": "offset", "committed": "committed",
+        },
+    ),
+    "ends": (POINT, {name: name for name in (*LOG, "topic_id", "ts", "end")}),
 }  # fmt: skip
-_POINT: Final = {name: name for name in (*LOG, "topic_id", "ts", "end")}
-"""The columns of events -> those of the inputs."""
+"""Input -> what its rows are, and the columns of events with those of the input."""
 
 
 def consumer_lag(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
     """The table `consumer_lag`. It has no share groups, which have no committed offsets."""
+    events = list(_event_frames(inputs, params))
+    if not events:
+        raise OttlaSparkError("consumer_lag needs samples or offset commits")
+    return lag_of_events(reduce(lambda one, other: one.union(other), events), inputs, params)
+
+
+def lag_of_events(events: DataFrame, inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
+    """The same table, from events as `lag_events` makes them."""
     from pyspark.sql import functions as F
 
     from ottla.spark.jobs.frames import as_table
 
-    events = list(_event_frames(inputs, params))
-    if not events:
-        raise OttlaSparkError("consumer_lag needs samples or offset commits")
-    together = reduce(lambda one, other: one.union(other), map(_complete, events))
-    in_order = together.repartition(*LOG).sortWithinPartitions(*LOG)
+    if TOPIC_IDS in inputs:
+        ids = inputs[TOPIC_IDS].withColumnRenamed("topic_id", "newest_id")
+        newest = F.when(F.col("what") == COMMIT, F.col("newest_id")).otherwise(F.col("topic_id"))
+        events = events.join(F.broadcast(ids), ["cluster", "topic"], "left").withColumn("topic_id", newest)
+    in_order = events.select(*LAG_EVENT).repartition(*LOG).sortWithinPartitions(*LOG)
     rows = in_order.mapInArrow(partial(lag_rows, params=params), ddl(LAG_ROW))
     if GROUP_TYPES in inputs:
         rows = rows.join(F.broadcast(inputs[GROUP_TYPES]), ["cluster", "group"], "left")
@@ -78,87 +91,70 @@ def _event_frames(inputs: Mapping[str, DataFrame], params: Params) -> Iterator[D
     from pyspark.sql import functions as F
 
     if "samples" in inputs:
-        samples = inputs["samples"]
         is_told = (F.col("kind") == "lag") & F.col("body").isNotNull() & F.col("error").isNull()
         if params.from_ms is not None:
             is_told &= F.col("ts") >= params.from_ms - HISTORY_MS
         read = partial(sampled_lag, isolation=params.isolation)
-        yield samples.where(is_told).select(*_SAMPLED).mapInArrow(read, ddl(LAG_EVENT))
+        yield inputs["samples"].where(is_told).select(*_SAMPLED).mapInArrow(read, ddl(LAG_EVENT))
     if "commits" not in inputs:
         return
-    commits = _named(inputs["commits"], _COMMIT, COMMIT)
-    if TOPIC_IDS in inputs:
-        commits = commits.join(F.broadcast(inputs[TOPIC_IDS]), ["cluster", "topic"], "left")
-    yield commits
-    if "ends" in inputs:
-        yield _named(inputs["ends"], _POINT, POINT)
-
-
-def _complete(events: DataFrame) -> DataFrame:
-    """Events with all columns."""
-    from pyspark.sql import functions as F
-
-    there = events.columns
-    return events.select(
-        *(
-            (F.col(f"`{name}`") if name in there else F.lit(None)).cast(kind).alias(name)
-            for name, kind in LAG_EVENT.items()
-        )
-    )
-
-
-def _named(frame: DataFrame, columns: Mapping[str, str], what: int) -> DataFrame:
-    from pyspark.sql import functions as F
-
-    return frame.select(*(F.col(f"`{old}`").alias(new) for new, old in columns.items()), F.lit(what).alias("what"))
+    for name, (what, columns) in _COLUMNS.items():
+        if name in inputs:
+            cells = {each: F.col(f"`{column}`") for each, column in columns.items()} | {"what": F.lit(what)}
+            nothing = F.lit(None)
+            yield inputs[name].select(
+                *(cells.get(each, nothing).cast(kind).alias(each) for each, kind in LAG_EVENT.items())
+            )
 
 
 # --- without Spark ----------------------------------------------------------------------------------------------------
 
 
-def lag_table(inputs: Mapping[str, pa.Table], params: Params) -> pa.Table:
-    """The same rows, from inputs that are small."""
+def lag_events(name: str, batches: Iterable[pa.RecordBatch], isolation: Isolation) -> Iterator[pa.RecordBatch]:
+    """The rows of an input as events. Of samples, only those of lag may be among them."""
+    import pyarrow as pa
+
+    if name == "samples":
+        yield from sampled_lag(batches, isolation)
+        return
+    what, columns = _COLUMNS[name]
+    schema = arrow_schema(LAG_EVENT)
+    for batch in batches:
+        count = batch.num_rows
+        found = {each: batch.column(column) for each, column in columns.items()}
+        found["what"] = arrow_repeated(what, pa.int32(), count)
+        cells = [found[field.name] if field.name in found else pa.nulls(count, field.type) for field in schema]
+        yield pa.RecordBatch.from_arrays(cells, schema=schema)
+
+
+def lag_table(events: pa.Table, inputs: Mapping[str, pa.Table], params: Params) -> pa.Table:
+    """The rows of the table, from events in memory."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    events = pa.concat_tables(_event_tables(inputs, params), promote_options="default")
+    newest = pc.if_else(pc.equal(events["what"], COMMIT), _looked_up(events, inputs[TOPIC_IDS]), events["topic_id"])
+    events = events.set_column(events.column_names.index("topic_id"), "topic_id", newest)
     in_order = events.sort_by([(name, "ascending") for name in LOG]).combine_chunks()
     rows = pa.Table.from_batches(lag_rows(in_order.to_batches(), params), arrow_schema(LAG_ROW))
-    rows = _looked_up(rows, inputs[GROUP_TYPES])
+    rows = rows.append_column("type", _looked_up(rows, inputs[GROUP_TYPES]))
     rows = rows.filter(pc.fill_null(pc.not_equal(rows["type"], SHARE), True))
     if params.from_ms is not None:
         rows = rows.filter(pc.greater_equal(rows[CONSUMER_LAG.event_time], params.from_ms))
     return rows
 
 
-def _event_tables(inputs: Mapping[str, Any], params: Params) -> Iterator[pa.Table]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    yield arrow_schema(LAG_EVENT).empty_table()
-    if "samples" in inputs:
-        samples = inputs["samples"]
-        is_told = pc.and_(pc.equal(samples["kind"], "lag"), pc.is_valid(samples["body"]))
-        told = samples.filter(pc.and_(is_told, pc.is_null(samples["error"]))).select(_SAMPLED)
-        yield pa.Table.from_batches(sampled_lag(told.to_batches(), params.isolation), arrow_schema(LAG_EVENT))
-    if "commits" in inputs:
-        yield _looked_up(_renamed(inputs["commits"], _COMMIT, COMMIT), inputs[TOPIC_IDS])
-    if "ends" in inputs:
-        yield _renamed(inputs["ends"], _POINT, POINT)
-
-
-def _renamed(table: pa.Table, columns: Mapping[str, str], what: int) -> pa.Table:
+def _looked_up(table: pa.Table, known: pa.Table) -> pa.Array:
+    """For each row of a table the last column of another one, which the others are the key of."""
+    import numpy as np
     import pyarrow as pa
 
-    found = table.select(list(columns.values())).rename_columns(list(columns))
-    return found.append_column("what", pa.repeat(pa.scalar(what, pa.int32()), table.num_rows))
-
-
-def _looked_up(table: pa.Table, known: pa.Table) -> pa.Table:
-    """A table with the last column of another one, which the others are the key of."""
-    import pyarrow as pa
-
-    *key, name = known.column_names
+    *key, _ = known.column_names
     cells = {tuple(each): cell for *each, cell in zip(*(column.to_pylist() for column in known.columns), strict=True)}
-    found = map(cells.get, zip(*(table[each].to_pylist() for each in key), strict=True))
-    return table.append_column(name, pa.array(found, pa.string()))
+    codes = np.zeros(table.num_rows, np.int64)
+    for each in key:
+        column = table[each].combine_chunks().dictionary_encode()
+        codes = codes * (len(column.dictionary) + 1) + column.indices.fill_null(-1).to_numpy(zero_copy_only=False) + 1
+    _, first, place = np.unique(codes, return_index=True, return_inverse=True)
+    asked = table.select(key).take(pa.array(first))
+    found = map(cells.get, zip(*(column.to_pylist() for column in asked.columns), strict=True))
+    return pa.array(found, pa.string()).take(pa.array(place))

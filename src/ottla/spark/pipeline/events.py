@@ -6,7 +6,7 @@ memory; a stream keeps them for good, because brokers compact and delete records
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,9 +18,10 @@ from ottla.spark.schemas import arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.dataset as ds
     from pyspark.sql import DataFrame
 
-__all__ = ["INPUTS", "frames_of", "tables_of"]
+__all__ = ["INPUTS", "batches_of", "frames_of"]
 
 INPUTS: Final = (RECORDS, COMMITS, SAMPLES, ENDS)
 _COLUMNS: Final = {
@@ -45,17 +46,14 @@ def frames_of(events: DataFrame, has: Mapping[str, int]) -> dict[str, DataFrame]
     }
 
 
-def tables_of(files: Mapping[str, Sequence[Path]]) -> dict[str, pa.Table]:
-    """The same inputs as tables in memory, from files of events by the names of the inputs."""
+def batches_of(name: str, files: Sequence[Path], wanted: ds.Expression) -> Iterator[pa.RecordBatch]:
+    """The same columns of an input, from files of events, without Spark. `wanted` is about the columns of the files."""
     import pyarrow.dataset as ds
 
-    schema = arrow_schema({name: kind for name, kind in EVENT_COLUMNS.items() if name != INPUT})
-    return {
-        name: ds.dataset([str(file) for file in paths], schema).to_table(
-            {alias: ds.field(column) for column, alias in map(_with_alias, _COLUMNS[name])}
-        )
-        for name, paths in files.items()
-    }
+    if files:
+        schema = arrow_schema({each: kind for each, kind in EVENT_COLUMNS.items() if each != INPUT})
+        columns = {alias: ds.field(column) for column, alias in map(_with_alias, _COLUMNS[name])}
+        yield from ds.dataset([str(file) for file in files], schema).to_batches(columns=columns, filter=wanted)
 
 
 def _quoted(column: str) -> str:

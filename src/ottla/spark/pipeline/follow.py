@@ -103,7 +103,7 @@ class Follower:
         self.say = say
         self._archive = Archive(options.out)
         self._archive.open()
-        self._recent = RecentEvents(self._archive, work / "recent")
+        self._recent = RecentEvents(self._archive, work / "recent", options.isolation)
         self._source = GrowingSource()
         self._metadata = MetadataLog()
         self._files = ObservationFiles(options.observations)

@@ -13,24 +13,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.spark.jobs.consumer_lag import consumer_lag, lag_table
-from ottla.spark.jobs.lag_of_log import HISTORY_MS
+from ottla.spark.jobs.consumer_lag import lag_events, lag_of_events, lag_table
+from ottla.spark.jobs.lag_of_log import HISTORY_MS, LAG_EVENT
 from ottla.spark.jobs.params import HOUR_MS
 from ottla.spark.jobs.tables import CONSUMER_LAG
-from ottla.spark.pipeline.event_decoder import COMMITS, ENDS, EVENT_COLUMNS, EVENT_DDL, LOG_END, SAMPLES
-from ottla.spark.pipeline.events import frames_of, tables_of
+from ottla.spark.pipeline.event_decoder import COMMITS, ENDS, LOG_END, SAMPLES
+from ottla.spark.pipeline.events import batches_of
 from ottla.spark.pipeline.in_process import INPUT
 from ottla.spark.pipeline.table_changes import hour_file, hour_of
 from ottla.spark.pipeline.tables import DAY, table_path
 from ottla.spark.records.types import arrow_schema as table_schema
-from ottla.spark.schemas import arrow_schema
+from ottla.spark.schemas import arrow_schema, ddl
 from ottla.spark.worker_files import Rows, write_by_workers, write_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.dataset as ds
     from pyspark.sql import DataFrame, SparkSession
 
-    from ottla.spark.jobs.params import Params
+    from ottla.spark.jobs.params import Isolation, Params
     from ottla.spark.pipeline.archive import Archive, Step
 
 __all__ = ["RecentEvents", "first_hour_of", "is_ours", "write_lag"]
@@ -44,14 +45,14 @@ FOLD_ROWS: Final = 1_000_000
 ROWS_IN_PROCESS: Final = 500_000
 """Up to so many events, the driver is done before Spark would have planned the job."""
 
-_KINDS: Final = {SAMPLES: ("lag",), COMMITS: ("OffsetCommit",), ENDS: (LOG_END,)}
+_KINDS: Final = {SAMPLES: "lag", COMMITS: "OffsetCommit", ENDS: LOG_END}
 """What the table is made of."""
 _LASTING: Final = {
-    COMMITS: ["cluster", "group", "commit_topic", "commit_partition"],
-    ENDS: ["cluster", "topic", "share_topic_id", "partition"],
+    COMMITS: (["cluster", "group", "topic", "partition"], "seq"),
+    ENDS: (["cluster", "topic", "topic_id", "partition"], "end"),
 }
-"""Of these, the newest event of each key has influence for ever, if lag is computed with end offsets."""
-_SCHEMA: Final = arrow_schema({name: kind for name, kind in EVENT_COLUMNS.items() if name != INPUT})
+"""Of these, the newest event of each key has influence for ever, if lag is computed with end offsets: the one that is
+greatest in another column."""
 
 
 def first_hour_of(new: list[Step], before: Step | None, lateness_ms: int) -> int | None:
@@ -65,12 +66,13 @@ def first_hour_of(new: list[Step], before: Step | None, lateness_ms: int) -> int
 
 
 class RecentEvents:
-    """The events since some time that the table is made of, in few files: a step that opened each file of two hours
-    would cost what is old. The next files of similar size are joined, so that each event is written a few times. Of
-    older events, the newest ones that have influence are kept."""
+    """The events since some time that the table is made of, as `lag_events` makes them, in few files: a step that
+    opened each file of two hours, or read each sample again, would cost what is old. The next files of similar size are
+    joined, so that each event is written a few times. Of older events, the newest ones that have influence are kept."""
 
-    def __init__(self, archive: Archive, path: Path) -> None:
+    def __init__(self, archive: Archive, path: Path, isolation: Isolation = "read_uncommitted") -> None:
         self._archive = archive
+        self._isolation: Isolation = isolation
         self.path = path
         self._parts: dict[str, list[_Part]] = {}
         self._lasting: dict[str, Path] = {}
@@ -118,44 +120,38 @@ class RecentEvents:
         before = self._parts.get(name, [])
         parts = [each for each in before if each.to_ms >= from_ms]
         gone = [each for each in before if each.to_ms < from_ms]
-        new = self._write_part(name, files, from_ms)
+        older = _Newest(*_LASTING[name]) if self._is_lasting(name) else None
+        if older is not None:
+            for batch in _batches_in(gone):
+                older.add(batch)
+        events = lag_events(name, batches_of(name, files, _wanted(name)), self._isolation)
+        new = self._write_part(name, _since(from_ms, events, older))
         if new is not None:
             joined = [new]
             while parts and parts[-1].rows <= JOIN_FACTOR * sum(each.rows for each in joined):
                 joined.insert(0, parts.pop())
             if len(joined) > 1:
-                new = self._write_part(name, [each.file for each in joined], from_ms)
+                new = self._write_part(name, _since(from_ms, _batches_in(joined), older))
                 assert new is not None, "it has the new events"
                 gone += joined
             parts.append(new)
-        if self._is_lasting(name):
-            self._keep_newest(name, [*files, *(each.file for each in gone)], from_ms)
+        if older is not None:
+            self._keep_newest(name, older)
         for each in gone:
             each.file.unlink()
         return parts
 
-    def _keep_newest(self, name: str, files: Sequence[Path], from_ms: int) -> None:
-        """Of the events in files that are older, keep the newest of each key."""
-        import pyarrow as pa
-        import pyarrow.dataset as ds
+    def _keep_newest(self, name: str, older: _Newest) -> None:
+        """Of older events, keep the newest of each key."""
         import pyarrow.parquet as pq
 
-        known = self._lasting.get(name)
-        older: list[pa.Table] = []
-        added = 0
-        wanted = ds.field("type").isin(_KINDS[name]) & (ds.field("ts") < from_ms)
-        for batch in ds.dataset([str(each) for each in files], _SCHEMA).to_batches(filter=wanted) if files else ():
-            if batch.num_rows:
-                older.append(pa.Table.from_batches([batch]))
-                added += batch.num_rows
-            if added >= FOLD_ROWS:
-                older, added = [_newest(older, _LASTING[name])], 0
-        if not older:
+        if not older.rows:
             return
+        known = self._lasting.get(name)
         if known is not None:
-            older.append(pq.ParquetFile(known).read())
-        newest = _newest(older, _LASTING[name]).combine_chunks().to_batches()
-        (self._lasting[name],) = self._written((f"{INPUT}={name}", batch) for batch in newest)
+            for batch in pq.ParquetFile(known).read().to_batches():
+                older.add(batch)
+        (self._lasting[name],) = self._written((f"{INPUT}={name}", batch) for batch in older.newest())
         if known is not None:
             known.unlink()
 
@@ -163,23 +159,18 @@ class RecentEvents:
         self._number += 1
         return write_files(rows, self.path, f"part-{self._number}")
 
-    def _write_part(self, name: str, files: Sequence[Path], from_ms: int) -> _Part | None:
+    def _write_part(self, name: str, batches: Iterable[pa.RecordBatch]) -> _Part | None:
         import pyarrow.compute as pc
-        import pyarrow.dataset as ds
 
-        if not files:
-            return None
         rows, to_ms = 0, 0
 
-        def batches() -> Rows:
+        def counted() -> Rows:
             nonlocal rows, to_ms
-            wanted = ds.field("type").isin(_KINDS[name]) & (ds.field("ts") >= from_ms)
-            for batch in ds.dataset([str(each) for each in files], _SCHEMA).to_batches(filter=wanted):
-                if batch.num_rows:
-                    rows, to_ms = rows + batch.num_rows, max(to_ms, pc.max(batch.column("ts")).as_py())
-                    yield f"{INPUT}={name}", batch
+            for batch in batches:
+                rows, to_ms = rows + batch.num_rows, max(to_ms, pc.max(batch.column("ts")).as_py())
+                yield f"{INPUT}={name}", batch
 
-        written = self._written(batches())
+        written = self._written(counted())
         return _Part(written[0], rows, to_ms) if written else None
 
 
@@ -189,15 +180,57 @@ class _Part(NamedTuple):
     to_ms: int
 
 
-def _newest(tables: Sequence[pa.Table], key: list[str]) -> pa.Table:
-    """The event with the greatest offset of each key."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+def _wanted(name: str) -> ds.Expression:
+    import pyarrow.dataset as ds
 
-    rows = pa.concat_tables(tables)
-    rows = rows.take(pc.sort_indices(rows, [("offset", "ascending")]))
-    numbered = rows.append_column("number", pa.array(range(rows.num_rows), pa.int64()))
-    return rows.take(numbered.group_by(key).aggregate([("number", "max")])["number_max"])
+    is_ours = ds.field("type") == _KINDS[name]
+    return is_ours & ds.field("body").is_valid() & ds.field("error").is_null() if name == SAMPLES else is_ours
+
+
+def _batches_in(parts: Sequence[_Part]) -> Iterator[pa.RecordBatch]:
+    import pyarrow.dataset as ds
+
+    if parts:
+        yield from ds.dataset([str(each.file) for each in parts]).to_batches()
+
+
+def _since(from_ms: int, batches: Iterable[pa.RecordBatch], older: _Newest | None) -> Iterator[pa.RecordBatch]:
+    """The events from a time on. Older ones are passed on."""
+    import pyarrow as pa
+
+    for batch in batches:
+        is_recent = batch.column("ts").to_numpy() >= from_ms
+        if not is_recent.all() and older is not None:
+            older.add(batch.filter(pa.array(~is_recent)))
+        if is_recent.any():
+            yield batch if is_recent.all() else batch.filter(pa.array(is_recent))
+
+
+class _Newest:
+    """Events of which only the newest of each key are kept."""
+
+    def __init__(self, key: list[str], order: str) -> None:
+        self._key = key
+        self._order = order
+        self._batches: list[pa.RecordBatch] = []
+        self.rows = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        self._batches.append(batch)
+        self.rows += batch.num_rows
+        if self.rows >= FOLD_ROWS:
+            self._batches, self.rows = self.newest(), 0
+
+    def newest(self) -> list[pa.RecordBatch]:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        rows = pa.Table.from_batches(self._batches)
+        rows = rows.take(pc.sort_indices(rows, [(self._order, "ascending")]))
+        numbered = rows.append_column("number", pa.array(range(rows.num_rows), pa.int64()))
+        last = numbered.group_by(self._key).aggregate([("number", "max")])["number_max"]
+        newest: list[pa.RecordBatch] = rows.take(last).combine_chunks().to_batches()
+        return newest
 
 
 def write_lag(
@@ -231,11 +264,14 @@ def _row_count(files: Mapping[str, Sequence[Path]]) -> int:
 def _rows_in_process(
     found: Mapping[str, Sequence[Path]], params: Params, files: Mapping[str, Path]
 ) -> Iterator[pa.RecordBatch]:
+    import pyarrow.dataset as ds
     import pyarrow.parquet as pq
 
-    inputs = tables_of(found) | {name: pq.read_table(path) for name, path in files.items()}
+    parts = [str(file) for parts in found.values() for file in parts]
+    events = ds.dataset(parts, arrow_schema(LAG_EVENT)).to_table()
+    rows = lag_table(events, {name: pq.read_table(path) for name, path in files.items()}, params)
     schema = table_schema(tuple(each for each in CONSUMER_LAG.columns if each.name != DAY))
-    return iter(lag_table(inputs, params).select(schema.names).cast(schema).to_batches())
+    return iter(rows.select(schema.names).cast(schema).to_batches())
 
 
 def _rows_by_spark(
@@ -245,11 +281,11 @@ def _rows_by_spark(
     params: Params,
     files: Mapping[str, Path],
 ) -> DataFrame:
-    reader = spark.read.schema(EVENT_DDL).option("basePath", str(path))
+    reader = spark.read.schema(ddl(LAG_EVENT)).option("basePath", str(path))
     events = reader.parquet(*(str(file) for parts in found.values() for file in parts))
-    inputs = frames_of(events, dict.fromkeys(found, 1))
-    inputs |= {name: spark.read.parquet(str(file)) for name, file in files.items()}
-    return consumer_lag(inputs, params).drop(DAY)
+    return lag_of_events(events, {name: spark.read.parquet(str(file)) for name, file in files.items()}, params).drop(
+        DAY
+    )
 
 
 def _by_hour(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:

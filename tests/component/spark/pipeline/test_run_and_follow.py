@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from ottla.health.samples import encode
 from ottla.spark.jobs.tables import TABLES
+from ottla.spark.pipeline import recent_lag
 from ottla.spark.pipeline.archive import Archive
 from ottla.spark.pipeline.batch import run
 from ottla.spark.pipeline.follow import Follower
@@ -149,12 +150,15 @@ def growing(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Growing:
     return Growing(first, last, run_over(spark, last, base / "out"))
 
 
-@pytest.mark.parametrize("place", ["table_stream.changes_in", "follow.write_run"])
+@pytest.mark.parametrize(
+    ("place", "rows_in_process"), [("table_stream.changes_in", recent_lag.ROWS_IN_PROCESS), ("follow.write_run", 0)]
+)
 def test_following_gives_the_tables_of_a_run(
-    spark: Any, growing: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+    spark: Any, growing: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, rows_in_process: int
 ):
     """The third process begins where the second was killed: in the midst of a batch of the stream, or when all was done
-    but the note of it."""
+    but the note of it. Lag is computed by the driver, or by Spark."""
+    monkeypatch.setattr(recent_lag, "ROWS_IN_PROCESS", rows_in_process)
     later, out = tmp_path / "later", tmp_path / "out"
     shutil.copytree(growing.first, later)
     follow_over(spark, later, out)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 
-from ottla.spark.jobs.consumer_lag import GROUP_TYPES, TOPIC_IDS, lag_table
+from ottla.spark.jobs.consumer_lag import GROUP_TYPES, TOPIC_IDS, lag_events, lag_table
 from ottla.spark.jobs.lag_of_log import LAG_EVENT, LAG_ROW, LOG, lag_rows
 from ottla.spark.jobs.params import HOUR_MS, Params
 from ottla.spark.schemas import arrow_schema
@@ -39,13 +39,17 @@ class History(NamedTuple):
     ends: list[Row]
     samples: list[Row]
 
-    def tables(self) -> dict[str, pa.Table]:
-        found = {
-            name: pa.Table.from_pylist(rows, arrow_schema(kind))
-            for name, rows, kind in zip(self._fields, self, (COMMITTED, END, SAMPLE), strict=True)
-            if rows
-        }
-        return found | {GROUP_TYPES: GROUP_TYPE.empty_table(), TOPIC_IDS: TOPIC_ID.empty_table()}
+    def rows(self, params: Params | None = None, **known: pa.Table) -> list[Row]:
+        """The rows of the table."""
+        kinds = zip(self._fields, self, (COMMITTED, END, SAMPLE), strict=True)
+        tables = {name: pa.Table.from_pylist(rows, arrow_schema(kind)) for name, rows, kind in kinds}
+        events = [
+            batch
+            for name, table in tables.items()
+            for batch in lag_events(name, table.to_batches(), "read_uncommitted")
+        ]
+        inputs = {GROUP_TYPES: GROUP_TYPE.empty_table(), TOPIC_IDS: TOPIC_ID.empty_table()} | known
+        return lag_table(pa.Table.from_batches(events), inputs, params or Params()).to_pylist()
 
     def commit(self, ts: int, group: str, committed: int | None, topic: str = "orders") -> None:
         self.commits.append(
@@ -92,7 +96,7 @@ def history(seed: int) -> History:
 def test_rows_from_records_are_those_of_the_model(seed: int, from_ms: int | None):
     made = history(seed)
     expected = rows_of_model(made.commits, made.ends, from_ms or 0)
-    found = sorted(lag_table(made.tables(), Params(from_ms=from_ms)).to_pylist(), key=key_of)
+    found = sorted(made.rows(Params(from_ms=from_ms)), key=key_of)
     assert len(expected) > 100
     assert any(row["stuck"] for row in expected)
     for row, model in zip(found, expected, strict=True):
@@ -136,7 +140,7 @@ def test_samples_tell_of_a_group_in_their_hours_and_records_of_all_others():
         for group in ("sampled", "other"):
             made.commit(hour * HOUR_MS, group, hour)
     made.sample(HOUR_MS + 60_000, "sampled", committed=1, high_watermark=5)
-    rows = lag_table(made.tables(), Params()).to_pylist()
+    rows = made.rows()
     told = sorted((row["group"], row["window_start"] // HOUR_MS, row["source"]) for row in rows)
     assert told == [
         ("other", 0, "records"), ("other", 1, "records"), ("other", 2, "records"),
@@ -150,8 +154,7 @@ def test_samples_that_nobody_can_read_are_left_out():
     made.sample(0, "nothing committed", committed=-1, high_watermark=2)
     made.sample(0, "unknown")
     made.samples.extend(made.samples[0] | {"body": body} for body in ("{", "[]", '{"group": 1}', "null"))
-    made.samples.append(made.samples[0] | {"error": "NOT_COORDINATOR"})
-    rows = lag_table(made.tables(), Params()).to_pylist()
+    rows = made.rows()
     assert [(row["group"], row["lag_records"]) for row in rows] == [("fine", 1)]
 
 
@@ -160,7 +163,7 @@ def test_a_sample_without_an_end_offset_has_no_lag():
     made.sample(0, "g", committed=3)
     made.sample(20_000, "g", committed=3, high_watermark=9)
     made.sample(40_000, "g", committed=4)
-    rows = lag_table(made.tables(), Params()).to_pylist()
+    rows = made.rows()
     assert [(row["high_watermark"], row["lag_records"], row["stuck"]) for row in rows] == [
         (None, None, None), (9, 6, False), (None, None, None),
     ]  # fmt: skip
@@ -176,8 +179,7 @@ def test_share_groups_have_no_rows_and_others_their_types():
         {"cluster": "c", "group": "shared", "type": "share"},
         {"cluster": "c", "group": "streams", "type": "streams"},
     ]
-    tables = made.tables() | {GROUP_TYPES: pa.Table.from_pylist(types, GROUP_TYPE)}
-    rows = lag_table(tables, Params()).to_pylist()
+    rows = made.rows(group_types=pa.Table.from_pylist(types, GROUP_TYPE))
     assert sorted((row["group"], row["type"]) for row in rows) == [("streams", "streams"), ("unknown", None)]
 
 
@@ -188,5 +190,5 @@ def test_end_offsets_of_an_earlier_topic_with_this_name_are_not_used():
         made.end(ts, end)
         made.ends[-1]["topic_id"] = topic_id
     ids = pa.Table.from_pylist([{"cluster": "c", "topic": "orders", "topic_id": "new"}], TOPIC_ID)
-    (row,) = lag_table(made.tables() | {TOPIC_IDS: ids}, Params()).to_pylist()
+    (row,) = made.rows(topic_ids=ids)
     assert (row["topic_id"], row["high_watermark"], row["lag_records"]) == ("new", 4, 2)

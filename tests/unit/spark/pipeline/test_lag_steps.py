@@ -205,9 +205,9 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
             counted.steps += [each.split("/events/")[1].split("/")[0] for each in source if "/events/" in each]
         return dataset(source, *more, **named)
 
-    def table(inputs: dict[str, pa.Table], params: Params) -> pa.Table:
-        counted.rows = sum(inputs[name].num_rows for name in ("commits", "ends"))
-        return lag_table(inputs, params)
+    def table(events: pa.Table, inputs: dict[str, pa.Table], params: Params) -> pa.Table:
+        counted.rows = events.num_rows
+        return lag_table(events, inputs, params)
 
     monkeypatch.setattr(end_offsets, "Segment", CountedSegment)
     monkeypatch.setattr(ds, "dataset", opened)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,7 +28,9 @@ def add_step(archive: Archive, out: Path, start_ms: int) -> None:
     times = [start_ms + number * 1_000 for number in range(ROWS)]
     for name, kind in (("commits", "OffsetCommit"), ("samples", "lag")):
         (work / f"input={name}").mkdir(parents=True)
-        rows = pa.table({"ts": times, "type": [kind] * (ROWS - 1) + ["other"], "dropped": [0] * ROWS})
+        body = json.dumps({"group": "g", "topic": "orders", "partition": 0, "committed": 1})
+        kinds = [kind] * (ROWS - 1) + ["other"]
+        rows = pa.table({"ts": times, "type": kinds, "body": [body] * ROWS, "dropped": [0] * ROWS})
         pq.write_table(rows, work / f"input={name}" / "part-0.parquet")
     archive.add(describe_events(work), Positions(), {}, 10 * STEP_MS)
 
