@@ -51,8 +51,8 @@ _LASTING: Final = {
     COMMITS: (["cluster", "group", "topic", "partition"], "seq"),
     ENDS: (["cluster", "topic", "topic_id", "partition"], "end"),
 }
-"""Of these, the newest event of each key has influence for ever, if lag is computed with end offsets: the one that is
-greatest in another column."""
+"""Of these, the newest event of each key (which is the greatest in the other column) has influence for ever, if lag is
+computed with end offsets."""
 
 
 def first_hour_of(new: list[Step], before: Step | None, lateness_ms: int) -> int | None:
@@ -145,7 +145,7 @@ class RecentEvents:
         """Of older events, keep the newest of each key."""
         import pyarrow.parquet as pq
 
-        if not older.rows:
+        if older.is_empty:
             return
         known = self._lasting.get(name)
         if known is not None:
@@ -213,13 +213,17 @@ class _Newest:
         self._key = key
         self._order = order
         self._batches: list[pa.RecordBatch] = []
-        self.rows = 0
+        self._added = 0
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._batches
 
     def add(self, batch: pa.RecordBatch) -> None:
         self._batches.append(batch)
-        self.rows += batch.num_rows
-        if self.rows >= FOLD_ROWS:
-            self._batches, self.rows = self.newest(), 0
+        self._added += batch.num_rows
+        if self._added >= FOLD_ROWS:
+            self._batches, self._added = self.newest(), 0
 
     def newest(self) -> list[pa.RecordBatch]:
         import pyarrow as pa
@@ -283,9 +287,8 @@ def _rows_by_spark(
 ) -> DataFrame:
     reader = spark.read.schema(ddl(LAG_EVENT)).option("basePath", str(path))
     events = reader.parquet(*(str(file) for parts in found.values() for file in parts))
-    return lag_of_events(events, {name: spark.read.parquet(str(file)) for name, file in files.items()}, params).drop(
-        DAY
-    )
+    inputs = {name: spark.read.parquet(str(file)) for name, file in files.items()}
+    return lag_of_events(events, inputs, params).drop(DAY)
 
 
 def _by_hour(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:

@@ -93,3 +93,14 @@ def test_everything_from_the_beginning(tmp_path: Path):
         add_step(archive, tmp_path, NOON + step * STEP_MS)
         assert times_in(recent.write(0)["commits"], 0) == expected(step + 1, 0)
     assert times_in(recent.write(NOON)["commits"], NOON) == expected(3, NOON)
+
+
+def test_of_older_events_the_newest_are_kept_however_many_there_are(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(recent_lag, "FOLD_ROWS", 6)
+    newest = recent_lag._Newest(["group"], "seq")
+    for start in range(0, 12, 3):
+        seq = list(range(start, start + 3))
+        newest.add(pa.record_batch({"group": ["a", "b", "a"], "seq": seq}))
+    assert not newest.is_empty
+    found = pa.Table.from_batches(newest.newest()).to_pylist()
+    assert sorted(found, key=str) == [{"group": "a", "seq": 11}, {"group": "b", "seq": 10}]
