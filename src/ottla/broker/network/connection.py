@@ -24,7 +24,7 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple, Protocol
 
 from ottla.broker.network.closed_connections import ClosedConnections
-from ottla.broker.network.dispatch import Api, Dispatch
+from ottla.broker.network.dispatch import Api, Dispatch, Repeated
 from ottla.broker.network.handshake_turns import HandshakeTurns
 from ottla.broker.network.listener_security import PLAINTEXT, ListenerSecurity
 from ottla.broker.network.logins import CERTIFICATE, Logins
@@ -130,6 +130,7 @@ class Connection:
         "peer",
         "principal",
         "refused_batches",
+        "repeated",
         "sasl",
     )
 
@@ -180,6 +181,7 @@ class Connection:
         """The client id of the last request."""
         self.client_software: tuple[str, str] | None = None
         self.refused_batches: RefusedBatches | None = None
+        self.repeated: Repeated | None = None
         self.last_active_ms = self.opened_ms = owner.monotonic_ms()
         self._watch_reading(True)
 

@@ -18,6 +18,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from ottla.broker.network.dispatch import Repeated
     from ottla.broker.network.quotas.charges import Charge
     from ottla.broker.network.refused_batches import RefusedBatches
     from ottla.broker.network.sasl import SaslLogin
@@ -83,6 +84,8 @@ class ClientConnection(Protocol):
     """Name and version, as ApiVersions told them."""
     refused_batches: RefusedBatches | None
     """What idempotent producers have to send again; None before anything was refused."""
+    repeated: Repeated | None
+    """Its last heartbeat; None before the first."""
 
     @property
     def is_closed(self) -> bool: ...
