@@ -21,7 +21,8 @@ from ottla.wire.types.envelope import EnvelopeRequest, EnvelopeResponse
 
 if TYPE_CHECKING:
     from ottla.broker.handlers.ports import Forwarded
-    from ottla.broker.network.dispatch import Api, Dispatch, Repeated
+    from ottla.broker.network.dispatch import Api, Dispatch
+    from ottla.broker.network.repeated_heartbeat import RepeatedHeartbeat
 
 API_KEY: Final = 58
 VERSIONS: Final = (0, 0)
@@ -32,7 +33,7 @@ class ForwardedConnection:
 
     offered_apis = FORWARDABLE
     client_software = None
-    repeated: Repeated | None = None
+    repeated_heartbeat: RepeatedHeartbeat | None = None
     sasl = None
 
     def __init__(self, broker: ClientConnection, sender: Sender) -> None:

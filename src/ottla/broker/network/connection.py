@@ -24,12 +24,13 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple, Protocol
 
 from ottla.broker.network.closed_connections import ClosedConnections
-from ottla.broker.network.dispatch import Api, Dispatch, Repeated
+from ottla.broker.network.dispatch import Api, Dispatch
 from ottla.broker.network.handshake_turns import HandshakeTurns
 from ottla.broker.network.listener_security import PLAINTEXT, ListenerSecurity
 from ottla.broker.network.logins import CERTIFICATE, Logins
 from ottla.broker.network.memory_pool import MemoryPool
 from ottla.broker.network.refused_batches import RefusedBatches
+from ottla.broker.network.repeated_heartbeat import RepeatedHeartbeat
 from ottla.broker.network.request import AfterWrite, Answer, Close, CloseCause, DelayedResponse, Peer, Request
 from ottla.broker.network.sasl import SaslLogin, SaslState
 from ottla.broker.network.send_queue import Part, SendQueue
@@ -130,7 +131,7 @@ class Connection:
         "peer",
         "principal",
         "refused_batches",
-        "repeated",
+        "repeated_heartbeat",
         "sasl",
     )
 
@@ -181,7 +182,7 @@ class Connection:
         """The client id of the last request."""
         self.client_software: tuple[str, str] | None = None
         self.refused_batches: RefusedBatches | None = None
-        self.repeated: Repeated | None = None
+        self.repeated_heartbeat: RepeatedHeartbeat | None = None
         self.last_active_ms = self.opened_ms = owner.monotonic_ms()
         self._watch_reading(True)
 

@@ -13,13 +13,14 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from ottla import wire
 from ottla.broker.network.quotas.charges import Meter
+from ottla.broker.network.repeated_heartbeat import HEARTBEATS, REPEATED_MAX_BYTES, RepeatedHeartbeat
 from ottla.broker.network.request import AfterWrite, Answer, Close, CloseCause, Encoded, Request
 from ottla.broker.network.send_queue import Part
 from ottla.wire import WireError, frames
 from ottla.wire.reject import message_of
 from ottla.wire.types.headers import RequestHeader
 
-__all__ = ["Api", "Dispatch", "Observer", "Repeated", "Tap"]
+__all__ = ["Api", "Dispatch", "Observer", "Tap"]
 
 log = logging.getLogger(__name__)
 
@@ -31,10 +32,6 @@ CLIENT_IDS_MAX: Final = 10_000
 CLIENT_ID_BYTES_MAX: Final = 256
 """Client ids that are kept as text; more, and longer ones, are read anew for each request."""
 _SMALL_BYTES: Final = 1024
-_HEARTBEATS: Final = frozenset({12, 68, 76, 88})
-"""Of members of groups: who is at rest says the same again and again, and hears the same."""
-REPEATED_MAX_BYTES: Final = 1024
-"""Longer heartbeats are not remembered."""
 _WITH_RECORDS: Final = frozenset({1, 59, 78})
 """Fetch, FetchSnapshot and ShareFetch."""
 
@@ -80,7 +77,7 @@ class _Version:
     def __init__(self, api: Api, version: int) -> None:
         self.api = api
         self.version = version
-        self.is_heartbeat = api.key in _HEARTBEATS
+        self.is_heartbeat = api.key in HEARTBEATS
         self.decode = wire.decoder(f"{api.name}Request", version)
         self.has_header_tags = frames.request_header_version(api.key, version) == _FLEXIBLE_HEADER
         self.response_tags = b"\x00" if frames.response_header_version(api.key, version) else b""
@@ -92,31 +89,6 @@ class _Version:
             self.encode_parts = wire.part_encoder(name, version)
         else:
             self.encode = wire.encoder(name, version)
-
-
-class Repeated:
-    """The last heartbeat of a connection and its answer, as messages and as bytes: neither is decoded or encoded again
-    while it stays the same."""
-
-    __slots__ = ("answer", "answer_version", "body", "client_id", "known", "rest", "written")
-
-    def __init__(self, known: _Version, rest: bytes, client_id: str, body: Any) -> None:  # noqa: ANN401
-        self.known = known
-        self.rest = rest
-        """The frame without API key, version and correlation id."""
-        self.client_id = client_id
-        self.body = body
-        self.answer: Any = None
-        self.answer_version = -1
-        self.written = b""
-
-    def encoded(self, known: _Version, message: Any) -> bytes:  # noqa: ANN401
-        """The bytes of an answer."""
-        if message is not self.answer or known.version != self.answer_version:
-            assert known.encode is not None, "a heartbeat's answer has no records"
-            self.written = known.encode(message)
-            self.answer, self.answer_version = message, known.version
-        return self.written
 
 
 class Dispatch:
@@ -172,7 +144,7 @@ class Dispatch:
         if known is None or known.api.key not in connection.offered_apis or len(frame) < _HEADER_MIN_BYTES:
             return self._read_first(connection, frame, now_ms)
         api = known.api
-        last = connection.repeated if known.is_heartbeat else None
+        last = connection.repeated_heartbeat if known.is_heartbeat else None
         if last is not None and last.known is known and last.rest == frame[8:]:
             client_id = connection.client_id = last.client_id
             correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
@@ -189,7 +161,7 @@ class Dispatch:
         except WireError as error:
             raise Close(str(error), CloseCause.MALFORMED_REQUEST) from None
         if known.is_heartbeat and len(frame) <= REPEATED_MAX_BYTES:
-            connection.repeated = Repeated(known, frame[8:], client_id, body)
+            connection.repeated_heartbeat = RepeatedHeartbeat(known, frame[8:], client_id, body)
         correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
         return Request(connection, api.key, known.version, correlation_id, client_id, body, now_ms), api
 
@@ -269,7 +241,7 @@ class Dispatch:
         head = request.correlation_id.to_bytes(4, "big", signed=True) + known.response_tags
         try:
             if known.encode is not None:
-                repeated = request.connection.repeated if known.is_heartbeat else None
+                repeated = request.connection.repeated_heartbeat if known.is_heartbeat else None
                 if type(message) is Encoded:
                     body = message.body
                 else:

@@ -18,9 +18,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from ottla.broker.network.dispatch import Repeated
     from ottla.broker.network.quotas.charges import Charge
     from ottla.broker.network.refused_batches import RefusedBatches
+    from ottla.broker.network.repeated_heartbeat import RepeatedHeartbeat
     from ottla.broker.network.sasl import SaslLogin
     from ottla.wire.access import Operation, ResourceType
 
@@ -84,7 +84,7 @@ class ClientConnection(Protocol):
     """Name and version, as ApiVersions told them."""
     refused_batches: RefusedBatches | None
     """What idempotent producers have to send again; None before anything was refused."""
-    repeated: Repeated | None
+    repeated_heartbeat: RepeatedHeartbeat | None
     """Its last heartbeat; None before the first."""
 
     @property

@@ -24,8 +24,9 @@ from ottla.wire.access import ANONYMOUS, CLUSTER_NAME, Operation, ResourceType
 if TYPE_CHECKING:
     from ottla.broker.config.node_config import NodeConfig
     from ottla.broker.loop.clock import Clock
-    from ottla.broker.network.dispatch import Dispatch, Repeated
+    from ottla.broker.network.dispatch import Dispatch
     from ottla.broker.network.refused_batches import RefusedBatches
+    from ottla.broker.network.repeated_heartbeat import RepeatedHeartbeat
     from ottla.broker.network.sasl import SaslLogin
     from ottla.core.metadata.image import MetadataImage
 
@@ -62,7 +63,7 @@ class _Visitor:
     offered_apis: Collection[int] = ()
     client_software: tuple[str, str] | None = None
     refused_batches: RefusedBatches | None = None
-    repeated: Repeated | None = None
+    repeated_heartbeat: RepeatedHeartbeat | None = None
     sasl: SaslLogin | None = None
     is_closed = False
     is_token_login = False

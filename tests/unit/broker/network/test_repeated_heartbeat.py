@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from ottla import wire
-from ottla.broker.network.dispatch import REPEATED_MAX_BYTES, Api, Dispatch
+from ottla.broker.network.dispatch import Api, Dispatch
+from ottla.broker.network.repeated_heartbeat import REPEATED_MAX_BYTES
 from ottla.wire import frames
 from ottla.wire.types import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 
@@ -23,7 +24,7 @@ class Client:
         api = Api(KEY, "ConsumerGroupHeartbeat", 0, 1, lambda node, request: ANSWER, lambda *_: None)
         self.offered_apis = {KEY}
         self.client_id = ""
-        self.repeated = None
+        self.repeated_heartbeat = None
         self._dispatch = Dispatch(SimpleNamespace(), lambda key, is_unstable: api)
 
     def read(self, message: Any, version: int = 1, correlation_id: int = 1, client_id: str = "c") -> Any:
@@ -102,4 +103,4 @@ def test_long_heartbeats_are_not_kept(client: Client):
     message = heartbeat(topics=tuple(f"topic-{number}" for number in range(REPEATED_MAX_BYTES // 8)))
     for _ in range(3):
         assert client.read(message).body == message
-    assert client.repeated is None
+    assert client.repeated_heartbeat is None
