@@ -89,6 +89,7 @@ from ottla.broker.telemetry.audit_events import AuditEvents
 from ottla.broker.telemetry.audit_log import open_audit_log
 from ottla.broker.telemetry.loggers import AUDIT, REQUESTS, Loggers
 from ottla.broker.telemetry.metrics import Metrics
+from ottla.core.coordinator.contract import allow_all
 from ottla.core.metadata.config_rules import Rules
 from ottla.core.metadata.delegation_tokens import TokenSecrets
 from ottla.core.metadata.image import BROKER, Changes, MetadataImage
@@ -683,6 +684,10 @@ class Node:
         if is_allowed and self._tells_allowed and self._audit_events is not None:
             self._audit_events.allowed(request, operation, resource_type, resource_name)
         return is_allowed
+
+    def authorizer_of(self, request: Request) -> Callable[[Any, Any, str], bool]:
+        """What the request's principal may do, as a function of operation, resource type and name."""
+        return allow_all if self._authorizer is None else partial(self.authorize, request)
 
     def authorize_any(self, request: Request, operation: Operation, resource_type: ResourceType) -> bool:
         """Whether there is any resource of a type to which the request's principal may do something."""

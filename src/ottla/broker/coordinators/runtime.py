@@ -107,7 +107,7 @@ class Runtime:
             request.version,
             request.client_id,
             "/" + request.connection.peer.host,
-            partial(self._node.authorize, request),
+            self._node.authorizer_of(request),
         )
         unit_of_work = self._unit_of_work
         unit_of_work.is_attended = True
@@ -177,7 +177,7 @@ class Runtime:
             request.version,
             request.client_id,
             "/" + request.connection.peer.host,
-            partial(self._node.authorize, request),
+            self._node.authorizer_of(request),
         )
 
     def _shard_of(self, key: str) -> Shard | None:

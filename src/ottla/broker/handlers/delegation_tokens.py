@@ -7,7 +7,6 @@ answers the first three. Create and Describe have versions 1 to 3, of which 3 na
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.network.request import Answer, Request
@@ -44,7 +43,7 @@ def _describe(node: DelegationTokens, request: Request) -> DescribeDelegationTok
         return DescribeDelegationTokenResponse(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
     asked: DescribeDelegationTokenRequest = request.body
     owners = None if asked.owners is None else {f"{each.principal_type}:{each.principal_name}" for each in asked.owners}
-    authorize = partial(node.authorize, request)
+    authorize = node.authorizer_of(request)
     found = described_tokens(node.image.tokens, node.token_secrets, owners, request.principal, authorize)
     return DescribeDelegationTokenResponse(tokens=tuple(found))
 

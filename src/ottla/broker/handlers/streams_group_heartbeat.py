@@ -8,7 +8,6 @@ A client that names topics must be allowed to describe all of them.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.network.request import Answer, Request
@@ -23,7 +22,7 @@ VERSIONS: Final = (0, 1)
 
 
 def handle(node: Groups, request: Request) -> Answer:
-    check_heartbeat(request.body, node.groups.world, partial(node.authorize, request))
+    check_heartbeat(request.body, node.groups.world, node.authorizer_of(request))
     return node.groups.answer(request, request.body.group_id, refuse=refuse)
 
 

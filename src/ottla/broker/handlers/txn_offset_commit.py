@@ -65,7 +65,7 @@ def handle(node: Transactions, request: Request) -> Answer:
 
 def _targets(node: Transactions, request: Request) -> list[tuple[_Asked, Target]]:
     """What each topic's partitions are refused with, whatever the coordinators say."""
-    context = Context(0, 0, node.groups.world, authorize=partial(node.authorize, request))
+    context = Context(0, 0, node.groups.world, authorize=node.authorizer_of(request))
     if request.version >= _IDS_FROM:
         return [(each, target_by_id(each.topic_id, Operation.READ, context)) for each in request.body.topics]
     return [(each, target_by_name(each.name, Operation.READ, context)) for each in request.body.topics]

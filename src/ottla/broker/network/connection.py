@@ -21,6 +21,7 @@ import ssl
 from collections import deque
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from struct import Struct
 from typing import Any, Final, NamedTuple, Protocol
 
 from ottla.broker.network.closed_connections import ClosedConnections
@@ -48,6 +49,7 @@ log = logging.getLogger(__name__)
 
 RECEIVE_BYTES: Final = 256 * 1024
 _received: Final = ReceiveBuffer(RECEIVE_BYTES)
+_size_in: Final = Struct(">i").unpack_from
 OUTGOING_MAX_BYTES: Final = 4 * 1024 * 1024
 """Unsent answers beyond which no further request is worked on."""
 _USER_CHARS_MAX: Final = 80
@@ -277,12 +279,12 @@ class Connection:
     def _work_on(self, size: int) -> None:
         """Work on the bytes that have come."""
         self.last_active_ms = self._owner.monotonic_ms()
-        data = _received.memory[:size]
-        if self._is_one_request(data):
-            self._work_on_one(bytes(data[SIZE_BYTES:]))
+        memory = _received.memory
+        if self._is_one_request(memory, size):
+            self._work_on_one(memory[SIZE_BYTES:size].tobytes())
             return
         try:
-            self._take(data)
+            self._take(memory[:size])
         except WireError as error:
             self.close(Close(str(error), CloseCause.FRAME_SIZE))
             return
@@ -351,14 +353,16 @@ class Connection:
 
     # --- work ---------------------------------------------------------------------------------------------------------
 
-    def _is_one_request(self, data: memoryview) -> bool:
-        """Whether this is one whole request, before which nothing waits, and which nobody measures or watches."""
+    def _is_one_request(self, memory: memoryview, size: int) -> bool:
+        """Whether what has come is one whole request, before which nothing waits, and which nobody measures or
+        watches."""
         if self._slots or self._queue or self._partial or self.sasl is not None or self._is_closing:
             return False
-        if self._unmuting is not None or self._send_queue.size_bytes or not self._dispatch.is_plain:
+        dispatch = self._dispatch
+        if self._unmuting is not None or self._send_queue.size_bytes or dispatch.meter or dispatch.tap:
             return False
-        size = len(data) - SIZE_BYTES
-        return 0 < size <= self._frame_max_bytes and int.from_bytes(data[:SIZE_BYTES], "big") == size
+        frame_size = size - SIZE_BYTES
+        return 0 < frame_size <= self._frame_max_bytes and _size_in(memory)[0] == frame_size
 
     def _work_on_one(self, frame: bytes) -> None:
         """What `work` does, for most turns of most connections: one request, and its answer."""

@@ -117,11 +117,6 @@ class Dispatch:
         self._answers: dict[int, _Version] = {}
         self._client_ids: dict[bytes, str] = {}
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether nobody measures or watches requests before they are handled."""
-        return self.meter is None and self.tap is None
-
     def begin_tap(self, tap: Tap) -> None:
         """Show all traffic from now on."""
         self.tap = tap

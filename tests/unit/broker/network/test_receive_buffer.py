@@ -36,7 +36,6 @@ class FramesOnly:
     """Notes each frame, and ends the connection."""
 
     meter = tap = None
-    is_plain = True
 
     def __init__(self) -> None:
         self.frames: list[bytes] = []

@@ -21,7 +21,8 @@ CLIENT_MAKES_ID_VERSION = 1
 
 def check_heartbeat(request: ConsumerGroupHeartbeatRequest, world: World, authorize: Authorize) -> None:
     check_group(request.group_id, authorize)
-    check_topics(request.subscribed_topic_names or (), authorize)
+    if request.subscribed_topic_names:
+        check_topics(request.subscribed_topic_names, authorize)
 
 
 def check_request(request: ConsumerGroupHeartbeatRequest, api_version: int, assignors: Sequence[str]) -> None:

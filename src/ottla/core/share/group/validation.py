@@ -26,7 +26,8 @@ def check_heartbeat(request: ShareGroupHeartbeatRequest, world: World, authorize
     check_served(world)
     check_group(request.group_id, authorize)
     _check_member_id(request.member_id)
-    check_topics(request.subscribed_topic_names or (), authorize)
+    if request.subscribed_topic_names:
+        check_topics(request.subscribed_topic_names, authorize)
     _check_request(request)
 
 
