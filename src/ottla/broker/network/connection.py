@@ -226,10 +226,12 @@ class Connection:
 
     def readable(self) -> None:
         """The socket is readable."""
-        if self._tls is None or self._tls.is_ready:
-            self._read()
-        else:
+        if self._tls is not None and not self._tls.is_ready:
             self._owner.handshake_turns.run(self._shake_hands)
+            return
+        size = self._receive()
+        if size:
+            self._work_on(size)
 
     def _shake_hands(self) -> None:
         """Go on with the TLS handshake. Requests can come in one piece with its end: first it must be known whose."""
@@ -250,11 +252,6 @@ class Connection:
             return
         if self.principal != ANONYMOUS:
             self._owner.logins.succeeded(self.peer, CERTIFICATE, self.principal)
-
-    def _read(self) -> None:
-        size = self._receive()
-        if size:
-            self._work_on(size)
 
     def _receive(self) -> int:
         """How many bytes have come; 0 if there are none now, or if the connection has ended."""

@@ -111,7 +111,8 @@ class UnitOfWork:
     def end_connection(self) -> None:
         """End the turn of a connection: now, or with those of others that are at work."""
         if not self._unflushed:
-            self.end()
+            if self._replicas.has_staged or self._moved or self._answers:
+                self.end()
         elif self._is_shared:
             self._sharer_count += 1
             self._replicas.write_staged()
