@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import msgspec
 
@@ -22,6 +22,8 @@ __all__ = [
     "Gone",
     "Group",
     "GroupMember",
+    "Int32",
+    "Int64",
     "Lag",
     "LogDir",
     "LoginFailures",
@@ -45,6 +47,11 @@ __all__ = [
 ]
 
 
+Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
+Int64 = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+"""Kafka's numbers. A body with one that is out of range cannot be read: no table has room for it."""
+
+
 class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Something that was observed at one time."""
 
@@ -53,7 +60,7 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class TopicPartitions(msgspec.Struct, frozen=True, kw_only=True):
     topic: str
-    partitions: tuple[int, ...]
+    partitions: tuple[Int32, ...]
     topic_id: str | None = None
 
 
@@ -67,22 +74,22 @@ class Tasks(msgspec.Struct, frozen=True, kw_only=True):
 
 class GroupMember(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     member: str
-    epoch: int = 0
+    epoch: Int32 = 0
     instance: str | None = None
     rack: str | None = None
     client: str = ""
     host: str = ""
-    topology_epoch: int | None = None
+    topology_epoch: Int32 | None = None
     process: str | None = None
     state: str | None = None
     subscribed: tuple[str, ...] | None = None
-    rebalance_timeout_ms: int | None = None
+    rebalance_timeout_ms: Int32 | None = None
     assigned: tuple[TopicPartitions, ...] = ()
     target: tuple[TopicPartitions, ...] = ()
     tasks: Tasks | None = None
     target_tasks: Tasks | None = None
-    task_offsets: dict[str, int] | None = None
-    task_end_offsets: dict[str, int] | None = None
+    task_offsets: dict[str, Int64] | None = None
+    task_end_offsets: dict[str, Int64] | None = None
 
 
 class Subtopology(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -100,16 +107,16 @@ class Group(Fact, frozen=True, kw_only=True, omit_defaults=True):
     type: str
     state: str
     protocol: str | None = None
-    group_epoch: int = 0
-    assignment_epoch: int = 0
+    group_epoch: Int32 = 0
+    assignment_epoch: Int32 = 0
     assignor: str | None = None
-    coordinator: int | None = None
+    coordinator: Int32 | None = None
     members: tuple[GroupMember, ...] = ()
-    topology_epoch: int | None = None
+    topology_epoch: Int32 | None = None
     subtopologies: tuple[Subtopology, ...] | None = None
     topology_description: str | None = None  # available, not_stored, error, not_supported
-    failed_topology_epoch: int | None = None
-    metadata_hash: int | None = None
+    failed_topology_epoch: Int32 | None = None
+    metadata_hash: Int64 | None = None
 
     def read_by_tasks(self, member: GroupMember) -> Iterator[tuple[str, int]]:
         """The partitions that the active tasks of a member read: a task reads the partition of its number of each
@@ -127,14 +134,14 @@ class Lag(Fact, frozen=True, kw_only=True, omit_defaults=True):
     kind: ClassVar[str] = "lag"
     group: str
     topic: str
-    partition: int
-    committed: int | None = None
-    log_start: int | None = None
-    high_watermark: int | None = None
-    last_stable: int | None = None
-    committed_ts: int | None = None
-    max_ts: int | None = None
-    leader_epoch: int | None = None
+    partition: Int32
+    committed: Int64 | None = None
+    log_start: Int64 | None = None
+    high_watermark: Int64 | None = None
+    last_stable: Int64 | None = None
+    committed_ts: Int64 | None = None
+    max_ts: Int64 | None = None
+    leader_epoch: Int32 | None = None
     topic_id: str | None = None
 
 
@@ -142,20 +149,20 @@ class ShareOffsets(Fact, frozen=True, kw_only=True, omit_defaults=True):
     kind: ClassVar[str] = "share_offsets"
     group: str
     topic: str
-    partition: int
-    start: int | None = None
-    start_ts: int | None = None
-    lag: int | None = None
-    high_watermark: int | None = None
-    leader_epoch: int | None = None
+    partition: Int32
+    start: Int64 | None = None
+    start_ts: Int64 | None = None
+    lag: Int64 | None = None
+    high_watermark: Int64 | None = None
+    leader_epoch: Int32 | None = None
     topic_id: str | None = None
 
 
 class StateBatch(msgspec.Struct, frozen=True, kw_only=True):
-    first: int
-    last: int
-    state: int  # 0 available, 2 acknowledged, 4 archived
-    count: int
+    first: Int64
+    last: Int64
+    state: Int32  # 0 available, 2 acknowledged, 4 archived
+    count: Int32
 
 
 class ShareState(Fact, frozen=True, kw_only=True, omit_defaults=True):
@@ -165,13 +172,13 @@ class ShareState(Fact, frozen=True, kw_only=True, omit_defaults=True):
     group: str
     topic: str | None = None
     topic_id: str | None = None
-    partition: int
+    partition: Int32
     record: str = "ShareUpdate"
-    start: int | None = None
+    start: Int64 | None = None
     batches: tuple[StateBatch, ...] = ()
-    written_ms: int | None = None
-    offset: int | None = None
-    delivery_complete: int | None = None
+    written_ms: Int64 | None = None
+    offset: Int64 | None = None
+    delivery_complete: Int64 | None = None
 
 
 class ShareMetrics(Fact, frozen=True, kw_only=True, omit_defaults=True):
@@ -179,15 +186,15 @@ class ShareMetrics(Fact, frozen=True, kw_only=True, omit_defaults=True):
 
     kind: ClassVar[str] = "share_metrics"
     group: str
-    node: int
-    delivered: int = 0
-    redelivered: int = 0
-    accepted: int = 0
-    released: int = 0
-    rejected: int = 0
-    lock_expiries: int = 0
-    lock_ms: int = 0  # how long records were held, over all of `lock_count`
-    lock_count: int = 0
+    node: Int32
+    delivered: Int64 = 0
+    redelivered: Int64 = 0
+    accepted: Int64 = 0
+    released: Int64 = 0
+    rejected: Int64 = 0
+    lock_expiries: Int64 = 0
+    lock_ms: Int64 = 0  # how long records were held, over all of `lock_count`
+    lock_count: Int64 = 0
 
 
 class ShareWindow(Fact, frozen=True, kw_only=True, omit_defaults=True):
@@ -196,58 +203,58 @@ class ShareWindow(Fact, frozen=True, kw_only=True, omit_defaults=True):
     kind: ClassVar[str] = "share_window"
     group: str
     topic: str
-    partition: int
-    start: int
-    end: int
-    first_count: int | None = None
+    partition: Int32
+    start: Int64
+    end: Int64
+    first_count: Int32 | None = None
 
 
 class Replica(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A voter or an observer of the quorum. Times are on the leader's clock; -1 if it never fetched from the leader."""
 
-    id: int
+    id: Int32
     role: str = "voter"
     dir: str | None = None
-    log_end: int | None = None
-    last_fetch_ts: int | None = None
-    last_caught_up_ts: int | None = None
+    log_end: Int64 | None = None
+    last_fetch_ts: Int64 | None = None
+    last_caught_up_ts: Int64 | None = None
 
 
 class Quorum(Fact, frozen=True, kw_only=True, omit_defaults=True):
     kind: ClassVar[str] = "quorum"
-    leader: int
-    leader_epoch: int
-    high_watermark: int | None = None
+    leader: Int32
+    leader_epoch: Int32
+    high_watermark: Int64 | None = None
     replicas: tuple[Replica, ...] = ()
 
 
 class Broker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    id: int
+    id: Int32
     host: str = ""
-    port: int = 0
+    port: Int32 = 0
     rack: str | None = None
     fenced: bool | None = None
     reachable: bool | None = None
     error: str | None = None
-    supported: dict[str, tuple[int, int]] | None = None
+    supported: dict[str, tuple[Int32, Int32]] | None = None
 
 
 class Cluster(Fact, frozen=True, kw_only=True, omit_defaults=True):
     kind: ClassVar[str] = "cluster"
-    controller: int | None = None
+    controller: Int32 | None = None
     brokers: tuple[Broker, ...] = ()
-    finalized: dict[str, int] | None = None
+    finalized: dict[str, Int32] | None = None
 
 
 class Partition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    partition: int
-    leader: int
-    epoch: int | None = None
-    replicas: tuple[int, ...] = ()
-    isr: tuple[int, ...] = ()
-    elr: tuple[int, ...] | None = None
-    offline: tuple[int, ...] = ()
-    adding: tuple[int, ...] = ()
+    partition: Int32
+    leader: Int32
+    epoch: Int32 | None = None
+    replicas: tuple[Int32, ...] = ()
+    isr: tuple[Int32, ...] = ()
+    elr: tuple[Int32, ...] | None = None
+    offline: tuple[Int32, ...] = ()
+    adding: tuple[Int32, ...] = ()
 
     def required_isr(self, min_isr: int) -> int:
         """How many replicas must be in sync for writes with acks=all: never more than there are."""
@@ -273,18 +280,18 @@ class Configs(Fact, frozen=True, kw_only=True, omit_defaults=True):
 
 class LogDir(Fact, frozen=True, kw_only=True, omit_defaults=True):
     kind: ClassVar[str] = "log_dirs"
-    node: int
+    node: Int32
     path: str
     error: str | None = None
-    total: int | None = None
-    usable: int | None = None
-    size: int | None = None
+    total: Int64 | None = None
+    usable: Int64 | None = None
+    size: Int64 | None = None
 
 
 class TransactionPartition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     topic: str
-    partition: int
-    first_offset: int | None = None
+    partition: Int32
+    first_offset: Int64 | None = None
 
 
 class Transaction(Fact, frozen=True, kw_only=True, omit_defaults=True):
@@ -293,10 +300,10 @@ class Transaction(Fact, frozen=True, kw_only=True, omit_defaults=True):
     kind: ClassVar[str] = "transactions"
     id: str | None = None
     state: str = "Ongoing"
-    producer: int
-    producer_epoch: int | None = None
-    started: int | None = None
-    timeout: int | None = None
+    producer: Int64
+    producer_epoch: Int32 | None = None
+    started: Int64 | None = None
+    timeout: Int32 | None = None
     partitions: tuple[TransactionPartition, ...] = ()
 
 
@@ -304,20 +311,20 @@ class LoginFailures(Fact, frozen=True, kw_only=True, omit_defaults=True):
     """How often logins of a user from an address failed since this ottla broker started."""
 
     kind: ClassVar[str] = "login_failures"
-    node: int
+    node: Int32
     user: str
     address: str
-    failed: int
+    failed: Int64
 
 
 class Refusals(Fact, frozen=True, kw_only=True, omit_defaults=True):
     """How often requests of a principal were refused for want of rights since this ottla broker started."""
 
     kind: ClassVar[str] = "refusals"
-    node: int
+    node: Int32
     principal: str
     api: str
-    refused: int
+    refused: Int64
 
 
 class Coverage(Fact, frozen=True, kw_only=True, omit_defaults=True):

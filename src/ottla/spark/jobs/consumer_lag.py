@@ -10,7 +10,7 @@ What there is of a log comes together in one worker, which computes its rows; sm
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +22,7 @@ from ottla.spark.jobs.lag_of_log import (
     LAG_ROW,
     LOG,
     POINT,
+    earliest_ms,
     lag_rows,
     sampled_lag,
 )
@@ -30,7 +31,9 @@ from ottla.spark.jobs.tables import CONSUMER_LAG
 from ottla.spark.schemas import arrow_repeated, arrow_schema, ddl
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
     from pyspark.sql import DataFrame
 
 __all__ = ["GROUP_TYPES", "TOPIC_IDS", "TYPE_PREFIXES", "consumer_lag", "lag_events", "lag_of_events", "lag_table"]
@@ -62,7 +65,8 @@ _COLUMNS: Final[Mapping[str, tuple[int, Mapping[str, str]]]] = {
 
 
 def consumer_lag(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
-    """The table `consumer_lag`. It has no share groups, which have no committed offsets."""
+    """The table `consumer_lag`. It has no share groups, which have no committed offsets, as far as GROUP_TYPES tells
+    which these are. TOPIC_IDS tell which end offsets are those of an earlier topic with the same name."""
     events = list(_event_frames(inputs, params))
     if not events:
         raise OttlaSparkError("consumer_lag needs samples or offset commits")
@@ -132,6 +136,7 @@ def lag_table(events: pa.Table, inputs: Mapping[str, pa.Table], params: Params) 
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    events = _of_busy_logs(events, params)
     newest = pc.if_else(pc.equal(events["what"], COMMIT), _looked_up(events, inputs[TOPIC_IDS]), events["topic_id"])
     events = events.set_column(events.column_names.index("topic_id"), "topic_id", newest)
     in_order = events.sort_by([(name, "ascending") for name in LOG]).combine_chunks()
@@ -143,6 +148,29 @@ def lag_table(events: pa.Table, inputs: Mapping[str, pa.Table], params: Params) 
     return rows
 
 
+def _of_busy_logs(events: pa.Table, params: Params) -> pa.Table:
+    """The events of logs that may have rows: something recent, and somebody who reads them. What is kept of others
+    would cost a stream as much in each step as if they were busy."""
+    import numpy as np
+    import pyarrow as pa
+
+    log = _numbered(events, LOG)
+    is_recent = events["ts"].to_numpy() >= earliest_ms(params)
+    is_read = events["what"].to_numpy() != POINT
+    return events.filter(pa.array(np.isin(log, log[is_recent]) & np.isin(log, log[is_read])))
+
+
+def _numbered(table: pa.Table, key: Sequence[str]) -> NDArray[np.int64]:
+    """A number for each row, the same for rows with the same key."""
+    import numpy as np
+
+    codes = np.zeros(table.num_rows, np.int64)
+    for each in key:
+        column = table[each].combine_chunks().dictionary_encode()
+        codes = codes * (len(column.dictionary) + 1) + column.indices.fill_null(-1).to_numpy(zero_copy_only=False) + 1
+    return codes
+
+
 def _looked_up(table: pa.Table, known: pa.Table) -> pa.Array:
     """For each row of a table the last column of another one, which the others are the key of."""
     import numpy as np
@@ -150,11 +178,7 @@ def _looked_up(table: pa.Table, known: pa.Table) -> pa.Array:
 
     *key, _ = known.column_names
     cells = {tuple(each): cell for *each, cell in zip(*(column.to_pylist() for column in known.columns), strict=True)}
-    codes = np.zeros(table.num_rows, np.int64)
-    for each in key:
-        column = table[each].combine_chunks().dictionary_encode()
-        codes = codes * (len(column.dictionary) + 1) + column.indices.fill_null(-1).to_numpy(zero_copy_only=False) + 1
-    _, first, place = np.unique(codes, return_index=True, return_inverse=True)
+    _, first, place = np.unique(_numbered(table, key), return_index=True, return_inverse=True)
     asked = table.select(key).take(pa.array(first))
     found = map(cells.get, zip(*(column.to_pylist() for column in asked.columns), strict=True))
     return pa.array(found, pa.string()).take(pa.array(place))

@@ -25,7 +25,18 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.int64]
     Flags = NDArray[np.bool_]
 
-__all__ = ["COMMIT", "HISTORY_MS", "LAG_EVENT", "LAG_ROW", "LOG", "POINT", "SAMPLE", "lag_rows", "sampled_lag"]
+__all__ = [
+    "COMMIT",
+    "HISTORY_MS",
+    "LAG_EVENT",
+    "LAG_ROW",
+    "LOG",
+    "POINT",
+    "SAMPLE",
+    "earliest_ms",
+    "lag_rows",
+    "sampled_lag",
+]
 
 HISTORY_MS: Final = HOUR_MS
 """End offsets that are older than this are not used, and rates are not computed over more."""
@@ -69,7 +80,9 @@ STUCK_WINDOWS: Final = 5
 POINT_MS: Final = 1_000
 """Of the end offsets within this time only the last one is used."""
 ROWS: Final = 50_000
-"""About so many rows are in one batch."""
+"""So many rows are in one batch, or up to twice as many."""
+_Place = tuple[Any, ...]
+"""Cluster, topic and partition."""
 _read_lag: Final = msgspec.json.Decoder(Lag).decode
 
 
@@ -139,33 +152,41 @@ class _Points(NamedTuple):
 # --- logs -------------------------------------------------------------------------------------------------------------
 
 
+def earliest_ms(params: Params) -> int:
+    """No row depends on samples and end offsets before this time, nor on commits, but for the newest one."""
+    return NONE if params.from_ms is None else params.from_ms - HISTORY_MS
+
+
 def lag_rows(batches: Iterable[pa.RecordBatch], params: Params) -> Iterator[pa.RecordBatch]:
     """The rows, from events in the order of their logs."""
     import pyarrow as pa
 
     made: list[pa.RecordBatch] = []
-    for log in _logs(batches):
-        made += _rows_of_log(log, params)
-        if sum(each.num_rows for each in made) >= ROWS:
-            yield from pa.Table.from_batches(made).combine_chunks().to_batches()
-            made = []
+    for place, events in _logs(batches):
+        for batch in _rows_of_log(place, events, params):
+            made.append(batch)
+            if sum(each.num_rows for each in made) >= ROWS:
+                yield from pa.Table.from_batches(made).combine_chunks().to_batches()
+                made = []
     if made:
         yield from pa.Table.from_batches(made).combine_chunks().to_batches()
 
 
-def _logs(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The events of each log."""
+def _logs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[_Place, pa.Table]]:
+    """Each log, and its events without the columns that tell which log it is."""
     import pyarrow as pa
 
-    held: list[pa.RecordBatch] = []
+    place, held = None, list[pa.RecordBatch]()
     for batch in batches:
         for part in _parts(batch):
-            if held and _log_of(held[0]) != _log_of(part):
-                yield pa.Table.from_batches(held)
+            here = tuple(part.column(name)[0].as_py() for name in LOG)
+            if place is not None and here != place:
+                yield place, pa.Table.from_batches(held)
                 held = []
-            held.append(part)
-    if held:
-        yield pa.Table.from_batches(held)
+            place = here
+            held.append(part.drop_columns(list(LOG)))
+    if place is not None:
+        yield place, pa.Table.from_batches(held)
 
 
 def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -183,22 +204,18 @@ def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, end - start)
 
 
-def _log_of(events: pa.RecordBatch) -> tuple[Any, ...]:
-    return tuple(events.column(name)[0].as_py() for name in LOG)
-
-
-def _rows_of_log(log: pa.Table, params: Params) -> Iterator[pa.RecordBatch]:
+def _rows_of_log(place: _Place, log: pa.Table, params: Params) -> Iterator[pa.RecordBatch]:
     events, groups, topic_ids = _in_columns(log)
     what = log["what"].to_numpy()
-    place = tuple(log[name][0].as_py() for name in LOG)
-    since_ms = NONE if params.from_ms is None else params.from_ms - HISTORY_MS
+    since_ms = earliest_ms(params)
     samples = events.at((what == SAMPLE) & (events.ts >= since_ms))
     commits, points = events.at(what == COMMIT), events.at(what == POINT)
+    del events
     for topic_id in np.unique(samples.topic_id):
         told = samples.at(samples.topic_id == topic_id)
         ends = told.at(told.end != NONE)
         found = _measured(told, _Points(ends.ts, ends.end), params)
-        yield _batch((*place, _name(topic_ids, topic_id), "samples"), groups, found)
+        yield from _batches((*place, _name(topic_ids, topic_id), "samples"), groups, found)
     if len(commits.ts):
         topic_id = commits.topic_id[0]  # a commit says none: it is that of the topic with this name
         ends_of_topic = _points_of(points, topic_id)
@@ -206,7 +223,8 @@ def _rows_of_log(log: pa.Table, params: Params) -> Iterator[pa.RecordBatch]:
         rows = rows.at((rows.committed != NONE) & (rows.ts >= since_ms))
         rows = rows.at(~_is_sampled(rows, samples))
         rows = rows.put(end=_end_at(rows.ts, ends_of_topic))
-        yield _batch((*place, _name(topic_ids, topic_id), "records"), groups, _measured(rows, ends_of_topic, params))
+        found = _measured(rows, ends_of_topic, params)
+        yield from _batches((*place, _name(topic_ids, topic_id), "records"), groups, found)
 
 
 def _in_columns(log: pa.Table) -> tuple[_Events, pa.Array, pa.Array]:
@@ -221,6 +239,12 @@ def _in_columns(log: pa.Table) -> tuple[_Events, pa.Array, pa.Array]:
 def _name(dictionary: pa.Array, code: int) -> str | None:
     name: str | None = None if code < 0 else dictionary[int(code)].as_py()
     return name
+
+
+def _batches(place: tuple[Any, ...], groups: pa.Array, rows: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+    """The rows, so many at a time that the texts of a column stay within Arrow's limits."""
+    for start in range(0, len(rows["group"]), ROWS):
+        yield _batch(place, groups, {name: values[start : start + ROWS] for name, values in rows.items()})
 
 
 def _batch(place: tuple[Any, ...], groups: pa.Array, rows: dict[str, Any]) -> pa.RecordBatch:

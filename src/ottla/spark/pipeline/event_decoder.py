@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ottla.health.facts import Int64
 from ottla.health.samples import OBSERVATIONS
 from ottla.spark.pipeline.commit_windows import last_of_windows
 from ottla.spark.schemas import arrow_schema, ddl
@@ -76,18 +77,22 @@ _KEYS_KEPT: Final = 20_000
 """Groups commit with the same keys again and again; a task reads those of one partition."""
 
 
+Time = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999)]
+"""Milliseconds since 1970, to the end of the last year that has a date."""
+
+
 class _Sample(msgspec.Struct):
     """A sample whose body is not decoded."""
 
     kind: str
-    ts: int
+    ts: Time
     cluster: str
     observer: str = ""
-    seq: int = 0
+    seq: Int64 = 0
     entity: str = ""
     error: str | None = None
     heartbeat: bool = False
-    dropped: int = 0
+    dropped: Int64 = 0
     body: msgspec.Raw = msgspec.Raw(b"null")
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 
+from ottla.spark.jobs import lag_of_log
 from ottla.spark.jobs.consumer_lag import GROUP_TYPES, TOPIC_IDS, lag_events, lag_table
 from ottla.spark.jobs.lag_of_log import LAG_EVENT, LAG_ROW, LOG, lag_rows
 from ottla.spark.jobs.params import HOUR_MS, Params
@@ -154,8 +155,46 @@ def test_samples_that_nobody_can_read_are_left_out():
     made.sample(0, "nothing committed", committed=-1, high_watermark=2)
     made.sample(0, "unknown")
     made.samples.extend(made.samples[0] | {"body": body} for body in ("{", "[]", '{"group": 1}', "null"))
+    for name, number in (
+        ("partition", 2**31),
+        ("committed", 2**63),
+        ("high_watermark", 2**63),
+        ("committed_ts", 2**64),
+    ):
+        made.sample(0, f"no table has room for this {name}", **{"committed": 1, "high_watermark": 2, name: number})
     rows = made.rows()
     assert [(row["group"], row["lag_records"]) for row in rows] == [("fine", 1)]
+
+
+def test_logs_without_anything_new_or_without_readers_are_not_looked_at(monkeypatch: pytest.MonkeyPatch):
+    made = nothing()
+    for topic, commits, ends in (("busy", 100, 100), ("stopped", 1, 100), ("old", 1, 1), ("unread", 0, 100)):
+        for hour in range(max(commits, ends)):
+            if hour < commits:
+                made.commit(hour * HOUR_MS, "g", hour, topic)
+            if hour < ends:
+                made.end(hour * HOUR_MS + 1, hour + 1, topic)
+    looked_at: list[str] = []
+    rows_of_log = lag_of_log._rows_of_log
+
+    def noted(place: Any, events: Any, params: Params) -> Any:
+        looked_at.append(place[1])
+        return rows_of_log(place, events, params)
+
+    monkeypatch.setattr(lag_of_log, "_rows_of_log", noted)
+    rows = made.rows(Params(from_ms=98 * HOUR_MS))
+    assert {(row["topic"], row["window_start"] // HOUR_MS, row["committed"]) for row in rows} == {
+        ("busy", 98, 98), ("busy", 99, 99), ("stopped", 98, 0), ("stopped", 99, 0),
+    }  # fmt: skip
+    assert looked_at == ["busy", "stopped"]
+
+
+def test_many_rows_come_in_several_batches(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(lag_of_log, "ROWS", 3)
+    made = nothing()
+    for number in range(10):
+        made.sample(20_000 * number, "g", committed=number, high_watermark=number)
+    assert [row["committed"] for row in made.rows()] == list(range(10))
 
 
 def test_a_sample_without_an_end_offset_has_no_lag():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +160,15 @@ def test_samples_that_were_dropped_are_counted(tmp_path: Path):
     told = [replace(cluster.make_sample(NOON, "quorum", "q", leader=1), dropped=count) for count in (0, 3, 4)]
     write_events(iter([sample_events([encode(each) for each in told], {})]), tmp_path / "events")
     assert describe_events(tmp_path / "events").dropped == 7
+
+
+@pytest.mark.parametrize("name", ["ts", "seq", "dropped"])
+def test_samples_with_numbers_that_no_column_holds_are_left_out(name: str):
+    from ottla.spark.pipeline.event_decoder import sample_events
+
+    fine = {"kind": "lag", "ts": 1, "cluster": "c", "seq": 1}
+    values = [json.dumps(each).encode() for each in (fine, fine | {name: 1 << 63}, fine | {"seq": 2})]
+    assert sample_events(values, {}).column("seq").to_pylist() == [1, 2]
 
 
 # --- what there is to read --------------------------------------------------------------------------------------------
