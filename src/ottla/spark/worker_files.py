@@ -25,11 +25,16 @@ Rows = Iterable[tuple[str, "pa.RecordBatch"]]
 """Rows, and the name of the directory to which they belong."""
 
 
-def write_by_workers(frame: DataFrame, make: Callable[[Iterator[pa.RecordBatch]], Rows], path: Path) -> None:
+def write_by_workers(
+    frame: DataFrame, make: Callable[[Iterator[pa.RecordBatch]], Rows], path: Path, *, in_driver: bool = False
+) -> None:
     """Write what `make` turns the rows of a frame into, one file for each task and directory. What was there before is
-    deleted."""
+    deleted. `in_driver`: there are so few rows that the driver is done before workers would have started."""
     shutil.rmtree(path, ignore_errors=True)
     path.mkdir(parents=True)
+    if in_driver:
+        write_files(make(iter(frame.toArrow().to_batches())), path, "part-0")
+        return
     for (name,) in frame.mapInArrow(_Writer(make, path), "file string").collect():
         file = Path(name)
         file.rename(file.with_name(file.name.removeprefix(UNFINISHED)))

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 
 from ottla.spark.errors import OttlaSparkError
-from ottla.spark.jobs.frames import as_table, written_ms
+from ottla.spark.jobs.frames import as_table, made_of, written_ms
 from ottla.spark.jobs.group_fold import folded_rows
 from ottla.spark.jobs.params import Params
 from ottla.spark.jobs.rule_evaluation import CONFIG_RECORD, RuleEvaluator, finding_row
 from ottla.spark.jobs.rule_fold import RECORD_RANK, SAMPLE_RANK
 from ottla.spark.jobs.share_state import STATE_TYPES
 from ottla.spark.jobs.tables import FINDINGS, GROUP_FACTS, columns
-from ottla.spark.records.types import arrow_schema, ddl
+from ottla.spark.records.types import arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,7 +58,7 @@ def rule_results(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
         "cluster", "ts", "rank", "order_text", "order_number"
     )
     evaluate = _RuleResults(dict(params.thresholds), dict(params.topic_names), params.connection)
-    return in_order.select(*_FACT).mapInArrow(evaluate, ddl(_RULE_RESULTS))
+    return made_of(in_order.select(*_FACT), evaluate, _RULE_RESULTS, params)
 
 
 # --- facts ------------------------------------------------------------------------------------------------------------

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from ottla.spark.records.types import ddl
+from ottla.spark.records.types import arrow_schema, ddl
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
     from ottla.spark.jobs.params import Params
     from ottla.spark.jobs.tables import Table
+    from ottla.spark.records.types import Column as TableColumn
 
-__all__ = ["as_table", "run_date", "within", "written_ms"]
+__all__ = ["as_table", "made_of", "run_date", "within", "written_ms"]
+
+Make = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
+
+
+def made_of(rows: DataFrame, make: Make, columns: tuple[TableColumn, ...], params: Params) -> DataFrame:
+    """What a function makes of rows, in workers or in the driver."""
+    if not params.in_driver:
+        return rows.mapInArrow(make, ddl(columns))
+    import pyarrow as pa
+
+    made = pa.Table.from_batches(make(iter(rows.toArrow().to_batches())), arrow_schema(columns))
+    return rows.sparkSession.createDataFrame(made, ddl(columns))
 
 
 def run_date(ms: Column) -> Column:

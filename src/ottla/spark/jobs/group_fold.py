@@ -75,7 +75,7 @@ def fold_to_files(inputs: Mapping[str, DataFrame], params: Params, path: Path) -
     """The same rows, which are written below a path. Returns a frame for each table that has rows, and an empty one for
     each that has none."""
     frame = _in_order(_history(inputs))
-    write_by_workers(frame, partial(_tables, params=params), path)
+    write_by_workers(frame, partial(_tables, params=params), path, in_driver=params.in_driver)
     spark = frame.sparkSession
     return {
         table.name: spark.read.schema(ddl(_columns(table))).parquet(*files)

@@ -32,8 +32,6 @@ class Params:
     share_window_ms: int = MINUTE_MS
     quorum_window_ms: int = 10_000
     lag_window_ms: int = 10_000
-    lag_history_ms: int = HOUR_MS
-    """How far back high watermarks are remembered to turn lag into time."""
     share_limit: int = 5
     """The delivery count limit of share groups whose configs are not known: Kafka's default."""
     share_lock_ms: int = 30_000
@@ -45,7 +43,8 @@ class Params:
     """The options with which the commands of findings reach the cluster."""
     topic_names: Mapping[str, str] = field(default_factory=dict)
     """Topic id -> name, where known: records of groups have only ids."""
-
+    in_driver: bool = False
+    """The driver does what workers would do: for few rows, that takes less time than to start them."""
     share_limits: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     """(Cluster, group) -> the delivery count limit and the lock duration in milliseconds of a share group, where known.
     The empty group name stands for all groups without configs of their own."""

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from ottla.spark.errors import OttlaSparkError
-from ottla.spark.jobs.frames import as_table
+from ottla.spark.jobs.frames import as_table, made_of
 from ottla.spark.jobs.ordered_fold import TimedSample
 from ottla.spark.jobs.params import Params
 from ottla.spark.jobs.quorum_fold import QuorumFold
 from ottla.spark.jobs.tables import QUORUM_LAG
-from ottla.spark.records.types import arrow_schema, ddl
+from ottla.spark.records.types import arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,7 +51,7 @@ def _sampled(samples: DataFrame) -> DataFrame:
 def _folded(samples: DataFrame, params: Params) -> DataFrame:
     rows = samples.select("cluster", "ts", F.col("seq").cast("bigint").alias("seq"), F.col("body").cast("binary"))
     in_order = rows.repartition("cluster").sortWithinPartitions("cluster", "ts", "seq")
-    return in_order.mapInArrow(_Folding(params.quorum_window_ms), ddl(_FOLDED))
+    return made_of(in_order, _Folding(params.quorum_window_ms), _FOLDED, params)
 
 
 class _Folding:

@@ -15,7 +15,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from ottla.spark.errors import OttlaSparkError
-from ottla.spark.jobs.frames import as_table, written_ms
+from ottla.spark.jobs.frames import as_table, made_of, written_ms
 from ottla.spark.jobs.ordered_fold import TimedSample
 from ottla.spark.jobs.params import Params
 from ottla.spark.jobs.share_counters import ShareCounters
@@ -23,7 +23,7 @@ from ottla.spark.jobs.share_fold import limits_of
 from ottla.spark.jobs.share_partition import OFFSETS, SAMPLED_STATE, SharePartition, ShareRow
 from ottla.spark.jobs.share_state import STATE_TYPES
 from ottla.spark.jobs.tables import SHARE_DELIVERY
-from ottla.spark.records.types import arrow_schema, ddl
+from ottla.spark.records.types import arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,7 +54,7 @@ def share_delivery(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame
     # Records come before samples of them, which are then duplicates.
     is_sample = F.col("what").isin(SAMPLED_STATE, OFFSETS)
     in_order = all_steps.repartition(*KEY).sortWithinPartitions(*KEY, "order_ts", "offset", is_sample, "what")
-    folded = in_order.mapInArrow(_Folding(params), ddl(_FOLDED))
+    folded = made_of(in_order, _Folding(params), _FOLDED, params)
     rows = folded
     if "samples" in inputs:
         rows = folded.unionByName(_metrics(inputs["samples"], params), allowMissingColumns=True)
@@ -146,7 +146,7 @@ def _metrics(samples: DataFrame, params: Params) -> DataFrame:
     group = F.get_json_object("body", "$.group").alias("group")
     rows = told.select("cluster", group, "ts", F.col("seq").cast("bigint").alias("seq"), F.col("body").cast("binary"))
     in_order = rows.repartition("cluster", "group").sortWithinPartitions("cluster", "group", "ts", "seq")
-    return in_order.mapInArrow(_Counting(params.share_window_ms), ddl(_COUNTED))
+    return made_of(in_order, _Counting(params.share_window_ms), _COUNTED, params)
 
 
 class _Counting:

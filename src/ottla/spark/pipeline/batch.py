@@ -49,17 +49,17 @@ def run(
         for directory in options.observations:
             require_observations(directory, ingestion.parts)
         event_files = ingestion.in_process(work / "events")
-        spark = started.result()
         if event_files is None:
-            event_files = ingestion.by_spark(spark, work / "events")
+            event_files = ingestion.by_spark(started.result(), work / "events")
         late = archive.late
         if archive.exists():
-            event_files = archive.joined(spark, event_files, work / "all")
+            event_files = archive.joined(started.result(), event_files, work / "all")
         require_events(event_files, origins_of(origin, options))
-        say(f"✓ read {sum(event_files.read.values()):,} records ({time.monotonic() - began:.1f} s)")
-        fit(spark, sum(event_files.rows.values()))
         known = KnownFromEvents().take(event_files.path)
         job_inputs = prepare(origin, event_files, known, work, options, archive.topic_names)
+        spark = started.result()  # while it starts, nothing can be said: what is said then is in its log
+        say(f"✓ read {sum(event_files.read.values()):,} records ({time.monotonic() - began:.1f} s)")
+        fit(spark, sum(event_files.rows.values()))
         if archive.exists():
             _take_tables_over(options.out)
         tables = compute(spark, event_files, job_inputs, options, say, is_complete=options.since_ms is None)

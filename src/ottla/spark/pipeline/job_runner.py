@@ -14,13 +14,15 @@ from ottla.spark.jobs.consumer_lag import GROUP_TYPES, TOPIC_IDS
 from ottla.spark.jobs.params import HOUR_MS, Params
 from ottla.spark.jobs.share_configs import share_limits
 from ottla.spark.jobs.share_state import STATE_TYPES
-from ottla.spark.jobs.tables import TABLES
+from ottla.spark.jobs.tables import CONSUMER_LAG, TABLES
+from ottla.spark.pipeline.event_decoder import EVENT_DDL
 from ottla.spark.pipeline.event_lookup import KnownFromEvents, kinds_in
 from ottla.spark.pipeline.events import frames_of
 from ottla.spark.pipeline.ingest import EventFiles
 from ottla.spark.pipeline.jobs import FOLDED, JOBS, job_of
+from ottla.spark.pipeline.lag_in_process import lag_of_run
 from ottla.spark.pipeline.metadata_log import MetadataFacts, read_metadata
-from ottla.spark.pipeline.tables import DAY, Days, TableFigures, table_path, write_table
+from ottla.spark.pipeline.tables import DAY, Days, TableFigures, table_path, write_few, write_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,6 +52,9 @@ LIGHT: Final = {
     "spark.sql.adaptive.enabled": "false",
 }
 """For few rows, code generation and adaptive planning take longer than the work itself."""
+DRIVER_ROWS: Final = 50_000
+DRIVER_BYTES: Final = 32 << 20
+"""So many rows, and so large files of them, the driver computes without workers."""
 HEAVY: Final = {
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
@@ -104,7 +109,13 @@ def prepare(
     `known_names` are the names of topics by id that an archive has learned."""
     metadata = read_metadata(origin)
     params = params_of(metadata, known, (events.from_ms, events.to_ms), options, known_names)
-    return JobInputs(work, params, input_files(metadata, known, work))
+    return JobInputs(work, replace(params, in_driver=_are_few(events)), input_files(metadata, known, work))
+
+
+def _are_few(events: EventFiles) -> bool:
+    """Whether the driver can hold the events and what is made of them."""
+    size_bytes = sum(file.stat().st_size for file in events.path.rglob("*.parquet"))
+    return sum(events.rows.values()) <= DRIVER_ROWS and size_bytes <= DRIVER_BYTES
 
 
 def input_files(metadata: MetadataFacts, known: KnownFromEvents, work: Path) -> dict[str, Path]:
@@ -164,7 +175,7 @@ def compute(
     `is_complete`: the events reach back to the beginning, though only some days are written. Then all findings are
     written again, because an old one may be resolved now.
     """
-    inputs = frames_of(spark.read.parquet(str(events.path)), events.rows)
+    inputs = frames_of(spark.read.schema(EVENT_DDL).parquet(str(events.path)), events.rows)
     inputs |= {name: spark.read.parquet(str(path)) for name, path in job_inputs.files.items()}
     kinds = kinds_in(events.path)
     wanted = {name: _relevant(name, inputs, kinds) for name in JOBS}
@@ -179,10 +190,17 @@ def compute(
         params, days = job_inputs.params, options.days
         if name == FINDINGS and (is_complete or not _has_before(options)):
             params, days = replace(params, from_ms=None), Days()
-        write_table(job_of(name)(wanted[name], params), TABLES[name], options.out, days, options.format)
+        if name == CONSUMER_LAG.name and params.in_driver:  # to plan this job would take longest of all
+            rows = spark.createDataFrame(lag_of_run(events.path, job_inputs.files, params))
+        else:
+            rows = job_of(name)(wanted[name], params)
+        if params.in_driver and options.format == "parquet":
+            write_few(rows.toArrow(), TABLES[name], options.out, days)
+        else:
+            write_table(rows, TABLES[name], options.out, days, options.format)
         written = _written(name, options, time.monotonic() - started)
-        rows = "" if written["rows"] is None else f" {written['rows']:,} rows"
-        say(f"  {name}{rows} ({written['seconds']:.1f} s)")
+        counted = "" if written["rows"] is None else f" {written['rows']:,} rows"
+        say(f"  {name}{counted} ({written['seconds']:.1f} s)")
         return written
 
     with ThreadPoolExecutor(AT_ONCE) as pool:

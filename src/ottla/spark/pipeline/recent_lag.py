@@ -13,22 +13,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.spark.jobs.consumer_lag import lag_events, lag_of_events, lag_table
+from ottla.spark.jobs.consumer_lag import lag_of_events
 from ottla.spark.jobs.lag_of_log import HISTORY_MS, LAG_EVENT
 from ottla.spark.jobs.params import HOUR_MS
 from ottla.spark.jobs.tables import CONSUMER_LAG
-from ottla.spark.pipeline.event_decoder import COMMITS, ENDS, LOG_END, SAMPLES
-from ottla.spark.pipeline.events import batches_of
+from ottla.spark.pipeline.event_decoder import COMMITS, ENDS
 from ottla.spark.pipeline.in_process import INPUT
+from ottla.spark.pipeline.lag_in_process import LAG_INPUTS, lag_events_in, lag_in_process
 from ottla.spark.pipeline.table_changes import hour_file, hour_of
 from ottla.spark.pipeline.tables import DAY, table_path
-from ottla.spark.records.types import arrow_schema as table_schema
 from ottla.spark.schemas import arrow_schema, ddl
 from ottla.spark.worker_files import Rows, write_by_workers, write_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.dataset as ds
     from pyspark.sql import DataFrame, SparkSession
 
     from ottla.spark.jobs.params import Isolation, Params
@@ -45,8 +43,6 @@ FOLD_ROWS: Final = 1_000_000
 ROWS_IN_PROCESS: Final = 500_000
 """Up to so many events, the driver is done before Spark would have planned the job."""
 
-_KINDS: Final = {SAMPLES: "lag", COMMITS: "OffsetCommit", ENDS: LOG_END}
-"""What the table is made of."""
 _LASTING: Final = {
     COMMITS: (["cluster", "group", "topic", "partition"], "seq"),
     ENDS: (["cluster", "topic", "topic_id", "partition"], "end"),
@@ -94,7 +90,7 @@ class RecentEvents:
             self._from_ms = max(self._from_ms, from_ms - HOUR_MS)
         steps = self._archive.after(self._last_step)
         recent = self._archive.since(from_ms) if self._last_step < 0 else steps
-        for name in _KINDS:
+        for name in LAG_INPUTS:
             chosen = steps if self._is_lasting(name) else recent
             directories = (self._archive.step_path(each.number) / f"{INPUT}={name}" for each in chosen)
             new = [file for directory in directories for file in sorted(directory.glob("*.parquet"))]
@@ -124,7 +120,7 @@ class RecentEvents:
         if older is not None:
             for batch in _batches_in(gone):
                 older.add(batch)
-        events = lag_events(name, batches_of(name, files, _wanted(name)), self._isolation)
+        events = lag_events_in(name, files, self._isolation)
         new = self._write_part(name, _since(from_ms, events, older))
         if new is not None:
             joined = [new]
@@ -178,13 +174,6 @@ class _Part(NamedTuple):
     file: Path
     rows: int
     to_ms: int
-
-
-def _wanted(name: str) -> ds.Expression:
-    import pyarrow.dataset as ds
-
-    is_ours = ds.field("type") == _KINDS[name]
-    return is_ours & ds.field("body").is_valid() & ds.field("error").is_null() if name == SAMPLES else is_ours
 
 
 def _batches_in(parts: Sequence[_Part]) -> Iterator[pa.RecordBatch]:
@@ -269,13 +258,10 @@ def _rows_in_process(
     found: Mapping[str, Sequence[Path]], params: Params, files: Mapping[str, Path]
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow.dataset as ds
-    import pyarrow.parquet as pq
 
     parts = [str(file) for parts in found.values() for file in parts]
     events = ds.dataset(parts, arrow_schema(LAG_EVENT)).to_table()
-    rows = lag_table(events, {name: pq.read_table(path) for name, path in files.items()}, params)
-    schema = table_schema(tuple(each for each in CONSUMER_LAG.columns if each.name != DAY))
-    return iter(rows.select(schema.names).cast(schema).to_batches())
+    return iter(lag_in_process(events, files, params).to_batches())
 
 
 def _rows_by_spark(

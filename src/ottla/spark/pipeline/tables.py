@@ -18,9 +18,10 @@ from ottla.spark.jobs.tables import Table
 from ottla.spark.records.types import Column, arrow_schema
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
-__all__ = ["DAY", "Days", "Format", "TableFigures", "dataset_of", "day_of", "table_path", "write_table"]
+__all__ = ["DAY", "Days", "Format", "TableFigures", "dataset_of", "day_of", "table_path", "write_few", "write_table"]
 
 Format = Literal["parquet", "delta"]
 DAY: Final = "run_date"
@@ -49,6 +50,30 @@ class Days(NamedTuple):
 
 def table_path(out: Path, name: str) -> Path:
     return out / "tables" / name
+
+
+def write_few(rows: pa.Table, table: Table, out: Path, days: Days) -> None:
+    """Write rows in memory as `write_table` does, as Parquet, without Spark."""
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    path = table_path(out, table.name)
+    path.mkdir(parents=True, exist_ok=True)
+    in_order = rows.sort_by([(name, "ascending") for name in (DAY, *table.key)])
+    written = set(rows[DAY].unique().to_pylist())
+    for day in written:
+        directory = path / f"{DAY}={day}"
+        directory.mkdir(exist_ok=True)
+        before = [*directory.iterdir()]
+        new = directory / ".part-0.parquet"
+        pq.write_table(in_order.filter(pc.equal(in_order[DAY], day)).drop_columns([DAY]), new)
+        file = new.replace(directory / "part-0.parquet")
+        for each in before:
+            if each != file:
+                each.unlink(missing_ok=True)
+    for day in _days_on_disk(path):
+        if days.has(day) and day not in written:
+            shutil.rmtree(path / f"{DAY}={day}")
 
 
 def write_table(rows: DataFrame, table: Table, out: Path, days: Days, form: Format) -> None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ottla.health.samples import encode
 from ottla.spark.jobs.tables import TABLES
-from ottla.spark.pipeline import recent_lag
+from ottla.spark.pipeline import job_runner, recent_lag
 from ottla.spark.pipeline.archive import Archive
 from ottla.spark.pipeline.batch import run
 from ottla.spark.pipeline.follow import Follower
@@ -118,6 +118,22 @@ def test_a_run_fills_the_tables(batch: Tables, out: Path):
 
 def test_a_second_run_changes_nothing(spark: Any, cluster: Path, out: Path, batch: Tables):
     assert run_over(spark, cluster, out) == batch
+
+
+def test_workers_make_the_rows_that_the_driver_makes_of_few(
+    spark: Any, cluster: Path, batch: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(job_runner, "DRIVER_ROWS", 0)
+    assert run_over(spark, cluster, tmp_path) == batch
+
+
+def test_the_driver_replaces_what_workers_have_written(
+    spark: Any, cluster: Path, batch: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    with monkeypatch.context() as patch:
+        patch.setattr(job_runner, "DRIVER_ROWS", 0)
+        run_over(spark, cluster, tmp_path)
+    assert run_over(spark, cluster, tmp_path) == batch
 
 
 class Growing(NamedTuple):

@@ -18,7 +18,7 @@ import pytest
 from ottla.spark.jobs.consumer_lag import lag_table
 from ottla.spark.jobs.params import HOUR_MS, MINUTE_MS, Params
 from ottla.spark.jobs.tables import CONSUMER_LAG
-from ottla.spark.pipeline import end_offsets, recent_lag
+from ottla.spark.pipeline import end_offsets, lag_in_process
 from ottla.spark.pipeline.follow import Follower
 from ottla.spark.pipeline.metadata_log import read_metadata
 from ottla.spark.pipeline.options import RunOptions
@@ -211,7 +211,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
 
     monkeypatch.setattr(end_offsets, "Segment", CountedSegment)
     monkeypatch.setattr(ds, "dataset", opened)
-    monkeypatch.setattr(recent_lag, "lag_table", table)
+    monkeypatch.setattr(lag_in_process, "lag_table", table)
     return counted
 
 

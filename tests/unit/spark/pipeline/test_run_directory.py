@@ -12,11 +12,11 @@ import pytest
 
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.jobs.share_configs import share_limits
-from ottla.spark.jobs.tables import columns
+from ottla.spark.jobs.tables import Table, columns
 from ottla.spark.pipeline.event_lookup import KnownFromEvents, configs_in, kinds_in, metadata_table, topic_names
 from ottla.spark.pipeline.run_directory import RunDirectory
 from ottla.spark.pipeline.run_file import read_run, write_run
-from ottla.spark.pipeline.tables import Days, TableFigures, dataset_of, day_of
+from ottla.spark.pipeline.tables import Days, TableFigures, dataset_of, day_of, table_path, write_few
 from tests.unit.spark.log_directories import CLUSTER
 from tests.unit.spark.pipeline.cluster_files import DAY, NOON, ClusterFiles
 from tests.unit.spark.pipeline.ingesting import read
@@ -51,6 +51,52 @@ def test_a_run_file_is_there_as_a_whole_or_not_at_all(tmp_path: Path):
 def written(path: Path, day: str, *sources: str) -> None:
     (path / f"run_date={day}").mkdir(parents=True)
     pq.write_table(pa.table({"source": list(sources)}), path / f"run_date={day}" / "part.parquet")
+
+
+def few(*rows: tuple[str, str, int]) -> pa.Table:
+    names = ("cluster", "group", "ts", "run_date")
+    return pa.Table.from_pylist([dict(zip(names, (*row, day_of(row[-1])), strict=True)) for row in rows])
+
+
+TIMES = Table("times", columns("cluster:text group:text ts:long run_date:text"), ("cluster", "group", "ts"), "ts")
+DAY_MS = 86_400_000
+
+
+def rows_in(out: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """By file, in order."""
+    path = table_path(out, TIMES.name)
+    return {
+        str(file.relative_to(path)): [tuple(row.values()) for row in pq.ParquetFile(file).read().to_pylist()]
+        for file in sorted(path.rglob("*"))
+        if file.is_file()
+    }
+
+
+def test_few_rows_replace_their_days_in_order(tmp_path: Path):
+    day = table_path(tmp_path, TIMES.name) / "run_date=1970-01-01"
+    day.mkdir(parents=True)
+    for name in ("part-00000.snappy.parquet", ".part-00000.snappy.parquet.crc", ".part-0.parquet"):
+        (day / name).write_bytes(b"of Spark, or of a run that was killed")
+    rows = few(("c", "b", 1), ("c", "a", DAY_MS), ("c", "a", 2), ("c", "a", 1))
+    write_few(rows, TIMES, tmp_path, Days())
+    expected = {
+        "run_date=1970-01-01/part-0.parquet": [("c", "a", 1), ("c", "a", 2), ("c", "b", 1)],
+        "run_date=1970-01-02/part-0.parquet": [("c", "a", DAY_MS)],
+    }
+    assert rows_in(tmp_path) == expected
+    write_few(rows, TIMES, tmp_path, Days())
+    assert rows_in(tmp_path) == expected
+
+
+def test_days_without_few_rows_go_if_they_were_computed(tmp_path: Path):
+    write_few(few(("c", "a", 0), ("c", "a", DAY_MS), ("c", "a", 2 * DAY_MS)), TIMES, tmp_path, Days())
+    write_few(few(("c", "b", 2 * DAY_MS)), TIMES, tmp_path, Days(first="1970-01-02"))
+    assert rows_in(tmp_path) == {
+        "run_date=1970-01-01/part-0.parquet": [("c", "a", 0)],
+        "run_date=1970-01-03/part-0.parquet": [("c", "b", 2 * DAY_MS)],
+    }
+    write_few(few(("c", "a", 0)).slice(1), TIMES, tmp_path, Days())
+    assert rows_in(tmp_path) == {}
 
 
 @pytest.mark.parametrize(
