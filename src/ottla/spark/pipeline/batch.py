@@ -55,10 +55,10 @@ def run(
         if archive.exists():
             event_files = archive.joined(started.result(), event_files, work / "all")
         require_events(event_files, origins_of(origin, options))
+        say(f"✓ read {sum(event_files.read.values()):,} records ({time.monotonic() - began:.1f} s)")
         known = KnownFromEvents().take(event_files.path)
         job_inputs = prepare(origin, event_files, known, work, options, archive.topic_names)
-        spark = started.result()  # while it starts, nothing can be said: what is said then is in its log
-        say(f"✓ read {sum(event_files.read.values()):,} records ({time.monotonic() - began:.1f} s)")
+        spark = started.result()
         fit(spark, sum(event_files.rows.values()))
         if archive.exists():
             _take_tables_over(options.out)

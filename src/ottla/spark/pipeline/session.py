@@ -82,8 +82,9 @@ def pipeline_session(
 
 @contextmanager
 def _errors_into(log: Path) -> Iterator[None]:
-    """Processes that are started in this context (the JVM and its workers) write their standard error to the file."""
-    sys.stderr.flush()
+    """Processes that are started in this context (the JVM and its workers) write their standard error to the file. What
+    this process says meanwhile is seen as usual."""
+    _keep_own_errors()
     kept = os.dup(STANDARD_ERROR)
     with log.open("ab") as file:
         os.dup2(file.fileno(), STANDARD_ERROR)
@@ -92,6 +93,20 @@ def _errors_into(log: Path) -> Iterator[None]:
     finally:
         os.dup2(kept, STANDARD_ERROR)
         os.close(kept)
+
+
+def _keep_own_errors() -> None:
+    """Let this process write to its standard error by another descriptor, which it keeps from now on: other threads may
+    be writing."""
+    try:
+        is_shared = sys.stderr.fileno() == STANDARD_ERROR
+    except OSError:  # it is no file, as in some tests
+        return
+    if is_shared:
+        sys.stderr.flush()
+        sys.stderr = open(  # noqa: SIM115  # for as long as the process lives
+            os.dup(STANDARD_ERROR), "w", encoding=sys.stderr.encoding, errors=sys.stderr.errors, buffering=1
+        )
 
 
 def check_machine(*, delta: bool = False) -> None:
