@@ -21,6 +21,7 @@ from ottla.spark.pipeline.in_process import INPUT
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.dataset as ds
 
 __all__ = [
     "METADATA_SCHEMA",
@@ -138,26 +139,35 @@ def _record_types(events: Path) -> Iterator[tuple[str, str, int, str | None]]:
     group that this tells; the oldest first."""
     import pyarrow.dataset as ds
 
-    files = [str(file) for file in events.rglob(f"{INPUT}={RECORDS}/**/*.parquet")]
-    if not files:
-        return
-    rows = ds.dataset(files).to_table(columns=["cluster", "group", "type", "ts"], filter=ds.field("value").is_valid())
-    newest = rows.group_by(["cluster", "group", "type"]).aggregate([("ts", "max")]).sort_by("ts_max")
-    columns = (newest[name].to_pylist() for name in ("cluster", "group", "ts_max", "type"))
-    for cluster, group, ts, kind in zip(*columns, strict=True):
+    has_value = ds.field("value").is_valid()
+    newest: dict[tuple[str, str, str], int] = {}
+    for cluster, group, kind, ts in _grouped(events, RECORDS, ["cluster", "group", "type"], [("ts", "max")], has_value):
+        key = (cluster, group, kind)
+        newest[key] = max(newest.get(key, ts), ts)
+    for (cluster, group, kind), ts in sorted(newest.items(), key=lambda each: each[1]):
         found = (each for prefix, each in TYPE_PREFIXES.items() if kind and kind.startswith(prefix))
         yield cluster, group, ts, next(found, None)
 
 
 def _committing(events: Path) -> set[tuple[str, str]]:
     """Cluster and name of the groups that have committed."""
+    return {(cluster, group) for cluster, group in _grouped(events, COMMITS, ["cluster", "group"], [])}
+
+
+def _grouped(
+    events: Path, name: str, key: list[str], aggregations: list[tuple[str, str]], wanted: ds.Expression | None = None
+) -> Iterator[tuple[Any, ...]]:
+    """The rows of an input grouped by a key, one part of them after the other, so that there can be many: a key may
+    come again."""
+    import pyarrow as pa
     import pyarrow.dataset as ds
 
-    files = [str(file) for file in events.rglob(f"{INPUT}={COMMITS}/**/*.parquet")]
-    if not files:
-        return set()
-    found = ds.dataset(files).to_table(columns=["cluster", "group"]).group_by(["cluster", "group"]).aggregate([])
-    return set(zip(found["cluster"].to_pylist(), found["group"].to_pylist(), strict=True))
+    files = [str(file) for file in events.rglob(f"{INPUT}={name}/**/*.parquet")]
+    columns = [*key, *(column for column, _ in aggregations)]
+    for batch in ds.dataset(files).to_batches(columns=columns, filter=wanted) if files else ():
+        found = pa.Table.from_batches([batch]).group_by(key).aggregate(aggregations)
+        names = [*key, *(f"{column}_{how}" for column, how in aggregations)]
+        yield from zip(*(found[each].to_pylist() for each in names), strict=True)
 
 
 def elections_in(metadata: pa.Table) -> list[tuple[str, int, int, int]]:

@@ -13,10 +13,12 @@ import pytest
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.jobs.share_configs import share_limits
 from ottla.spark.jobs.tables import Table, columns
+from ottla.spark.pipeline.event_decoder import EVENT_COLUMNS
 from ottla.spark.pipeline.event_lookup import KnownFromEvents, configs_in, kinds_in, metadata_table, topic_names
 from ottla.spark.pipeline.run_directory import RunDirectory
 from ottla.spark.pipeline.run_file import read_run, write_run
 from ottla.spark.pipeline.tables import Days, TableFigures, dataset_of, day_of, table_path, write_few
+from ottla.spark.schemas import arrow_schema
 from tests.unit.spark.log_directories import CLUSTER
 from tests.unit.spark.pipeline.cluster_files import DAY, NOON, ClusterFiles
 from tests.unit.spark.pipeline.ingesting import read
@@ -208,6 +210,19 @@ def test_a_quorum_that_was_sampled_in_vain_was_not_sampled(tmp_path: Path):
     with ClusterFiles(tmp_path / "cluster") as made:
         made.quorum(NOON + 1, epoch=1)
     assert known.take(read(made.path, tmp_path / "more").path).with_quorum == {CLUSTER}
+
+
+def test_the_last_record_tells_the_type_of_a_group_whichever_file_has_it(tmp_path: Path):
+    schema = arrow_schema({name: kind for name, kind in EVENT_COLUMNS.items() if name != "input"})
+    parts = (("ShareGroupMetadata", 5), ("ConsumerGroupMetadata", 9)), (("ShareGroupMetadata", 7), ("GroupMetadata", 1))
+    for number, told in enumerate(parts):
+        rows = [{"cluster": "c", "group": "g", "type": kind, "ts": ts, "value": b"x"} for kind, ts in told]
+        rows.append({"cluster": "c", "group": "g", "type": "StreamsGroupMetadata", "ts": 20, "value": None})
+        path = tmp_path / "input=records" / f"part-{number}.parquet"
+        path.parent.mkdir(exist_ok=True)
+        pq.write_table(pa.Table.from_pylist(rows, schema), path)
+    (known,) = KnownFromEvents().take(tmp_path).group_types().to_pylist()
+    assert known == {"cluster": "c", "group": "g", "type": "consumer"}
 
 
 def test_which_kinds_there_are(events: Path):
