@@ -24,6 +24,8 @@ class ThreeNodes:
     def __init__(self, name: str, directory: Path, settings: Mapping[str, str]) -> None:
         self.name = name
         kind = APACHE if name == Apache.name else OTTLA
+        if kind == OTTLA:  # an installation would have written the bytecode
+            compileall.compile_dir(Path(ottla.__file__).parent, quiet=1)
         self._quorum = Quorum(directory, voters=dict.fromkeys(NODES, kind), heap="1g", **settings)
         self.ports = {
             number: int(node.bootstrap_servers.rpartition(":")[2]) for number, node in self._quorum.nodes.items()
@@ -35,8 +37,7 @@ class ThreeNodes:
         return self._quorum.nodes[NODES[0]].pid or 0
 
     def prepare(self) -> None:
-        """Write the bytecode, as an installation would have. The nodes are formatted when they start."""
-        compileall.compile_dir(Path(ottla.__file__).parent, quiet=1)
+        """The nodes are formatted when they start."""
 
     def exec(self) -> None:
         self._quorum.start(*NODES)
