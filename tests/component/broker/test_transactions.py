@@ -31,6 +31,7 @@ from tests.component.broker.transactional_producer import Producer, committed, e
 
 NONE = ErrorCode.NONE
 DAY_MS = 86_400_000
+TURNS_MAX = 100_000
 
 
 @pytest.fixture
@@ -221,14 +222,34 @@ def ending(running: RunningNode, **given: Any) -> Iterator[tuple[Producer, HeldM
     connection.close()
 
 
+def await_parked(running: RunningNode) -> None:
+    """Until a request waits for time to go by."""
+    until(lambda: len(running.node.purgatory) > 0, running)
+
+
+def await_complete(producer: Producer, running: RunningNode) -> None:
+    """Until the transaction has all its markers."""
+    until(lambda: producer.describe().transaction_state == "CompleteCommit", running)
+
+
+def until(has_come: Callable[[], bool], running: RunningNode) -> None:
+    """Let the node work until something has come."""
+    for _ in range(TURNS_MAX):
+        if has_come():
+            return
+        running.change(lambda: None)
+    raise AssertionError("it has not come")
+
+
 def test_the_next_transaction_s_first_batch_waits_a_moment(manual: RunningNode):
     topic = manual.client.topic()
     with ending(manual) as (producer, held):
         connection = manual.client.connect()
         records = {0: producer.batch(topic, b"next")}
         number = connection.send(produce_request(topic, records, transactional_id=producer.name), 13)
-        assert connection.is_silent(0.1)
+        await_parked(manual)
         held.release()
+        await_complete(producer, manual)
         manual.advance(20)
         (answer,) = connection.receive(0, 13, number).responses[0].partition_responses
         assert (error(answer), answer.base_offset) == (NONE, 0)
@@ -241,7 +262,7 @@ def test_the_next_transaction_s_first_batch_does_not_wait_for_ever(manual: Runni
         connection = manual.client.connect()
         records = {0: producer.batch(topic, b"next")}
         number = connection.send(produce_request(topic, records, transactional_id=producer.name), 13)
-        assert connection.is_silent(0.1)
+        await_parked(manual)
         for _ in range(5):
             manual.advance(20)
         (answer,) = connection.receive(0, 13, number).responses[0].partition_responses
@@ -258,9 +279,10 @@ def test_a_partition_that_this_node_comes_to_lead_while_the_coordinator_is_asked
         connection = manual.client.connect()
         records = {each: producer.batch(topic, b"next", partition=each) for each in (0, 1)}
         number = connection.send(produce_request(topic, records, transactional_id=producer.name), 13)
-        assert connection.is_silent(0.1)
+        await_parked(manual)
         manual.change(lambda: setattr(replica, "leader", 1))
         held.release()
+        await_complete(producer, manual)
         manual.advance(20)
         answers = connection.receive(0, 13, number).responses[0].partition_responses
         assert [error(each) for each in answers] == [NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER]
