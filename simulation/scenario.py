@@ -20,9 +20,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from ottla import wire
-from ottla.core.coordinator.contract import Core, Outcome, World
+from ottla.core.coordinator.contract import Authorize, Core, Outcome, World
 from ottla.core.groups.consumer import validation as consumer
-from ottla.core.groups.modern.rights import Authorize
 from ottla.core.groups.modern.target_jobs import ComputeTarget
 from ottla.core.groups.streams import validation as streams
 from ottla.core.share.group import validation as share

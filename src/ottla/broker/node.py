@@ -89,7 +89,7 @@ from ottla.broker.telemetry.audit_events import AuditEvents
 from ottla.broker.telemetry.audit_log import open_audit_log
 from ottla.broker.telemetry.loggers import AUDIT, REQUESTS, Loggers
 from ottla.broker.telemetry.metrics import Metrics
-from ottla.core.coordinator.contract import allow_all
+from ottla.core.coordinator.contract import Authorize, allow_all
 from ottla.core.metadata.config_rules import Rules
 from ottla.core.metadata.delegation_tokens import TokenSecrets
 from ottla.core.metadata.image import BROKER, Changes, MetadataImage
@@ -685,7 +685,7 @@ class Node:
             self._audit_events.allowed(request, operation, resource_type, resource_name)
         return is_allowed
 
-    def authorizer_of(self, request: Request) -> Callable[[Any, Any, str], bool]:
+    def authorizer_of(self, request: Request) -> Authorize:
         """What the request's principal may do, as a function of operation, resource type and name."""
         return allow_all if self._authorizer is None else partial(self.authorize, request)
 

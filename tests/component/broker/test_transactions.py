@@ -31,7 +31,6 @@ from tests.component.broker.transactional_producer import Producer, committed, e
 
 NONE = ErrorCode.NONE
 DAY_MS = 86_400_000
-TURNS_MAX = 100_000
 
 
 @pytest.fixture
@@ -224,21 +223,12 @@ def ending(running: RunningNode, **given: Any) -> Iterator[tuple[Producer, HeldM
 
 def await_parked(running: RunningNode) -> None:
     """Until a request waits for time to go by."""
-    until(lambda: len(running.node.purgatory) > 0, running)
+    running.until(lambda: len(running.node.purgatory) > 0)
 
 
 def await_complete(producer: Producer, running: RunningNode) -> None:
     """Until the transaction has all its markers."""
-    until(lambda: producer.describe().transaction_state == "CompleteCommit", running)
-
-
-def until(has_come: Callable[[], bool], running: RunningNode) -> None:
-    """Let the node work until something has come."""
-    for _ in range(TURNS_MAX):
-        if has_come():
-            return
-        running.change(lambda: None)
-    raise AssertionError("it has not come")
+    running.until(lambda: producer.describe().transaction_state == "CompleteCommit")
 
 
 def test_the_next_transaction_s_first_batch_waits_a_moment(manual: RunningNode):

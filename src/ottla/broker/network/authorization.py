@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from ottla.broker.network.request import Request
+from ottla.core.coordinator.contract import Authorize
 from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
@@ -47,7 +47,7 @@ class Access(Protocol):
     def authorize(
         self, request: Request, operation: Operation, resource_type: ResourceType, resource_name: str
     ) -> bool: ...
-    def authorizer_of(self, request: Request) -> Callable[[Any, Any, str], bool]:
+    def authorizer_of(self, request: Request) -> Authorize:
         """The same for one request: what its principal may do. Costs less where everybody may do everything."""
         ...
 

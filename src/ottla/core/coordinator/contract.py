@@ -34,6 +34,7 @@ from ottla.wire.keyed import KeyedRecord
 __all__ = [
     "COMMITTED",
     "NOTHING",
+    "Authorize",
     "BrokerSettings",
     "Context",
     "Core",
@@ -198,6 +199,10 @@ class World(msgspec.Struct):
     computed outside the event loop."""
 
 
+Authorize = Callable[[Any, Any, str], bool]
+"""Operation, resource type (both of `ottla.wire.access`), name -> whether somebody may do it."""
+
+
 def allow_all(operation: Any, resource_type: Any, name: str) -> bool:  # noqa: ANN401
     return True
 
@@ -214,8 +219,7 @@ class Context(msgspec.Struct, frozen=True, gc=False):
     client_id: str = ""
     client_host: str = ""
     """As Kafka shows it: a slash before the address."""
-    authorize: Callable[[Any, Any, str], bool] = allow_all
-    """operation, resource type (both of ottla.wire.access), name."""
+    authorize: Authorize = allow_all
 
 
 class Core(Protocol):

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
+from ottla.core.coordinator.contract import Authorize
 from ottla.core.groups.consumer.group import ConsumerGroup
 from ottla.core.groups.consumer.records import ResolvedRegex
 from ottla.wire.access import Operation, ResourceType
@@ -30,8 +31,6 @@ SLICE_MATCHES: Final = 500
 microseconds for each topic that is found."""
 PROGRAM_BYTES_MAX: Final = 2 << 20
 """What a compiled pattern may take, and its automaton besides."""
-
-Authorize = Callable[[Any, Any, str], bool]
 
 
 @lru_cache(maxsize=256)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ottla.core.coordinator.contract import World
+from ottla.core.coordinator.contract import Authorize, World
 from ottla.core.groups.consumer.members import ConsumerGroupMember
 from ottla.core.groups.consumer.reconciliation import OwnedTopic
 from ottla.core.groups.modern.members import LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
-from ottla.core.groups.modern.rights import Authorize, check_group, check_topics
+from ottla.core.groups.modern.rights import check_group, check_topics
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from ottla.wire.types.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest

@@ -6,17 +6,14 @@ As with Apache Kafka, whichever broker is asked says it, before it looks for the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
 
+from ottla.core.coordinator.contract import Authorize
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 
-__all__ = ["Authorize", "check_group", "check_topics"]
-
-Authorize = Callable[[Any, Any, str], bool]
-"""Operation, resource type, name."""
+__all__ = ["check_group", "check_topics"]
 
 
 def check_group(group_id: str, authorize: Authorize) -> None:

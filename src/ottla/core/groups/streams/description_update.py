@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import count
 from typing import Any, Final, NamedTuple
 
-from ottla.core.coordinator.contract import Context, Outcome, Reply, Result, Token, World
-from ottla.core.groups.modern.rights import Authorize, check_group
+from ottla.core.coordinator.contract import Authorize, Context, Outcome, Reply, Result, Token, World
+from ottla.core.groups.modern.rights import check_group
 from ottla.core.groups.streams.description_epochs import DescriptionEpochs
 from ottla.core.groups.streams.description_wire import description_of
 from ottla.core.groups.streams.effects import PERMANENT, SetDescription

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ottla.core.coordinator.contract import World
+from ottla.core.coordinator.contract import Authorize, World
 from ottla.core.groups.modern.members import LEAVE_GROUP_STATIC_MEMBER_EPOCH
-from ottla.core.groups.modern.rights import Authorize, check_group, check_topics
+from ottla.core.groups.modern.rights import check_group, check_topics
 from ottla.core.groups.streams.settings import check_served
 from ottla.core.groups.streams.topology import check_topology, topics_named
 from ottla.wire.errors import ErrorCode

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla.core.coordinator.contract import World
+from ottla.core.coordinator.contract import Authorize, World
 from ottla.core.groups.modern.members import LEAVE_GROUP_MEMBER_EPOCH
-from ottla.core.groups.modern.rights import Authorize, check_group, check_topics
+from ottla.core.groups.modern.rights import check_group, check_topics
 from ottla.core.share.group.members import ShareGroupMember
 from ottla.core.share.group.settings import check_served
 from ottla.wire.errors import ErrorCode
