@@ -54,7 +54,7 @@ __all__ = [
     "row_key",
 ]
 
-STATE_VERSION: Final = 2
+STATE_VERSION: Final = 3
 """Another version of the state of any fold needs another number: then all is computed from the archive again."""
 CHANGE_DDL: Final = "`table` string, hour bigint, key binary, body binary"
 ALL_OF_GROUP: Final = ""

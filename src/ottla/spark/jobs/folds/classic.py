@@ -64,7 +64,7 @@ def _give(group: GroupTracker, member: TrackedMember, assignment: bytes, found: 
     if assignment != member.assignment:
         held = _partitions(assignment) if found.protocol_type == _CONSUMER else NOTHING
         member.assignment = assignment
-    group.current(member, found.generation, 0, held)
+    group.current(member, found.generation, 0, (held, NOTHING, NOTHING, NOTHING))
 
 
 def _partitions(assignment: bytes) -> frozenset[str]:

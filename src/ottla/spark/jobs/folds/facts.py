@@ -6,15 +6,15 @@ hash of its topics changes only when a topic does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache, partial
 from typing import Final
 
 import msgspec
 
 from ottla.health.facts import Gone, Group, GroupMember, Subtopology, Tasks, TopicPartitions
 from ottla.spark.jobs.folds.records import Record, read_target, tasks_of
-from ottla.spark.jobs.folds.state import NOBODY, NOTHING, State, TrackedMember
+from ottla.spark.jobs.folds.state import NOBODY, Held, State, TrackedMember
 from ottla.spark.jobs.folds.tracker import GroupTracker
 from ottla.spark.jobs.params import Params
 from ottla.wire import WireError, uuid_text
@@ -27,9 +27,8 @@ EVERY_MS: Final = 1_000
 _EPOCHS: Final = frozenset(("GroupMetadata", "ConsumerGroupMetadata", "ShareGroupMetadata", "StreamsGroupMetadata"))
 _STATES: Final = {0: "stable", 1: "unrevoked", 2: "unreleased"}
 
-NameOf = Callable[[str], str]
-"""Topic id -> name."""
-
+_Topics = Callable[..., tuple[TopicPartitions, ...]]
+"""`_topics` of a cluster whose topics have these names."""
 
 _read_topology: Final = versioned_decoder("StreamsGroupTopologyValue")
 
@@ -55,14 +54,14 @@ class GroupFacts:
     def __init__(self, group: str, params: Params, kept: FactState | None = None) -> None:
         self.kept = kept or FactState()
         self._group = group
-        self._names = params.topic_names
+        self._topics = lru_cache(maxsize=1_000)(partial(_topics, params.topic_names))
 
     def before(self, tracker: GroupTracker, ts: int, records: Iterable[Record], *, is_over: bool) -> None:
         """These records are about to be taken. The last state before a new epoch is noted, and that before a pause:
         what follows later does not change it."""
-        kept, has_epoch = self.kept, any(record_type in _EPOCHS for _, _, _, record_type, _, _ in records)
+        kept = self.kept
         if ts == tracker.state.ts:  # the first records of this moment have come before
-            if kept.before is not None and has_epoch:
+            if kept.before is not None and _have_epoch(records):
                 tracker.out.facts.append(kept.before)
                 kept.before = None
             return
@@ -73,7 +72,7 @@ class GroupFacts:
         kept.was_there, kept.epoch = bool(state.type), state.epoch
         if kept.is_noted:
             return
-        if has_epoch or ts - kept.noted_ms >= EVERY_MS:
+        if ts - kept.noted_ms >= EVERY_MS or _have_epoch(records):
             tracker.out.facts.append(self._fact(tracker))
         elif not is_over:
             kept.before = self._fact(tracker)
@@ -120,14 +119,15 @@ class GroupFacts:
         state, told = tracker.state, tracker.told
         for member in state.members.values():
             if member.id not in told:
-                told[member.id] = _member(state, member, self._name_of)
+                told[member.id] = _member(state, member, self._topics)
         return tuple([told[member_id] for member_id in state.members])
 
-    def _name_of(self, topic: str) -> str:
-        return self._names.get(topic, topic)
+
+def _have_epoch(records: Iterable[Record]) -> bool:
+    return not _EPOCHS.isdisjoint([record_type for _, _, _, record_type, _, _ in records])
 
 
-def _member(state: State, member: TrackedMember, named: NameOf) -> GroupMember:
+def _member(state: State, member: TrackedMember, topics: _Topics) -> GroupMember:
     is_streams = state.type == "streams"
     return GroupMember(
         member=member.id,
@@ -141,47 +141,46 @@ def _member(state: State, member: TrackedMember, named: NameOf) -> GroupMember:
         state=None if state.type == "classic" else _STATES.get(member.state, "unknown"),
         subscribed=tuple(member.subscribed.split(",")) if member.subscribed else None,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
-        assigned=() if is_streams else _assigned(member, named),
-        target=() if is_streams else _target(state, member, named),
-        tasks=_tasks(member) if is_streams else None,
+        assigned=() if is_streams else topics(_held(member)),
+        target=() if is_streams else _target(state, member, topics),
+        tasks=_tasks(_held(member), member.standby, member.warmup) if is_streams else None,
         target_tasks=_target_tasks(member.target) if is_streams else None,
     )
 
 
-def _assigned(member: TrackedMember, named: NameOf) -> tuple[TopicPartitions, ...]:
-    held = member.active | member.pending if member.pending else member.active
-    return _topics(_held_partitions(held), named)
+def _held(member: TrackedMember) -> Held:
+    return member.active | member.pending if member.pending else member.active
 
 
-def _topics(found: tuple[tuple[str, tuple[int, ...]], ...], named: NameOf) -> tuple[TopicPartitions, ...]:
-    return tuple([TopicPartitions(topic=named(topic), partitions=numbers, topic_id=topic) for topic, numbers in found])
-
-
-def _target(state: State, member: TrackedMember, named: NameOf) -> tuple[TopicPartitions, ...]:
-    if state.type == "classic":
-        return _topics(_held_partitions(member.active), named)
-    return _topics(_target_partitions(state.type, member.target), named)
+def _target(state: State, member: TrackedMember, topics: _Topics) -> tuple[TopicPartitions, ...]:
+    return topics(member.active) if state.type == "classic" else topics(member.target, state.type)
 
 
 # Most members have the same target, and hold the same, in one fact after the other.
 
 
-@lru_cache(maxsize=1_000)
-def _held_partitions(held: frozenset[str]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+def _topics(names: Mapping[str, str], held: Held | bytes, group_type: str = "") -> tuple[TopicPartitions, ...]:
+    """What a member holds, or its target in a group of this type, with the names of topics whose ids have one."""
+    found = _target_partitions(held, group_type) if isinstance(held, bytes) else _held_partitions(held)
+    return tuple(
+        [TopicPartitions(topic=names.get(topic, topic), partitions=numbers, topic_id=topic) for topic, numbers in found]
+    )
+
+
+def _held_partitions(held: Held) -> Iterable[tuple[str, tuple[int, ...]]]:
     found: dict[str, list[int]] = {}
     for each in held:
         topic, _, partition = each.rpartition("-")
         found.setdefault(topic, []).append(int(partition))
-    return tuple((topic, tuple(sorted(found[topic]))) for topic in sorted(found))
+    return [(topic, tuple(sorted(found[topic]))) for topic in sorted(found)]
 
 
-@lru_cache(maxsize=10_000)
-def _target_partitions(group_type: str, target: bytes) -> tuple[tuple[str, tuple[int, ...]], ...]:
+def _target_partitions(target: bytes, group_type: str) -> Iterable[tuple[str, tuple[int, ...]]]:
     try:
         found = read_target[group_type](target).topic_partitions
     except WireError:  # there is none, or it cannot be read
         return ()
-    return tuple((uuid_text(each.topic_id), each.partitions) for each in found)
+    return [(uuid_text(each.topic_id), each.partitions) for each in found]
 
 
 @lru_cache(maxsize=10_000)
@@ -190,18 +189,12 @@ def _target_tasks(target: bytes) -> Tasks:
         found = read_target["streams"](target)
     except WireError:
         return Tasks()
-    active, standby, warmup = map(tasks_of, (found.active_tasks, found.standby_tasks, found.warmup_tasks))
-    return Tasks(active=_sorted(active), standby=_sorted(standby), warmup=_sorted(warmup))
+    return _tasks(*map(tasks_of, (found.active_tasks, found.standby_tasks, found.warmup_tasks)))
 
 
-def _tasks(member: TrackedMember) -> Tasks:
-    return Tasks(
-        active=_sorted(member.active | member.pending), standby=_sorted(member.standby), warmup=_sorted(member.warmup)
-    )
-
-
-def _sorted(tasks: frozenset[str] = NOTHING) -> tuple[str, ...]:
-    return tuple(sorted(tasks)) if tasks else ()
+@lru_cache(maxsize=1_000)
+def _tasks(active: Held, standby: Held, warmup: Held) -> Tasks:
+    return Tasks(active=tuple(sorted(active)), standby=tuple(sorted(standby)), warmup=tuple(sorted(warmup)))
 
 
 @lru_cache(maxsize=1_000)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
+from operator import itemgetter
 from typing import Final, NamedTuple, cast
 from zlib import crc32
 
@@ -28,7 +29,8 @@ from ottla.spark.jobs.params import Params
 __all__ = ["Fold", "RecordRow", "SampleRow", "fold"]
 
 MOMENT_MAX: Final = 10_000
-"""So many records of one time are taken together, at most."""
+"""So many records of one time are taken together, at most, and what comes with the last of them."""
+_TIME: Final = itemgetter(2)
 
 
 class RecordRow(NamedTuple):
@@ -96,37 +98,32 @@ class Fold:
 
     def take_records(self, records: Iterable[Record]) -> None:
         """The next records of the group. Records up to the last offset are skipped."""
-        moment, moment_ms, state = self._moment, self._moment_ms, self._group.state
-        last_partition, last_offset = moment[-1][:2] if moment else (state.partition, state.offset)
-        for record in records:
-            partition, offset, ts, _, _, _ = record
-            if offset <= last_offset and partition == last_partition:
+        for ts, alike in groupby(records, _TIME):
+            if ts != self._moment_ms:
+                self._take_moment()
+                self._moment, self._moment_ms = [*alike], ts
                 continue
-            if ts != moment_ms or len(moment) == MOMENT_MAX:
-                self._take_moment(is_over=ts != moment_ms)
-                moment, self._moment_ms = self._moment, ts
-                moment_ms = ts
-            moment.append(record)
-            last_partition, last_offset = partition, offset
+            self._moment += alike
+            if len(self._moment) > MOMENT_MAX:
+                self._take_moment(is_over=False)
 
     def _take_moment(self, *, is_over: bool = True) -> None:
-        """Take the records of one time. It is not over if more of them may follow."""
-        moment, self._moment = self._moment, []
-        if not moment:
+        """Take the records that wait. Their time is not over if more of them may follow."""
+        moment, ts, group, facts = self._moment, self._moment_ms, self._group, self._facts
+        self._moment = []
+        if not moment or _is_repeated(moment[-1], group.state):
             return
-        if self._group.state.source != "records":
-            self._begin_anew()
-        group, facts, ts = self._group, self._facts, self._moment_ms
+        if group.state.source != "records":
+            group = self._begin_anew()
         if facts is not None:
             facts.before(group, ts, moment, is_over=is_over)
         group.at(ts)
         follow_records(group, moment)
-        if facts is None:
-            return
-        facts.kept.is_open = not is_over
-        if is_over:
-            group.settle()
-            facts.after(group)
+        if facts is not None:
+            facts.kept.is_open = not is_over
+            if is_over:
+                group.settle()
+                facts.after(group)
 
     def take_sample(self, ts: int, kind: str, body: bytes | str | None) -> None:
         """The next sample of the group. Once there are records, samples are skipped."""
@@ -138,11 +135,12 @@ class Fold:
         self._group.at(ts)
         follow_sample(self._group, kind, body)
 
-    def _begin_anew(self) -> None:
+    def _begin_anew(self) -> GroupTracker:
         """Start over with records, which are more exact than the samples so far."""
         before = self._group
-        self._group = GroupTracker(State(), before.limits, before.name_of)
-        self._group.out = before.out
+        self._group = group = GroupTracker(State(), before.limits, before.name_of)
+        group.out = before.out
+        return group
 
     def finished(self) -> Out:
         """The rows so far that are finished. They stay part of those that `cut` returns."""
@@ -197,6 +195,10 @@ class Fold:
         if state.counted is not None:
             found.windows += window_rows(state, state.counted, group.limits.window_ms, at_ms=state.ts)
         return found
+
+
+def _is_repeated(record: Record, state: State) -> bool:
+    return record[1] <= state.offset and record[0] == state.partition
 
 
 def _namer(params: Params) -> Callable[[frozenset[str]], Iterable[str]] | None:

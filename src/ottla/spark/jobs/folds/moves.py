@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import Final, NamedTuple
 
-from ottla.spark.jobs.folds.state import NOTHING, Assignments, TrackedMember
+from ottla.spark.jobs.folds.state import Assignments, Held, TrackedMember
 
-__all__ = ["Move", "Moves", "is_same_holder", "moves", "placed"]
+__all__ = ["Move", "Moves", "is_same_holder", "missing", "moves", "placed"]
+
+_active: Final = attrgetter("active")
 
 
 class Move(NamedTuple):
@@ -26,11 +29,11 @@ class Moves(NamedTuple):
 
 def placed(members: Mapping[str, TrackedMember], before: Mapping[str, Assignments] | None) -> dict[str, Assignments]:
     """The assignment of each member; an unchanged one is the same object as before."""
-    found = {}
-    for member in members.values():
-        old = before.get(member.id) if before else None
+    found, known = {}, before or {}
+    for name, member in members.items():
+        old = known.get(name)
         new = Assignments(member.instance, member.process, member.active, member.standby, member.warmup)
-        found[member.id] = old if old is not None and old == new else new
+        found[name] = old if old is not None and old == new else new
     return found
 
 
@@ -45,7 +48,7 @@ def is_same_holder(before: Mapping[str, Assignments], after: Mapping[str, Assign
 
 
 def moves(before: Mapping[str, Assignments], after: Mapping[str, Assignments]) -> Moves:
-    gained, lost = _differences(before, after)
+    gained, lost = missing(before, after, _active), missing(after, before, _active)
     givers = {what: member for member, lost_ones in lost.items() for what in lost_ones}
     moved: list[Move] = []
     kept: set[str] = set()
@@ -63,18 +66,13 @@ def moves(before: Mapping[str, Assignments], after: Mapping[str, Assignments]) -
     return Moves(moved, exchanged, len(touched))
 
 
-def _differences(
-    before: Mapping[str, Assignments], after: Mapping[str, Assignments]
-) -> tuple[dict[str, frozenset[str]], dict[str, frozenset[str]]]:
-    gained, lost = {}, {}
-    for member in before.keys() | after.keys():
-        old, new = before.get(member), after.get(member)
-        if old is new:
-            continue
-        had = old.active if old else NOTHING
-        has = new.active if new else NOTHING
-        if more := has - had:
-            gained[member] = more
-        if less := had - has:
-            lost[member] = less
-    return gained, lost
+def missing(
+    first: Mapping[str, Assignments], second: Mapping[str, Assignments], held: Callable[[Assignments], Held]
+) -> dict[str, Held]:
+    """What members hold in the second placement but not in the first."""
+    found = {}
+    for member, new in second.items():
+        old = first.get(member)
+        if new is not old and (more := held(new) - held(old) if old is not None else held(new)):
+            found[member] = more
+    return found

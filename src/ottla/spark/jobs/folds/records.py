@@ -15,8 +15,8 @@ from zlib import crc32
 import msgspec
 
 from ottla.spark.jobs.folds.classic import follow_classic
-from ottla.spark.jobs.folds.state import NOBODY, NOTHING, TrackedMember
-from ottla.spark.jobs.folds.tracker import GroupTracker
+from ottla.spark.jobs.folds.state import NOBODY, NOTHING, Holding, TrackedMember
+from ottla.spark.jobs.folds.tracker import SEQ_BITS, GroupTracker
 from ottla.wire import WireError, uuid_text
 from ottla.wire.keyed import GROUP_TOPIC, decode_keyed, versioned_decoder
 
@@ -30,31 +30,39 @@ read_target: Final = {
 _HEAD: Final = Struct(">hiib")
 """How the value of a member's current assignment begins, in all types of groups: its version, the member's epoch, the
 one before, its state. What follows is what it holds."""
-_VERSION_0: Final = bytes(2)
+_MALFORMED: Final = (-1, 0, 0, 0)
+"""The head of a value that is too short."""
 
 Record = tuple[int, int, int, str, bytes, bytes | None]
 """A coordinator record, as a `RecordRow` has it."""
 _Read = Callable[[bytes], Any]
-_Sets = tuple[frozenset[str], frozenset[str], frozenset[str], frozenset[str]]
-"""What a member has as active, pending revocation, standby, warm-up."""
+_Step = Callable[[GroupTracker, bytes, bytes, _Read], None]
+"""Takes the key of a record, its value, and what reads the value."""
 
 
 def follow_records(group: GroupTracker, records: Iterable[Record]) -> None:
     """Take records of one time, with which `group.at` was called."""
     for partition, offset, _, record_type, key, value in records:
-        group.from_record(partition, offset)
+        state = group.state
+        if offset <= state.offset and partition == state.partition:
+            continue
+        state.partition = partition
+        state.offset = offset
+        state.next_seq = offset << SEQ_BITS
         found = GROUP_RECORDS.get(record_type)
         if found is None:
             continue
         group_type, read, step, gone = found
-        is_same_type = group_type == group.state.type
+        if step is not _current and step is not _current_tasks:
+            group.is_settled = False
         try:
-            if value is not None:
-                if not is_same_type:
-                    group.set_type(group_type)
-                step(group, key, value, read)
-            elif gone is not None and is_same_type:
-                gone(group, key)
+            if value is None:
+                if gone is not None and group_type == state.type:
+                    gone(group, key)
+                continue
+            if group_type != state.type:
+                group.set_type(group_type)
+            step(group, key, value, read)
         except WireError as error:
             group.out.faults.append(f"{record_type} at offset {offset} cannot be read: {error}")
 
@@ -182,62 +190,60 @@ def _target_tasks(group: GroupTracker, key: bytes, value: bytes, read: _Read) ->
     member, state = _member(group, key), group.state
     if value == member.target:
         return
-    old = _placements(read(member.target)) if member.target else set()
-    new = _placements(read(value))
+    old, new = _placements(member.target, read), _placements(value, read)
     group.aim(member, value)
-    state.target_tasks_changed.update(task for task, _ in old ^ new)
-    state.target_tasks_warming.update(task for task, role in old | new if role == "warmup")
-
-
-def _placements(found: Any) -> set[tuple[str, str]]:
-    roles = (("active", found.active_tasks), ("standby", found.standby_tasks), ("warmup", found.warmup_tasks))
-    return {(task, role) for role, ids in roles for task in tasks_of(ids)}
-
-
-def _partition_sets(found: Any) -> _Sets:
-    pending = getattr(found, "partitions_pending_revocation", ())  # share groups have none
-    return _partitions(found.assigned_partitions), _partitions(pending), NOTHING, NOTHING
-
-
-def _task_sets(found: Any) -> _Sets:
-    active, pending = tasks_of(found.active_tasks), tasks_of(found.active_tasks_pending_revocation)
-    return active, pending, tasks_of(found.standby_tasks), tasks_of(found.warmup_tasks)
-
-
-def _current(
-    group: GroupTracker,
-    key: bytes,
-    value: bytes,
-    read: _Read,
-    sets_of: Callable[[Any], _Sets] = _partition_sets,
-    stable: int = 0,
-) -> None:
-    """In a rebalance most members only reach another epoch: what they hold is the same to the byte, and is not read
-    again. `stable` is the number of the first state."""
-    member, held = group.state.members.get(_member_id(key)), value[_HEAD.size :]
-    if not held or not value.startswith(_VERSION_0):
-        found = read(value)
-        epoch, state, sets = found.member_epoch, found.state, sets_of(found)
-    else:
-        _, epoch, _, state = _HEAD.unpack_from(value)
-        if member is not None and held == member.assignment:
-            group.reach(member, epoch, state - stable)
-            return
-        sets = _sets_in(held, read, sets_of)
-    member = member or _member(group, key)
-    group.current(member, epoch, state - stable, *sets)
-    member.assignment = held
+    state.target_tasks_changed.update([task for task, _ in old ^ new])
+    state.target_tasks_warming.update([task for task, role in old | new if role == "warmup"])
 
 
 @lru_cache(maxsize=4_096)
-def _sets_in(held: bytes, read: _Read, sets_of: Callable[[Any], _Sets]) -> _Sets:
+def _placements(target: bytes, read: _Read) -> frozenset[tuple[str, str]]:
+    """The tasks of a target, each with its role."""
+    if not target:
+        return frozenset()
+    found = read(target)
+    roles = (("active", found.active_tasks), ("standby", found.standby_tasks), ("warmup", found.warmup_tasks))
+    return frozenset([(task, role) for role, ids in roles for task in tasks_of(ids)])
+
+
+def _current_step(stable: int) -> _Step:
+    """The step of a member's current assignment, where this number says that it is stable.
+
+    In a rebalance most members only reach another epoch: what they hold is the same to the byte, and is not read
+    again."""
+
+    def step(group: GroupTracker, key: bytes, value: bytes, read: _Read) -> None:
+        member, held = group.state.members.get(_member_id(key)), value[_HEAD.size :]
+        version, epoch, _, state = _HEAD.unpack_from(value) if held else _MALFORMED
+        if version != 0:
+            found = read(value)
+            epoch, state, holding = found.member_epoch, found.state, _holding(found)
+        elif member is not None and held == member.assignment:
+            group.reach(member, epoch, state - stable)
+            return
+        else:
+            holding = _holding_in(held, read)
+        if member is None:
+            member = _member(group, key)
+        group.current(member, epoch, state - stable, holding)
+        member.assignment = held
+
+    return step
+
+
+@lru_cache(maxsize=4_096)
+def _holding_in(held: bytes, read: _Read) -> Holding:
     """What a member holds, from the bytes behind the head. Groups that do not come to rest go back and forth between a
     few assignments."""
-    return sets_of(read(bytes(_HEAD.size) + held))
+    return _holding(read(bytes(_HEAD.size) + held))
 
 
-def _current_tasks(group: GroupTracker, key: bytes, value: bytes, read: _Read) -> None:
-    _current(group, key, value, read, _task_sets, stable=1)
+def _holding(found: Any) -> Holding:
+    if hasattr(found, "active_tasks"):
+        active, revoking = tasks_of(found.active_tasks), tasks_of(found.active_tasks_pending_revocation)
+        return active, revoking, tasks_of(found.standby_tasks), tasks_of(found.warmup_tasks)
+    pending = getattr(found, "partitions_pending_revocation", ())  # share groups have none
+    return _partitions(found.assigned_partitions), _partitions(pending), NOTHING, NOTHING
 
 
 def _partitions(found: Iterable[Any]) -> frozenset[str]:
@@ -267,10 +273,11 @@ def _task(subtopology: str, number: int) -> str:
 
 # --- types of records -------------------------------------------------------------------------------------------------
 
-_Step = Callable[[GroupTracker, bytes, bytes, _Read], None]
-"""Takes the key of a record, its value, and what reads the value."""
 _Gone = Callable[[GroupTracker, bytes], None]
 """Takes the key of a tombstone."""
+
+
+_current, _current_tasks = _current_step(0), _current_step(1)
 
 
 class _RecordType(NamedTuple):

@@ -110,7 +110,7 @@ def _current(group: GroupTracker, fact: Group, seen: GroupMember) -> None:
     pending = active - target if fact.type in ("consumer", "streams") and epoch < fact.assignment_epoch else NOTHING
     is_waiting = fact.type in ("consumer", "streams") and bool(target - active)
     member_state = 1 if pending else 2 if is_waiting else 0
-    group.current(member, epoch, member_state, active - pending, pending, standby, warmup)
+    group.current(member, epoch, member_state, (active - pending, pending, standby, warmup))
 
 
 def _partitions(assignment: tuple[TopicPartitions, ...]) -> frozenset[str]:

@@ -8,13 +8,27 @@ import msgspec
 
 from ottla.spark.jobs.folds.rows import Rebalance
 
-__all__ = ["NOBODY", "NOTHING", "Assignments", "Counted", "EpochBump", "Handover", "State", "TrackedMember", "Warmup"]
+__all__ = [
+    "NOBODY",
+    "NOTHING",
+    "Assignments",
+    "Counted",
+    "EpochBump",
+    "Handovers",
+    "Held",
+    "Holding",
+    "State",
+    "TrackedMember",
+    "Warmup",
+]
 
 NOTHING: Final[frozenset[str]] = frozenset()
 NOBODY: Final = -1
 
 Held = frozenset[str]
 """Partitions as `topic id-partition`, or tasks as `subtopology_partition`."""
+Holding = tuple[Held, Held, Held, Held]
+"""What a member has: active, still to be revoked, standby, warm-up."""
 
 
 class Assignments(msgspec.Struct, array_like=True, frozen=True):
@@ -55,12 +69,12 @@ class TrackedMember(msgspec.Struct, array_like=True):
     is_reconciled: bool = False
 
 
-class Handover(msgspec.Struct, array_like=True):
-    """An active task that was revoked or assigned since the last converged assignment."""
+class Handovers(msgspec.Struct, array_like=True):
+    """When active tasks were revoked and assigned since the last converged assignment."""
 
-    revoking_ms: int | None = None
-    released_ms: int | None = None
-    gained_ms: int | None = None
+    revoking_ms: dict[str, int] = msgspec.field(default_factory=dict)
+    released_ms: dict[str, int] = msgspec.field(default_factory=dict)
+    gained_ms: dict[str, int] = msgspec.field(default_factory=dict)
 
 
 class Warmup(msgspec.Struct, array_like=True):
@@ -116,8 +130,8 @@ class State(msgspec.Struct, array_like=True):
     """The last record that was taken; repeated records are skipped."""
     ts: int = NOBODY
     """The time of the last record or sample."""
-    order: int = 0
-    """How many events came from the last sample."""
+    next_seq: int = 0
+    """The place of the next event: among those of a record, or of a sample."""
     state: str = "Empty"
     state_since_ms: int = 0
     epoch: int = NOBODY
@@ -151,7 +165,7 @@ class State(msgspec.Struct, array_like=True):
     """Whether the newest group epoch has converged."""
     target_tasks_changed: set[str] = msgspec.field(default_factory=set)
     target_tasks_warming: set[str] = msgspec.field(default_factory=set)
-    handovers: dict[str, Handover] = msgspec.field(default_factory=dict)
+    handovers: Handovers = msgspec.field(default_factory=Handovers)
     warmups: list[Warmup] = msgspec.field(default_factory=list)
     rises: list[EpochBump] = msgspec.field(default_factory=list)
     counted: Counted | None = None

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from operator import attrgetter
+from typing import Final
 
-from ottla.spark.jobs.folds.moves import Move
+from ottla.spark.jobs.folds.moves import Move, missing
 from ottla.spark.jobs.folds.rows import Movement, Rebalance
-from ottla.spark.jobs.folds.state import Assignments, Handover, State, TrackedMember, Warmup
+from ottla.spark.jobs.folds.state import NOTHING, Assignments, Handovers, Held, State, TrackedMember, Warmup
 
 __all__ = ["movements", "note_handovers", "note_left", "note_warmups"]
 
-_NO_HANDOVER = Handover()
+_standby_tasks: Final = attrgetter("standby")
 
 
 # --- while members take up and let go ---------------------------------------------------------------------------------
 
 
-def note_handovers(state: State, revoking: frozenset[str], revoked: frozenset[str], gained: frozenset[str]) -> None:
+def note_handovers(state: State, revoking: Held, revoked: Held, gained: Held) -> None:
     """A member has to give up tasks, has given up others, and got others."""
     ts, handovers = state.ts, state.handovers
     for task in revoking:
-        handovers.setdefault(task, Handover()).revoking_ms = ts
+        handovers.revoking_ms[task] = ts
     for task in revoked:
-        handovers.setdefault(task, Handover()).released_ms = ts
+        handovers.released_ms[task] = ts
     for task in gained:
-        handovers.setdefault(task, Handover()).gained_ms = ts
+        handovers.gained_ms[task] = ts
 
 
 def note_warmups(state: State, member: TrackedMember, warmup: frozenset[str]) -> list[Movement]:
@@ -34,8 +36,7 @@ def note_warmups(state: State, member: TrackedMember, warmup: frozenset[str]) ->
 
 
 def note_left(state: State, member: TrackedMember) -> None:
-    for task in member.active | member.pending:
-        state.handovers.setdefault(task, Handover()).released_ms = state.ts
+    note_handovers(state, NOTHING, member.active | member.pending, NOTHING)
     _end_warmups(state, member, member.warmup)
 
 
@@ -73,7 +74,7 @@ def movements(
     warmed = {(each.task, each.process or each.member) for each in state.warmups}
     yield from _standbys(over, before, after, warmed)
     yield from _ended_warmups(state, over, after)
-    state.handovers.clear()
+    state.handovers = Handovers()
 
 
 def _moved(
@@ -83,11 +84,11 @@ def _moved(
     before: Mapping[str, Assignments],
     after: Mapping[str, Assignments],
 ) -> Iterator[Movement]:
+    handovers = state.handovers
     for move in sorted(moved):
         process = after[move.taker].process
-        handover = state.handovers.get(move.what, _NO_HANDOVER)
-        began, released = handover.revoking_ms, handover.released_ms
-        ended = handover.gained_ms if handover.gained_ms is not None else over.ended
+        began, released = handovers.revoking_ms.get(move.what), handovers.released_ms.get(move.what)
+        ended = handovers.gained_ms.get(move.what, over.ended)
         yield Movement(
             group_epoch=over.group_epoch,
             task=move.what,
@@ -110,20 +111,19 @@ def _first(*times: int | None) -> int:
 def _standbys(
     over: Rebalance, before: Mapping[str, Assignments], after: Mapping[str, Assignments], warmed: set[tuple[str, str]]
 ) -> Iterator[Movement]:
-    for member, new in sorted(after.items()):
-        old = before.get(member)
-        for task in sorted(new.standby - old.standby if old else new.standby):
-            if (task, new.process or member) in warmed or _holds(before, "standby", task, member, new.process):
+    for member, got in sorted(missing(before, after, _standby_tasks).items()):
+        process = after[member].process
+        for task in sorted(got):
+            if (task, process or member) in warmed or _holds(before, "standby", task, member, process):
                 continue
-            was_active = _holds(before, "active", task, member, new.process)
+            was_active = _holds(before, "active", task, member, process)
             kind = "demoted" if was_active else "standby_added"
             source = member if was_active else None
             yield _standby(over, task, kind, source, member, before, after)
-    for member, gone in sorted(before.items()):
-        now = after.get(member)
-        for task in sorted(gone.standby - now.standby if now else gone.standby):
-            roles = ("active", "standby")
-            if not any(_holds(after, role, task, member, gone.process) for role in roles):
+    for member, gone in sorted(missing(after, before, _standby_tasks).items()):
+        process = before[member].process
+        for task in sorted(gone):
+            if not any(_holds(after, role, task, member, process) for role in ("active", "standby")):
                 yield _standby(over, task, "standby_removed", member, None, before, after)
 
 

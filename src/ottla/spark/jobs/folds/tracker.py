@@ -17,9 +17,9 @@ from ottla.health.facts import GroupMember
 from ottla.spark.jobs.folds import tasks, windows
 from ottla.spark.jobs.folds.moves import moves, placed
 from ottla.spark.jobs.folds.rows import STATE_CHANGED, Event, Out, Rebalance
-from ottla.spark.jobs.folds.state import NOBODY, NOTHING, Counted, EpochBump, State, TrackedMember
+from ottla.spark.jobs.folds.state import NOBODY, Counted, EpochBump, Handovers, Holding, State, TrackedMember
 
-__all__ = ["LEAVE_GROUP_STATIC_MEMBER_EPOCH", "LEFT", "GroupTracker", "listed"]
+__all__ = ["LEAVE_GROUP_STATIC_MEMBER_EPOCH", "LEFT", "SEQ_BITS", "GroupTracker", "listed"]
 
 LEAVE_GROUP_STATIC_MEMBER_EPOCH: Final = -2
 """The member epoch of a static member that has left and may return."""
@@ -29,19 +29,25 @@ REVOKING: Final = 1
 JOINED: Final = "member_joined"
 LEFT: Final = "left_or_expired"
 FENCED: Final = "member_fenced"
-_PRIORITY: Final = (
-    JOINED, FENCED, LEFT, "subscription_changed", "topology_changed", "assignor_changed", "config_changed",
-    "metadata_changed", "regex_changed", "partitions_initialized",
-)  # fmt: skip
-_MEMBERSHIP: Final = frozenset((JOINED, FENCED, LEFT))
+_RANK: Final = {
+    cause: rank
+    for rank, cause in enumerate((
+        JOINED, FENCED, LEFT, "subscription_changed", "topology_changed", "assignor_changed", "config_changed",
+        "metadata_changed", "regex_changed", "partitions_initialized",
+    ))
+}  # fmt: skip
+"""What may cause an epoch bump. Of several causes the one that comes first here is named."""
+_CHANGES: Final = {JOINED: 1, FENCED: -1, LEFT: -1}
+"""How many members a cause adds."""
 UNKNOWN: Final = "unknown"
 CAUSES: Final = 1_000
 TRIGGER_MEMBERS: Final = 100
 RECENT_HASHES: Final = 32
 LISTS: Final = 512
+SEQ_BITS: Final = 16
+"""The events of a record are numbered in the last bits of their place, which begins with its offset."""
 
-_SEQ_BITS: Final = 16
-_LAST_OF_RECORD: Final = (1 << _SEQ_BITS) - 1
+_LAST_OF_RECORD: Final = (1 << SEQ_BITS) - 1
 _to_json: Final = msgspec.json.Encoder().encode
 
 
@@ -56,7 +62,7 @@ class GroupTracker:
     """One group, up to the last step of its history."""
 
     __slots__ = (
-        "_lists", "_next_seq", "_window_end_ms", "counted", "limits", "name_of", "out", "state", "told",
+        "_lists", "_window_end_ms", "counted", "is_settled", "limits", "name_of", "out", "state", "told",
     )  # fmt: skip
 
     def __init__(
@@ -72,8 +78,8 @@ class GroupTracker:
         """Members as the last fact tells them; those that have changed since are missing."""
         self.counted: Counted = state.counted or Counted(0)
         self._window_end_ms = self.counted.start_ms + limits.window_ms if state.counted else NOBODY
-        self._next_seq = state.offset << _SEQ_BITS
-        """The place of the next event that comes from the last record."""
+        self.is_settled = False
+        """Whether nothing that decides about the state of the group has changed since it was noted."""
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
@@ -81,7 +87,7 @@ class GroupTracker:
         """The next steps happened at this time."""
         state = self.state
         if ts != state.ts:
-            if state.ts != NOBODY:
+            if not self.is_settled and state.ts != NOBODY:
                 self.settle()
             if ts >= self._window_end_ms:
                 self.counted = windows.roll(state, ts, self.out, self.limits.window_ms)
@@ -89,21 +95,17 @@ class GroupTracker:
                 if state.state == "Empty" and ts - state.ts >= self.limits.forget_ms:
                     self._forget()
             state.ts = ts
-            state.order = 0
-
-    def from_record(self, partition: int, offset: int) -> None:
-        """The next steps come from this record."""
-        state = self.state
-        state.partition, state.offset, self._next_seq = partition, offset, offset << _SEQ_BITS
+            state.next_seq = 0
 
     def _forget(self) -> None:
         """Forget old assignments, which no new member takes over."""
         self.state.converged = None
         self.state.rises, self.state.warmups = [], []
-        self.state.handovers = {}
+        self.state.handovers = Handovers()
 
     def settle(self) -> None:
         """Note the state of the group, after all steps of one time."""
+        self.is_settled = True
         if self.state.rebalance is not None and not self.state.reconciling:
             self._converge_or_empty()
         self.note_state()
@@ -117,7 +119,7 @@ class GroupTracker:
     def note_state(self) -> None:
         state = self.state
         if state.source == "records" and state.type and (name := self._state_name()) != state.state:
-            self._next_seq = (state.offset << _SEQ_BITS) + _LAST_OF_RECORD
+            state.next_seq = (state.offset << SEQ_BITS) + _LAST_OF_RECORD
             self.set_state(name)
 
     def set_state(self, name: str) -> None:
@@ -152,18 +154,15 @@ class GroupTracker:
         detail: str | None = None,
     ) -> None:  # fmt: skip
         state = self.state
-        if state.source == "records":
-            seq, offset = self._next_seq, state.offset
-            self._next_seq = seq + 1
-        else:
-            seq, offset = state.order, None
-            state.order += 1
-        epoch, assignment = state.epoch, state.assignment_epoch
-        epoch_or_none = None if epoch == NOBODY else epoch
-        assignment_or_none = None if assignment == NOBODY else assignment
+        seq, epoch, assignment, offset = state.next_seq, state.epoch, state.assignment_epoch, state.offset
+        state.next_seq = seq + 1
         self.out.events.append(
-            Event(state.type, state.ts, seq, event, member, old, new, epoch_or_none, assignment_or_none, offset, detail)
-        )
+            Event(
+                state.type, state.ts, seq, event, member, old, new,
+                epoch if epoch >= 0 else None, assignment if assignment >= 0 else None,
+                offset if offset >= 0 else None, detail,
+            )
+        )  # fmt: skip
 
     def _listed(self, things: frozenset[str]) -> str:
         """Partitions with the names of their topics. The same few sets recur."""
@@ -181,6 +180,7 @@ class GroupTracker:
         if self.state.type:
             self.delete("replaced")  # makes a new state
         self.state.type = kind
+        self.is_settled = False
         self.event("created", None, None, kind, detail)
 
     def delete(self, detail: str | None = None) -> None:
@@ -195,7 +195,7 @@ class GroupTracker:
             windows.spend(state, state.ts)
         self.counted.deleted = state.type
         fresh = State(source=state.source, partition=state.partition, offset=state.offset, ts=state.ts)
-        fresh.order, fresh.counted, fresh.state_since_ms = state.order, state.counted, state.state_since_ms
+        fresh.next_seq, fresh.counted, fresh.state_since_ms = state.next_seq, state.counted, state.state_since_ms
         self.state = fresh
 
     def set_topology(self, epoch: int) -> None:
@@ -219,6 +219,7 @@ class GroupTracker:
         state.members[member.id] = member
         state.reconciling += 1
         state.has_new_who = True
+        self.is_settled = False
         self.counted.members.add(member.id)
         if is_new:
             self.counted.joins += 1
@@ -321,10 +322,11 @@ class GroupTracker:
         """The reason of an epoch bump, the members that caused it, and how many members joined since the last bump."""
         state = self.state
         causes = state.causes or state.older_causes
-        changes = sum((kind == JOINED) - (kind in (LEFT, FENCED)) for kind, _ in state.causes)
-        kinds = {kind for kind, _ in causes}
-        trigger = next((kind for kind in _PRIORITY if kind in kinds), UNKNOWN)
-        who = dict.fromkeys(member for kind, member in causes if kind == trigger and member is not None)
+        trigger = min([kind for kind, _ in causes], key=_RANK.__getitem__, default=UNKNOWN)
+        who = dict.fromkeys([member for kind, member in causes if kind == trigger and member is not None])
+        changes = 0
+        for kind, _ in state.causes:
+            changes += _CHANGES.get(kind, 0)
         state.older_causes = [*state.older_causes, *state.causes][-CAUSES:]
         state.causes = []
         return trigger, list(who)[:TRIGGER_MEMBERS], changes
@@ -332,11 +334,11 @@ class GroupTracker:
     def _count_epoch_bump(self, by: int, trigger: str, *, is_first: bool) -> None:
         state, counted = self.state, self.counted
         counted.epochs += by
-        counted.quiet_epochs += by if trigger not in _MEMBERSHIP else by - 1
+        counted.quiet_epochs += by if trigger not in _CHANGES else by - 1
         if not is_first:
-            rise = EpochBump(state.ts, by, not state.has_new_who, state.has_converged, trigger)
-            windows.note_epoch_bump(state, rise)
-            if state.type != "streams":
+            bump = EpochBump(state.ts, by, not state.has_new_who, state.has_converged, trigger)
+            windows.note_epoch_bump(state, bump)
+            if bump.is_same_who and state.type != "streams":
                 windows.update_alarm(state, counted, self.limits)
         state.has_new_who = False
 
@@ -365,7 +367,7 @@ class GroupTracker:
         self._note_warmup_step()
         state.reconciling = 0
         for member in state.members.values():
-            member.is_reconciled = self._is_reconciled(member)
+            member.is_reconciled = _is_reconciled(member, epoch)
             state.reconciling += not member.is_reconciled
 
     def _note_warmup_step(self) -> None:
@@ -387,58 +389,48 @@ class GroupTracker:
         member.target = target
         self.told.pop(member.id, None)
 
-    def _is_reconciled(self, member: TrackedMember) -> bool:
-        if member.epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
-            return True
-        return member.epoch == self.state.assignment_epoch and member.state == STABLE and not member.pending
-
-    def current(
-        self, member: TrackedMember, epoch: int, member_state: int, active: frozenset[str],
-        pending: frozenset[str] = NOTHING, standby: frozenset[str] = NOTHING, warmup: frozenset[str] = NOTHING,
-    ) -> None:  # fmt: skip
+    def current(self, member: TrackedMember, epoch: int, member_state: int, holding: Holding) -> None:
         """The current assignment of a member, and the epoch that it has reached."""
+        active, pending, standby, warmup = holding
         if epoch != member.epoch:
             self._bump_member_epoch(member, epoch)
         if active != member.active or pending != member.pending:
-            self._hold(member, active, pending, warmup)
-        if standby != member.standby or warmup != member.warmup:
-            if warmup != member.warmup:
-                self.out.movements += tasks.note_warmups(self.state, member, warmup)
+            self._hold(member, active, pending)
+        if standby != member.standby:
             member.standby = self._tell_role(member, "standby", member.standby, standby)
+        if warmup != member.warmup:
+            self.out.movements += tasks.note_warmups(self.state, member, warmup)
             member.warmup = self._tell_role(member, "warmup", member.warmup, warmup)
-        self._reconcile(member, member_state)
+        self.reach(member, epoch, member_state)
 
     def reach(self, member: TrackedMember, epoch: int, member_state: int) -> None:
-        """A member has reached an epoch with the assignment that it had."""
+        """A member has reached an epoch with what it holds."""
         if epoch != member.epoch:
             self._bump_member_epoch(member, epoch)
-        self._reconcile(member, member_state)
+        state = self.state
+        if self.told:
+            self.told.pop(member.id, None)
+        member.state = member_state
+        is_reconciled = _is_reconciled(member, state.assignment_epoch)
+        if is_reconciled != member.is_reconciled:
+            state.reconciling += -1 if is_reconciled else 1
+            member.is_reconciled = is_reconciled
+            self.is_settled = False
+        if not state.reconciling and state.rebalance is not None:
+            self._converge_or_empty()
 
     def _bump_member_epoch(self, member: TrackedMember, epoch: int) -> None:
         old, member.epoch = member.epoch, epoch
         self.event("member_epoch", member.id, str(old), str(epoch))
-        if epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
-            self.state.away += 1
-        elif old == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
-            self.state.away -= 1
+        if epoch < 0 or old < 0:
+            self.state.away += (epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH) - (old == LEAVE_GROUP_STATIC_MEMBER_EPOCH)
+            self.is_settled = False
 
-    def _reconcile(self, member: TrackedMember, member_state: int) -> None:
+    def _hold(self, member: TrackedMember, active: frozenset[str], pending: frozenset[str]) -> None:
         state = self.state
-        self.told.pop(member.id, None)
-        member.state = member_state
-        is_reconciled = self._is_reconciled(member)
-        if is_reconciled != member.is_reconciled:
-            state.reconciling += -1 if is_reconciled else 1
-            member.is_reconciled = is_reconciled
-        if not state.reconciling and state.rebalance is not None:
-            self._converge_or_empty()
-
-    def _hold(
-        self, member: TrackedMember, active: frozenset[str], pending: frozenset[str], warmup: frozenset[str]
-    ) -> None:
-        state = self.state
-        detail = self._role(member, "active")
         revoking, revoked, gained = _differences(member.active, member.pending, active, pending)
+        is_streams = state.type == "streams"
+        detail = _role("active", member.process) if is_streams else None
         if revoking:
             self.event("partition_revoking", member.id, self._listed(revoking), None, detail)
             if not member.pending:
@@ -450,11 +442,8 @@ class GroupTracker:
         if gained:
             self.event("partition_gained", member.id, None, self._listed(gained), detail)
         member.active, member.pending = active, pending
-        if state.type == "streams":
+        if is_streams:
             tasks.note_handovers(state, revoking, revoked, gained)
-            if warmup != member.warmup:
-                self.out.movements += tasks.note_warmups(state, member, warmup)
-                member.warmup = self._tell_role(member, "warmup", member.warmup, warmup)
 
     def _tell_role(self, member: TrackedMember, role: str, old: frozenset[str], new: frozenset[str]) -> frozenset[str]:
         if revoked := old - new:
@@ -509,6 +498,13 @@ class GroupTracker:
             over.partitions_moved = found.exchanged / 2 if over.type == "share" else float(len(found.moved))
         over.members_touched = found.touched
         state.converged, state.has_converged = after, True
+
+
+def _is_reconciled(member: TrackedMember, assignment_epoch: int) -> bool:
+    epoch = member.epoch
+    if epoch == assignment_epoch:
+        return member.state == STABLE and not member.pending
+    return epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH
 
 
 @lru_cache(maxsize=4_096)

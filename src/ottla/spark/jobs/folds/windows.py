@@ -125,16 +125,18 @@ def count_left(counted: Counted, member: TrackedMember, ts: int, *, is_fenced: b
 
 def note_epoch_bump(state: State, rise: EpochBump) -> None:
     """Remember a bump for as long as the alarm needs it."""
-    from_ms = rise.at_ms - WINDOW_MS
-    if state.rises and (state.rises[0].at_ms <= from_ms or len(state.rises) >= RISES):
-        state.rises = [each for each in state.rises[-RISES + 1 :] if each.at_ms > from_ms]
-    state.rises.append(rise)
+    rises, from_ms = state.rises, rise.at_ms - WINDOW_MS
+    rises.append(rise)
+    over = max(0, len(rises) - RISES)
+    while rises[over].at_ms <= from_ms:
+        over += 1
+    del rises[:over]
 
 
 def update_alarm(state: State, counted: Counted, limits: Limits) -> None:
     """Evaluate the rule epochs-climb at the last bump, and keep the worst result of the window."""
     rises = _unprovoked(state.rises)
-    count = sum(each.by for each in rises)
+    count = sum([each.by for each in rises])
     if count < limits.rises:
         return
     has_converged = any(each.has_converged for each in rises)
