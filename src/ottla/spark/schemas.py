@@ -6,6 +6,7 @@ So both Spark's text and Arrow's fields are defined here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ __all__ = [
     "arrow_numbers",
     "arrow_repeated",
     "arrow_schema",
+    "arrow_texts",
     "ddl",
 ]
 
@@ -114,3 +116,15 @@ def arrow_repeated(value: str | int | None, arrow_type: Any, count: int) -> Any:
     text = value.encode()
     ends = np.arange(count + 1, dtype=np.int32) * np.int32(len(text))
     return pa.Array.from_buffers(arrow_type, count, [None, pa.py_buffer(ends), pa.py_buffer(text * count)])
+
+
+def arrow_texts(values: Sequence[str | None]) -> Any:
+    """A column of texts and nulls."""
+    import numpy as np
+    import pyarrow as pa
+
+    texts = [b"" if value is None else value.encode() for value in values]
+    ends = np.zeros(len(texts) + 1, np.int32)
+    np.cumsum([len(text) for text in texts], out=ends[1:])
+    known = _bits(np.array([value is not None for value in values], np.bool_))
+    return pa.Array.from_buffers(pa.string(), len(texts), [known, pa.py_buffer(ends), pa.py_buffer(b"".join(texts))])

@@ -71,10 +71,12 @@ def folded(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
     return _in_order(_history(inputs)).mapInArrow(partial(_all_rows, params=params), ddl(FOLDED))
 
 
-def fold_to_files(inputs: Mapping[str, DataFrame], params: Params, path: Path) -> dict[str, DataFrame]:
-    """The same rows, which are written below a path. Returns a frame for each table that has rows, and an empty one for
-    each that has none."""
-    frame = _in_order(_history(inputs))
+def fold_to_files(
+    inputs: Mapping[str, DataFrame], params: Params, path: Path, *, tasks: int | None = None
+) -> dict[str, DataFrame]:
+    """The same rows, which are written below a path, by so many tasks. Returns a frame for each table that has rows,
+    and an empty one for each that has none."""
+    frame = _in_order(_history(inputs), tasks)
     write_by_workers(frame, partial(_tables, params=params), path, in_driver=params.in_driver)
     spark = frame.sparkSession
     return {
@@ -85,8 +87,12 @@ def fold_to_files(inputs: Mapping[str, DataFrame], params: Params, path: Path) -
     }
 
 
-def _in_order(history: DataFrame) -> DataFrame:
-    return history.repartition("cluster", "group").sortWithinPartitions("cluster", "group", *_ORDER)
+def _in_order(history: DataFrame, tasks: int | None = None) -> DataFrame:
+    """By default, Spark takes few bytes together to one task. But each row takes a fold far longer than its bytes
+    suggest."""
+    whose = ("cluster", "group")
+    parted = history.repartition(tasks, *whose) if tasks is not None else history.repartition(*whose)
+    return parted.sortWithinPartitions(*whose, *_ORDER)
 
 
 def table_of(table: Table, inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:

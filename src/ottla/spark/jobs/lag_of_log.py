@@ -15,7 +15,7 @@ import numpy as np
 
 from ottla.health.facts import Lag
 from ottla.spark.jobs.params import HOUR_MS, Isolation, Params
-from ottla.spark.schemas import arrow_flags, arrow_numbers, arrow_repeated, arrow_schema
+from ottla.spark.schemas import arrow_flags, arrow_numbers, arrow_schema, arrow_texts
 from ottla.wire.lag import passed_at_ms
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ POINT_MS: Final = 1_000
 """Of the end offsets within this time only the last one is used."""
 ROWS: Final = 50_000
 """So many rows are in one batch, or up to twice as many."""
-_Place = tuple[Any, ...]
+_Place = tuple[str, str, int]
 """Cluster, topic and partition."""
 _read_lag: Final = msgspec.json.Decoder(Lag).decode
 
@@ -159,63 +159,128 @@ def earliest_ms(params: Params) -> int:
 
 def lag_rows(batches: Iterable[pa.RecordBatch], params: Params) -> Iterator[pa.RecordBatch]:
     """The rows, from events in the order of their logs."""
-    import pyarrow as pa
-
-    made: list[pa.RecordBatch] = []
-    for place, events in _logs(batches):
-        for batch in _rows_of_log(place, events, params):
-            made.append(batch)
-            if sum(each.num_rows for each in made) >= ROWS:
-                yield from pa.Table.from_batches(made).combine_chunks().to_batches()
-                made = []
+    groups, topic_ids = _Names(), _Names()
+    made: list[_Rows] = []
+    count = 0
+    for place, log in _logs(batches, groups, topic_ids):
+        for rows in _rows_of_log(place, log, topic_ids, params):
+            made.append(rows)
+            count += rows.size
+            if count >= ROWS:
+                yield _batch(made, groups)
+                made, count = [], 0
     if made:
-        yield from pa.Table.from_batches(made).combine_chunks().to_batches()
+        yield _batch(made, groups)
 
 
-def _logs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[_Place, pa.Table]]:
-    """Each log, and its events without the columns that tell which log it is."""
+class _Names:
+    """Texts, each with a number."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._numbers: dict[str, int] = {}
+
+    def numbers_of(self, column: pa.Array) -> Numbers:
+        """The number of each text of a column, -1 where there is none."""
+        encoded = column.dictionary_encode()
+        numbers = [self._number(text) for text in encoded.dictionary.to_pylist()]
+        found: Numbers = np.array([*numbers, -1])[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+        return found
+
+    def _number(self, text: str) -> int:
+        number = self._numbers.setdefault(text, len(self._texts))
+        if number == len(self._texts):
+            self._texts.append(text)
+        return number
+
+    def text(self, number: int) -> str | None:
+        return None if number < 0 else self._texts[number]
+
+    def column_of(self, numbers: Numbers) -> pa.Array:
+        """The texts with these numbers."""
+        known, place = np.unique(numbers, return_inverse=True)
+        return _taken(arrow_texts([self._texts[number] for number in known]), place)
+
+
+def _taken(column: pa.Array, place: Numbers) -> pa.Array:
     import pyarrow as pa
 
-    place, held = None, list[pa.RecordBatch]()
+    return column.take(arrow_numbers(place, pa.int64()))
+
+
+def _logs(
+    batches: Iterable[pa.RecordBatch], groups: _Names, topic_ids: _Names
+) -> Iterator[tuple[_Place, tuple[NDArray[np.int32], _Events]]]:
+    """Each log, and its events, with what each of them is."""
+    place, held = None, list[tuple[Any, ...]]()
     for batch in batches:
-        for part in _parts(batch):
-            here = tuple(part.column(name)[0].as_py() for name in LOG)
+        columns = _in_columns(batch, groups, topic_ids)
+        for start, end in pairwise(_cuts(batch)):
+            here = tuple(batch.column(name)[start].as_py() for name in LOG)
             if place is not None and here != place:
-                yield place, pa.Table.from_batches(held)
+                yield place, _joined(held)
                 held = []
             place = here
-            held.append(part.drop_columns(list(LOG)))
+            held.append(tuple(column[start:end] for column in columns))
     if place is not None:
-        yield place, pa.Table.from_batches(held)
+        yield place, _joined(held)
 
 
-def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """A batch, cut between logs."""
+def _in_columns(batch: pa.RecordBatch, groups: _Names, topic_ids: _Names) -> tuple[Any, ...]:
+    """What the events are, and their columns."""
+    names = ("ts", "seq", "committed", "committed_ts", "end")
+    return (
+        batch.column("what").to_numpy(),
+        groups.numbers_of(batch.column("group")),
+        topic_ids.numbers_of(batch.column("topic_id")),
+        *(batch.column(name).fill_null(NONE).to_numpy() for name in names),
+    )
+
+
+def _joined(parts: list[tuple[Any, ...]]) -> tuple[NDArray[np.int32], _Events]:
+    what, *columns = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+    return what, _Events(*columns)
+
+
+def _cuts(batch: pa.RecordBatch) -> list[int]:
+    """Where one log ends and another begins, with both ends of the batch."""
     import pyarrow.compute as pc
 
     count = batch.num_rows
     if not count:
-        return
+        return []
     is_other = np.zeros(count - 1, np.bool_)
     for name in LOG:
         column = batch.column(name)
         is_other |= pc.not_equal(column.slice(1), column.slice(0, count - 1)).to_numpy(zero_copy_only=False)
-    for start, end in pairwise([0, *(np.flatnonzero(is_other) + 1).tolist(), count]):
-        yield batch.slice(start, end - start)
+    return [0, *(np.flatnonzero(is_other) + 1).tolist(), count]
 
 
-def _rows_of_log(place: _Place, log: pa.Table, params: Params) -> Iterator[pa.RecordBatch]:
-    events, groups, topic_ids = _in_columns(log)
-    what = log["what"].to_numpy()
+class _Rows(NamedTuple):
+    """Some rows of a log: what is the same in all of them, and the other columns."""
+
+    same: tuple[str, str, int, str | None, str]
+    """Cluster, topic, partition, topic id, source."""
+    columns: dict[str, Any]
+
+    @property
+    def size(self) -> int:
+        return len(self.columns["group"])
+
+
+def _rows_of_log(
+    place: _Place, log: tuple[NDArray[np.int32], _Events], topic_ids: _Names, params: Params
+) -> Iterator[_Rows]:
+    what, events = log
     since_ms = earliest_ms(params)
     samples = events.at((what == SAMPLE) & (events.ts >= since_ms))
     commits, points = events.at(what == COMMIT), events.at(what == POINT)
-    del events
-    for topic_id in np.unique(samples.topic_id):
+    del events, log
+    for topic_id in np.unique(samples.topic_id) if len(samples.ts) else ():
         told = samples.at(samples.topic_id == topic_id)
         ends = told.at(told.end != NONE)
         found = _measured(told, _Points(ends.ts, ends.end), params)
-        yield from _batches((*place, _name(topic_ids, topic_id), "samples"), groups, found)
+        yield from _few_at_a_time((*place, topic_ids.text(topic_id), "samples"), found)
     if len(commits.ts):
         topic_id = commits.topic_id[0]  # a commit says none: it is that of the topic with this name
         ends_of_topic = _points_of(points, topic_id)
@@ -224,42 +289,29 @@ def _rows_of_log(place: _Place, log: pa.Table, params: Params) -> Iterator[pa.Re
         rows = rows.at(~_is_sampled(rows, samples))
         rows = rows.put(end=_end_at(rows.ts, ends_of_topic))
         found = _measured(rows, ends_of_topic, params)
-        yield from _batches((*place, _name(topic_ids, topic_id), "records"), groups, found)
+        yield from _few_at_a_time((*place, topic_ids.text(topic_id), "records"), found)
 
 
-def _in_columns(log: pa.Table) -> tuple[_Events, pa.Array, pa.Array]:
-    """The events in columns, and the dictionaries of groups and of topic ids."""
-    group, topic_id = (log[name].combine_chunks().dictionary_encode() for name in ("group", "topic_id"))
-    codes = (each.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64) for each in (group, topic_id))
-    names = ("ts", "seq", "committed", "committed_ts", "end")
-    numbers = (log[name].fill_null(NONE).to_numpy() for name in names)
-    return _Events(*codes, *numbers), group.dictionary, topic_id.dictionary
+def _few_at_a_time(same: tuple[str, str, int, str | None, str], columns: dict[str, Any]) -> Iterator[_Rows]:
+    """So many rows at a time that the texts of a column stay within Arrow's limits."""
+    for start in range(0, len(columns["group"]), ROWS):
+        yield _Rows(same, {name: values[start : start + ROWS] for name, values in columns.items()})
 
 
-def _name(dictionary: pa.Array, code: int) -> str | None:
-    name: str | None = None if code < 0 else dictionary[int(code)].as_py()
-    return name
-
-
-def _batches(place: tuple[Any, ...], groups: pa.Array, rows: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-    """The rows, so many at a time that the texts of a column stay within Arrow's limits."""
-    for start in range(0, len(rows["group"]), ROWS):
-        yield _batch(place, groups, {name: values[start : start + ROWS] for name, values in rows.items()})
-
-
-def _batch(place: tuple[Any, ...], groups: pa.Array, rows: dict[str, Any]) -> pa.RecordBatch:
+def _batch(made: list[_Rows], groups: _Names) -> pa.RecordBatch:
+    """The rows of several logs."""
     import pyarrow as pa
 
     schema = arrow_schema(LAG_ROW)
-    names = ("cluster", "topic", "partition", "topic_id", "source")
-    count = len(rows["group"])
-    found = {
-        name: arrow_repeated(cell, schema.field(name).type, count) for name, cell in zip(names, place, strict=True)
-    }
-    found["group"] = groups.take(arrow_numbers(rows.pop("group"), pa.int64()))
-    known = rows["high_watermark"] != NONE
-    found["stuck"] = arrow_flags(rows.pop("stuck"), known)
-    for name, values in rows.items():
+    whose = np.repeat(np.arange(len(made)), [rows.size for rows in made])
+    cluster, topic, partition, topic_id, source = zip(*(rows.same for rows in made), strict=True)
+    texts = {"cluster": cluster, "topic": topic, "topic_id": topic_id, "source": source}
+    found = {name: _taken(arrow_texts(cells), whose) for name, cells in texts.items()}
+    found["partition"] = arrow_numbers(np.array(partition, np.int32)[whose], pa.int32())
+    columns = {name: np.concatenate([rows.columns[name] for rows in made]) for name in made[0].columns}
+    found["group"] = groups.column_of(columns.pop("group"))
+    found["stuck"] = arrow_flags(columns.pop("stuck"), columns["high_watermark"] != NONE)
+    for name, values in columns.items():
         is_known = ~np.isnan(values) if values.dtype == np.float64 else values != NONE
         found[name] = arrow_numbers(values, schema.field(name).type, is_known)
     return pa.RecordBatch.from_arrays([found[name] for name in schema.names], schema=schema)
@@ -285,17 +337,17 @@ def _in_time(ts: Numbers, end: Numbers) -> _Points:
 
 def _with_last_of_hours(commits: _Events, points: _Points) -> _Events:
     """Commits, and the state at the last record of each hour of the partition, though no commit came then."""
-    hours, ends = np.unique(points.ts // HOUR_MS), points.ts
-    if not len(hours):
+    if not len(points.ts):
         return commits
-    last_ms = ends[np.searchsorted(ends // HOUR_MS, hours, "right") - 1]
+    last_ms = points.ts[_ends_run(points.ts // HOUR_MS)]
+    hours = last_ms // HOUR_MS
     in_order = commits.at(np.lexsort((commits.hour, commits.group)))
     first_hour = min(in_order.hour.min(), hours[0])
     span = max(in_order.hour.max(), hours[-1]) - first_hour + 1
     known = in_order.group * span + in_order.hour - first_hour
     newest = _so_far(in_order.group, np.lexsort((in_order.committed, in_order.seq)))
     told_ms = in_order.ts[_so_far(in_order.group, np.argsort(in_order.ts, kind="stable"))]
-    groups = np.unique(in_order.group)
+    groups = in_order.group[_ends_run(in_order.group)]
     asked, at_ms = np.repeat(groups, len(hours)), np.tile(last_ms, len(groups))
     place = np.searchsorted(known, asked * span + np.tile(hours, len(groups)) - first_hour, "right") - 1
     is_later = (place >= 0) & (in_order.group[place] == asked) & (at_ms > told_ms[place])
@@ -405,7 +457,7 @@ def _seconds(rows: _Events, points: _Points) -> NDArray[np.float64]:
     order = np.lexsort((points.ts, points.end))
     ts = np.concatenate(([np.nan], points.ts[order], [np.nan]))
     end = np.concatenate(([np.nan], points.end[order], [np.nan]))
-    after = np.searchsorted(end[1:-1], rows.committed, "right") + 1
+    after = np.searchsorted(points.end[order], rows.committed, "right") + 1
     before = after - 1
     passed = passed_at_ms(rows.committed, (ts[before], end[before]), (ts[after], end[after]))
     waited = np.where(ts[before] >= rows.ts - HISTORY_MS, rows.ts - passed, np.nan)

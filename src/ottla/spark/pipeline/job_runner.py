@@ -43,6 +43,8 @@ __all__ = [
 ]
 
 ROWS_PER_PARTITION: Final = 500_000
+ROWS_PER_FOLD: Final = 50_000
+"""The rows of groups that one task folds."""
 PARTITIONS_LOWEST: Final = 2
 PARTITIONS_HIGHEST: Final = 400
 LIGHT_ROWS: Final = 200_000
@@ -204,7 +206,7 @@ def compute(
         return written
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        folded = pool.submit(_folded, inputs, job_inputs, say)
+        folded = pool.submit(_folded, inputs, events.rows, job_inputs, say)
         if sum(events.rows.values()) >= LIGHT_ROWS:
             # Of many rows, the rules take longest, and only one task. They wait for the fold, so it has all processors.
             folded.result()
@@ -224,14 +226,18 @@ def _has_before(options: RunOptions) -> bool:
     return any(not options.days.has(each.name.partition("=")[2]) for each in days)
 
 
-def _folded(inputs: Mapping[str, DataFrame], job_inputs: JobInputs, say: Say) -> dict[str, DataFrame]:
+def _folded(
+    inputs: Mapping[str, DataFrame], rows: Mapping[str, int], job_inputs: JobInputs, say: Say
+) -> dict[str, DataFrame]:
     """What several tables need of the fold over groups."""
     if not _GROUPS & set(inputs):
         return {}
     from ottla.spark.jobs.group_fold import fold_to_files
 
+    count = sum(rows[name] for name in _GROUPS)
+    tasks = min(max(count // ROWS_PER_FOLD, PARTITIONS_LOWEST), PARTITIONS_HIGHEST)
     with _timed("followed the groups", say):
-        return fold_to_files(inputs, job_inputs.params, job_inputs.work / "folded")
+        return fold_to_files(inputs, job_inputs.params, job_inputs.work / "folded", tasks=tasks)
 
 
 def _rule_results(inputs: Mapping[str, DataFrame], job_inputs: JobInputs, say: Say) -> dict[str, DataFrame]:

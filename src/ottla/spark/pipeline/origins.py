@@ -15,7 +15,7 @@ from ottla.wire.keyed import GROUP_TOPIC, SHARE_TOPIC
 
 __all__ = ["ClusterOrigin", "DirectoryOrigin", "Origin", "cluster_origin", "directory_origin"]
 
-SMALL_BYTES: Final = 32 << 20
+SMALL_BYTES: Final = 256 << 20
 METADATA_TOPIC: Final = "__cluster_metadata"
 WHY_MISSING: Final = {
     GROUP_TOPIC: "no group has committed or joined yet, or DESCRIBE is not authorized",
