@@ -123,19 +123,39 @@ def versioned_decoder(name: str) -> Callable[[bytes], Any]:
 
 def decode_keyed(topic: str, key: bytes, value: bytes | None) -> KeyedRecord:
     """A record of __consumer_offsets, __transaction_state or __share_group_state."""
-    if len(key) < _INT16.size:
-        raise WireError(topic, 0, "the record type before the key is cut off")
-    (record_type,) = _INT16.unpack_from(key)
-    key_name = record_types(topic, "coordinator-key").get(record_type)
-    if key_name is None:
-        raise WireError(topic, 0, f"there is no record type {record_type}")
-    # The int16 before a key is its type; each key has exactly one layout.
-    key_version = wire.versions(key_name)[0]
-    decoded_key = wire.decoder(key_name, key_version)(key, _INT16.size)
+    record_type, key_name = _type_of(topic, key)
+    decoded_key, key_version = key_decoder(topic)(key), wire.versions(key_name)[0]
     if value is None:
         return KeyedRecord(decoded_key, key_version, None, -1)
     decoded_value = decode_versioned(record_types(topic, "coordinator-value")[record_type], value)
     return KeyedRecord(decoded_key, key_version, decoded_value.message, decoded_value.version)
+
+
+@cache
+def key_decoder(topic: str) -> Callable[[bytes], Any]:
+    """A function that decodes the keys of a topic, for many of them."""
+    decoders: dict[bytes, Callable[[bytes, int], Any]] = {}
+
+    def decode(key: bytes) -> Any:
+        decoder = decoders.get(key[: _INT16.size])
+        if decoder is None:
+            _, name = _type_of(topic, key)
+            # The int16 before a key is its type; each key has exactly one layout.
+            decoder = decoders[key[: _INT16.size]] = wire.decoder(name, wire.versions(name)[0])
+        return decoder(key, _INT16.size)
+
+    return decode
+
+
+def _type_of(topic: str, key: bytes) -> tuple[int, str]:
+    """The record type of a key, and the name of such keys."""
+    if len(key) < _INT16.size:
+        raise WireError(topic, 0, "the record type before the key is cut off")
+    (record_type,) = _INT16.unpack_from(key)
+    name = record_types(topic, "coordinator-key").get(record_type)
+    if name is None:
+        raise WireError(topic, 0, f"there is no record type {record_type}")
+    return record_type, name
 
 
 def decode_metadata(topic: str, data: bytes) -> Versioned:

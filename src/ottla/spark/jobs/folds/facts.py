@@ -6,7 +6,7 @@ hash of its topics changes only when a topic does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Final
 
@@ -167,7 +167,8 @@ def _topics(names: Mapping[str, str], held: Held | bytes, group_type: str = "") 
     )
 
 
-def _held_partitions(held: Held) -> Iterable[tuple[str, tuple[int, ...]]]:
+@lru_cache(maxsize=10_000)
+def _held_partitions(held: Held) -> Sequence[tuple[str, tuple[int, ...]]]:
     found: dict[str, list[int]] = {}
     for each in held:
         topic, _, partition = each.rpartition("-")
@@ -175,7 +176,8 @@ def _held_partitions(held: Held) -> Iterable[tuple[str, tuple[int, ...]]]:
     return [(topic, tuple(sorted(found[topic]))) for topic in sorted(found)]
 
 
-def _target_partitions(target: bytes, group_type: str) -> Iterable[tuple[str, tuple[int, ...]]]:
+@lru_cache(maxsize=10_000)
+def _target_partitions(target: bytes, group_type: str) -> Sequence[tuple[str, tuple[int, ...]]]:
     try:
         found = read_target[group_type](target).topic_partitions
     except WireError:  # there is none, or it cannot be read

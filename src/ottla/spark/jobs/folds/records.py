@@ -18,7 +18,7 @@ from ottla.spark.jobs.folds.classic import follow_classic
 from ottla.spark.jobs.folds.state import NOBODY, NOTHING, Holding, TrackedMember
 from ottla.spark.jobs.folds.tracker import SEQ_BITS, GroupTracker
 from ottla.wire import WireError, uuid_text
-from ottla.wire.keyed import GROUP_TOPIC, decode_keyed, versioned_decoder
+from ottla.wire.keyed import GROUP_TOPIC, key_decoder, versioned_decoder
 
 __all__ = ["GROUP_RECORDS", "Record", "follow_records", "read_target", "tasks_of"]
 
@@ -27,6 +27,7 @@ read_target: Final = {
     for kind in ("Consumer", "Share", "Streams")
 }
 """Group type -> a function that reads the target of a member."""
+_read_key: Final = key_decoder(GROUP_TOPIC)
 _HEAD: Final = Struct(">hiib")
 """How the value of a member's current assignment begins, in all types of groups: its version, the member's epoch, the
 one before, its state. What follows is what it holds."""
@@ -70,7 +71,7 @@ def follow_records(group: GroupTracker, records: Iterable[Record]) -> None:
 @lru_cache(maxsize=65_536)
 def _member_id(key: bytes) -> str:
     """The member that a key names. Few keys are new: a group writes about the same members again and again."""
-    found: str = decode_keyed(GROUP_TOPIC, key, None).key.member_id
+    found: str = _read_key(key).member_id
     return found
 
 
@@ -121,7 +122,7 @@ def _regex_gone(group: GroupTracker, key: bytes) -> None:
 
 
 def _pattern(key: bytes) -> str:
-    found: str = decode_keyed(GROUP_TOPIC, key, None).key.regular_expression
+    found: str = _read_key(key).regular_expression
     return found
 
 
