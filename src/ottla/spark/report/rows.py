@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import dataset
@@ -17,7 +18,8 @@ Source: TypeAlias = Any
 """A pyarrow Table or Dataset; pyarrow has no type hints."""
 
 PIECE_ROWS: Final = 1 << 17
-MERGE_ROWS: Final = 1 << 21
+ROWS_AT_ONCE: Final = 1 << 13
+MERGE_ROWS: Final = 1 << 18
 _MERGED_BY: Final = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
 """How the results of pieces are combined."""
 
@@ -34,22 +36,24 @@ class Derived(NamedTuple):
 class Rows:
     """Rows of one table, possibly filtered."""
 
-    def __init__(self, source: Source | None, derived: Derived | None = None) -> None:
+    def __init__(self, source: Source | None, derived: Derived | None = None, keep: Any = None) -> None:
+        """`keep`: a pyarrow expression that is true of the rows."""
         self._data = dataset.dataset(source) if isinstance(source, pa.Table) else source
         self._derived = derived
+        self._keep = keep
         self.columns: frozenset[str] = frozenset(self._data.schema.names if self._data is not None else ())
 
     @property
     def count(self) -> int:
-        return self._data.count_rows() if self._data is not None else 0
+        return self._data.count_rows(filter=self._keep) if self._data is not None else 0
 
     def where(self, keep: Any) -> Rows:
         """Rows for which a pyarrow expression is true."""
-        return Rows(self._data.filter(keep), self._derived) if self._data is not None else self
+        return Rows(self._data, self._derived, keep if self._keep is None else self._keep & keep)
 
     def deriving(self, column: Derived) -> Rows:
         """The same rows with a column more; filters do not know it."""
-        return Rows(self._data, column)
+        return Rows(self._data, column, self._keep)
 
     def among(self, keys: Sequence[tuple[Any, ...]], names: Sequence[str] = ("cluster", "group")) -> Rows:
         """Rows that may belong to the keys. Each column is filtered on its own, so there may be some more rows."""
@@ -66,14 +70,17 @@ class Rows:
         derived = self._derived if self._derived is not None and self._derived.name in columns else None
         there = [name for name in dict.fromkeys([*columns, *(derived.sources if derived else ())])
                  if name in self.columns]  # fmt: skip
-        for batch in self._data.to_batches(columns=there, batch_size=PIECE_ROWS):
-            if batch.num_rows:
-                piece = pa.Table.from_batches([batch])
-                yield _with_all(piece if derived is None else _with_derived(piece, derived), columns)
+        # A scan of the whole would read on while its rows are looked at, and hold all of them in the end.
+        for fragment in self._data.get_fragments(self._keep):
+            for batch in fragment.to_batches(self._data.schema, there, filter=self._keep, batch_size=PIECE_ROWS):
+                if batch.num_rows:
+                    piece = pa.Table.from_batches([batch])
+                    yield _with_all(piece if derived is None else _with_derived(piece, derived), columns)
 
     def each(self, columns: Sequence[str]) -> Iterator[Row]:
         for piece in self.pieces(columns):
-            yield from piece.to_pylist()
+            for batch in piece.to_batches(max_chunksize=ROWS_AT_ONCE):
+                yield from batch.to_pylist()
 
     def days(self) -> Iterator[Rows]:
         """The same rows, day by day."""
@@ -87,10 +94,12 @@ class Rows:
         """A table of keys and results, unordered; `wanted` maps the name of a result to its column and function."""
         columns = list(dict.fromkeys([*keys, *(column for column, _ in wanted.values())]))
         found: list[Any] = []
+        unmerged = 0
         for piece in self.pieces(columns):
             found.append(_aggregated(piece, keys, wanted))
-            if sum(part.num_rows for part in found) > MERGE_ROWS:
-                found = [_merged(found, keys, wanted)]
+            unmerged += found[-1].num_rows
+            if unmerged > max(MERGE_ROWS, found[0].num_rows):
+                found, unmerged = [_merged(found, keys, wanted)], 0
         return _merged(found, keys, wanted) if found else None
 
     def grouped(self, keys: Sequence[str], wanted: Mapping[str, tuple[str, str]]) -> list[Row]:
@@ -130,15 +139,20 @@ def _with_derived(piece: Any, derived: Derived) -> Any:
 
 def _aggregated(piece: Any, keys: Sequence[str], wanted: Mapping[str, tuple[str, str]]) -> Any:
     there = {name: pair for name, pair in wanted.items() if not pa.types.is_null(piece.schema.field(pair[0]).type)}
-    found = piece.group_by(list(keys)).aggregate(list(there.values()))
+    found = _grouped_by(piece, keys).aggregate(list(there.values()))
     found = found.select([*keys, *(f"{column}_{how}" for column, how in there.values())])
     return _with_all(found.rename_columns([*keys, *there]), [*keys, *wanted])
 
 
 def last_of_each(ordered: Any, keys: Sequence[str]) -> Any:
     """The last row of a table for each key."""
-    numbered = ordered.select(list(keys)).append_column("at", pa.array(range(ordered.num_rows)))
-    return ordered.take(numbered.group_by(list(keys)).aggregate([("at", "max")])["at_max"])
+    numbered = ordered.select(list(keys)).append_column("at", pa.array(np.arange(ordered.num_rows)))
+    return ordered.take(_grouped_by(numbered, keys).aggregate([("at", "max")])["at_max"])
+
+
+def _grouped_by(table: Any, keys: Sequence[str]) -> Any:
+    """Threads would take some hundred megabytes, and gain nothing with pieces of this size."""
+    return table.group_by(list(keys), use_threads=False)
 
 
 def _merged(parts: list[Any], keys: Sequence[str], wanted: Mapping[str, tuple[str, str]]) -> Any:
