@@ -26,9 +26,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import runner
-from benchmarks.broker.brokers import resident_bytes
 from benchmarks.pipeline.month import Month, write_month
-from benchmarks.pipeline.usage import children
+from benchmarks.pipeline.usage import children, proportional_bytes
 from benchmarks.runner import Size
 from tests.interop.spark.sessions import standalone_cluster
 
@@ -48,7 +47,7 @@ class Figures(NamedTuple):
 
 
 class Watch:
-    """The most memory that a process and those below it had together."""
+    """The most memory that the processes below one had together. What they share is counted once."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -70,7 +69,7 @@ class Watch:
 
     def _together(self) -> int:
         try:
-            return sum(resident_bytes(each) for each in children(self._pid) if each != self._pid)
+            return sum(proportional_bytes(each) for each in children(self._pid) if each != self._pid)
         except OSError:  # one has ended meanwhile
             return 0
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-__all__ = ["Usage", "Used", "children"]
+__all__ = ["Usage", "Used", "children", "proportional_bytes"]
 
 SIGCHLD_BIT: Final = 1 << (signal.SIGCHLD - 1)
 
@@ -58,6 +58,12 @@ def children(pid: int) -> Iterator[int]:
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in path.read_text(encoding="ascii").split():
             yield from children(int(child))
+
+
+def proportional_bytes(pid: int) -> int:
+    """The memory of a process. Of what it shares with others, as a forked worker does, only its part."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
 
 
 def _process(pid: int) -> tuple[int, str, Used]:

@@ -98,12 +98,9 @@ def _samples(events: Path, kind: type[F]) -> Iterator[tuple[str, int, F]]:
     client may write anything to a topic."""
     import pyarrow.dataset as ds
 
-    files = [str(file) for file in events.rglob(f"{INPUT}={SAMPLES}/**/*.parquet")]
-    if not files:
-        return
     read = msgspec.json.Decoder(kind, strict=False).decode
     wanted = (ds.field("type") == kind.kind) & ds.field("body").is_valid() & ds.field("error").is_null()
-    for batch in ds.dataset(files).to_batches(columns=["cluster", "ts", "body"], filter=wanted):
+    for batch in _batches(events, SAMPLES, ["cluster", "ts", "body"], wanted):
         for cluster, ts, body in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             with suppress(msgspec.MsgspecError):
                 yield cluster, ts, read(body)
@@ -112,14 +109,22 @@ def _samples(events: Path, kind: type[F]) -> Iterator[tuple[str, int, F]]:
 def kinds_in(events: Path) -> dict[str, frozenset[str]]:
     """The types of records and the kinds of samples that occur."""
     import pyarrow.compute as pc
-    import pyarrow.dataset as ds
 
     found: dict[str, frozenset[str]] = {}
     for name in (RECORDS, SAMPLES):
-        files = [str(file) for file in events.rglob(f"{INPUT}={name}/**/*.parquet")]
-        batches = ds.dataset(files).to_batches(columns=["type"]) if files else ()
+        batches = _batches(events, name, ["type"])
         found[name] = frozenset(kind for batch in batches for kind in pc.unique(batch.column(0)).to_pylist() if kind)
     return found
+
+
+def _batches(
+    events: Path, name: str, columns: list[str], wanted: ds.Expression | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of an input, one file after the other: a scan of all files reads on while its rows are looked at."""
+    import pyarrow.dataset as ds
+
+    for file in events.rglob(f"{INPUT}={name}/**/*.parquet"):
+        yield from ds.dataset(file).to_batches(columns=columns, filter=wanted)
 
 
 def topic_names(metadata: pa.Table) -> dict[str, str]:
@@ -160,12 +165,10 @@ def _grouped(
     """The rows of an input grouped by a key, one part of them after the other, so that there can be many: a key may
     come again."""
     import pyarrow as pa
-    import pyarrow.dataset as ds
 
-    files = [str(file) for file in events.rglob(f"{INPUT}={name}/**/*.parquet")]
     columns = [*key, *(column for column, _ in aggregations)]
-    for batch in ds.dataset(files).to_batches(columns=columns, filter=wanted) if files else ():
-        found = pa.Table.from_batches([batch]).group_by(key).aggregate(aggregations)
+    for batch in _batches(events, name, columns, wanted):
+        found = pa.Table.from_batches([batch]).group_by(key, use_threads=False).aggregate(aggregations)
         names = [*key, *(f"{column}_{how}" for column, how in aggregations)]
         yield from zip(*(found[each].to_pylist() for each in names), strict=True)
 
