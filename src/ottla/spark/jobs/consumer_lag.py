@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ottla.spark.errors import OttlaSparkError
@@ -26,9 +27,11 @@ from ottla.spark.jobs.lag_of_log import (
     lag_rows,
     sampled_lag,
 )
-from ottla.spark.jobs.params import Isolation, Params
+from ottla.spark.jobs.params import DAY_MS, Isolation, Params
 from ottla.spark.jobs.tables import CONSUMER_LAG
+from ottla.spark.records.types import arrow_schema as table_schema
 from ottla.spark.schemas import arrow_repeated, arrow_schema, ddl
+from ottla.spark.worker_files import write_by_workers
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +39,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame
 
-__all__ = ["GROUP_TYPES", "TOPIC_IDS", "TYPE_PREFIXES", "consumer_lag", "lag_events", "lag_of_events", "lag_table"]
+    from ottla.spark.worker_files import Rows
+
+__all__ = [
+    "GROUP_TYPES",
+    "TOPIC_IDS",
+    "TYPE_PREFIXES",
+    "consumer_lag",
+    "lag_events",
+    "lag_of_events",
+    "lag_table",
+    "lag_to_files",
+]
 
 SHARE: Final = "share"
 TYPE_PREFIXES: Final = {
@@ -67,10 +81,7 @@ _COLUMNS: Final[Mapping[str, tuple[int, Mapping[str, str]]]] = {
 def consumer_lag(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
     """The table `consumer_lag`. It has no share groups, which have no committed offsets, as far as GROUP_TYPES tells
     which these are. TOPIC_IDS tell which end offsets are those of an earlier topic with the same name."""
-    events = list(_event_frames(inputs, params))
-    if not events:
-        raise OttlaSparkError("consumer_lag needs samples or offset commits")
-    return lag_of_events(reduce(lambda one, other: one.union(other), events), inputs, params)
+    return lag_of_events(_events(inputs, params), inputs, params)
 
 
 def lag_of_events(events: DataFrame, inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
@@ -79,16 +90,40 @@ def lag_of_events(events: DataFrame, inputs: Mapping[str, DataFrame], params: Pa
 
     from ottla.spark.jobs.frames import as_table
 
-    if TOPIC_IDS in inputs:
-        ids = inputs[TOPIC_IDS].withColumnRenamed("topic_id", "newest_id")
-        newest = F.when(F.col("what") == COMMIT, F.col("newest_id")).otherwise(F.col("topic_id"))
-        events = events.join(F.broadcast(ids), ["cluster", "topic"], "left").withColumn("topic_id", newest)
-    in_order = events.select(*LAG_EVENT).repartition(*LOG).sortWithinPartitions(*LOG)
-    rows = in_order.mapInArrow(partial(lag_rows, params=params), ddl(LAG_ROW))
+    rows = _in_order(events, inputs).mapInArrow(partial(lag_rows, params=params), ddl(LAG_ROW))
     if GROUP_TYPES in inputs:
         rows = rows.join(F.broadcast(inputs[GROUP_TYPES]), ["cluster", "group"], "left")
         rows = rows.where(F.col("type").isNull() | (F.col("type") != SHARE))
     return as_table(rows, CONSUMER_LAG, params)
+
+
+def lag_to_files(inputs: Mapping[str, DataFrame], params: Params, path: Path, *, tasks: int) -> None:
+    """The rows of the same table, which so many tasks write below a path: in a directory for each day, without that
+    column."""
+    types = inputs[GROUP_TYPES].toArrow()
+    in_order = _in_order(_events(inputs, params), inputs, tasks)
+    write_by_workers(in_order, partial(_rows_by_day, types=types, params=params), path)
+
+
+def _events(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
+    events = list(_event_frames(inputs, params))
+    if not events:
+        raise OttlaSparkError("consumer_lag needs samples or offset commits")
+    return reduce(lambda one, other: one.union(other), events)
+
+
+def _in_order(events: DataFrame, inputs: Mapping[str, DataFrame], tasks: int | None = None) -> DataFrame:
+    """Events log by log, with the ids of topics. By default, Spark takes few bytes together to one task, though a row
+    takes longer than its bytes suggest."""
+    from pyspark.sql import functions as F
+
+    if TOPIC_IDS in inputs:
+        ids = inputs[TOPIC_IDS].withColumnRenamed("topic_id", "newest_id")
+        newest = F.when(F.col("what") == COMMIT, F.col("newest_id")).otherwise(F.col("topic_id"))
+        events = events.join(F.broadcast(ids), ["cluster", "topic"], "left").withColumn("topic_id", newest)
+    events = events.select(*LAG_EVENT)
+    parted = events.repartition(*LOG) if tasks is None else events.repartition(tasks, *LOG)
+    return parted.sortWithinPartitions(*LOG)
 
 
 def _event_frames(inputs: Mapping[str, DataFrame], params: Params) -> Iterator[DataFrame]:
@@ -141,11 +176,33 @@ def lag_table(events: pa.Table, inputs: Mapping[str, pa.Table], params: Params) 
     events = events.set_column(events.column_names.index("topic_id"), "topic_id", newest)
     in_order = events.sort_by([(name, "ascending") for name in LOG]).combine_chunks()
     rows = pa.Table.from_batches(lag_rows(in_order.to_batches(), params), arrow_schema(LAG_ROW))
-    rows = rows.append_column("type", _looked_up(rows, inputs[GROUP_TYPES]))
+    return _table_rows(rows, inputs[GROUP_TYPES], params)
+
+
+def _table_rows(rows: pa.Table, types: pa.Table, params: Params) -> pa.Table:
+    """The rows of the table without their day: those of the range and of groups that have committed offsets."""
+    import pyarrow.compute as pc
+
+    rows = rows.append_column("type", _looked_up(rows, types))
     rows = rows.filter(pc.fill_null(pc.not_equal(rows["type"], SHARE), True))
-    if params.from_ms is not None:
-        rows = rows.filter(pc.greater_equal(rows[CONSUMER_LAG.event_time], params.from_ms))
-    return rows
+    for bound, is_within in ((params.from_ms, pc.greater_equal), (params.to_ms, pc.less)):
+        if bound is not None:
+            rows = rows.filter(is_within(rows[CONSUMER_LAG.event_time], bound))
+    schema = table_schema(tuple(each for each in CONSUMER_LAG.columns if each.name != "run_date"))
+    return rows.select(schema.names).cast(schema)
+
+
+def _rows_by_day(batches: Iterable[pa.RecordBatch], types: pa.Table, params: Params) -> Rows:
+    """The rows of whole logs, with the day to which they belong."""
+    import numpy as np
+    import pyarrow as pa
+
+    for batch in lag_rows(batches, params):
+        rows = _table_rows(pa.Table.from_batches([batch]), types, params)
+        day = rows[CONSUMER_LAG.event_time].to_numpy() // DAY_MS
+        for each in np.unique(day):
+            of_day = rows.filter(pa.array(day == each)).combine_chunks()
+            yield str(np.datetime64(int(each), "D")), of_day.to_batches()[0]
 
 
 def _of_busy_logs(events: pa.Table, params: Params) -> pa.Table:

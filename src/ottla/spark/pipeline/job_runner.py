@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.spark.jobs.consumer_lag import GROUP_TYPES, TOPIC_IDS
+from ottla.spark.jobs.consumer_lag import GROUP_TYPES, TOPIC_IDS, lag_to_files
 from ottla.spark.jobs.params import HOUR_MS, Params
 from ottla.spark.jobs.share_configs import share_limits
 from ottla.spark.jobs.share_state import STATE_TYPES
@@ -20,9 +20,9 @@ from ottla.spark.pipeline.event_lookup import KnownFromEvents, kinds_in
 from ottla.spark.pipeline.events import frames_of
 from ottla.spark.pipeline.ingest import EventFiles
 from ottla.spark.pipeline.jobs import FOLDED, JOBS, job_of
-from ottla.spark.pipeline.lag_in_process import lag_of_run
+from ottla.spark.pipeline.lag_in_process import LAG_INPUTS, lag_of_run
 from ottla.spark.pipeline.metadata_log import MetadataFacts, read_metadata
-from ottla.spark.pipeline.tables import DAY, Days, TableFigures, table_path, write_few, write_table
+from ottla.spark.pipeline.tables import DAY, Days, TableFigures, table_path, write_few, write_parts, write_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,6 +45,8 @@ __all__ = [
 ROWS_PER_PARTITION: Final = 500_000
 ROWS_PER_FOLD: Final = 50_000
 """The rows of groups that one task folds."""
+ROWS_PER_LAG: Final = 250_000
+"""The commits, ends and samples of which one task makes the lag."""
 PARTITIONS_LOWEST: Final = 2
 PARTITIONS_HIGHEST: Final = 400
 LIGHT_ROWS: Final = 200_000
@@ -93,8 +95,7 @@ class JobInputs:
 
 def fit(spark: SparkSession, rows: int) -> None:
     """Configure Spark for so many rows: each shuffle partition costs a task."""
-    partitions = min(max(rows // ROWS_PER_PARTITION, PARTITIONS_LOWEST), PARTITIONS_HIGHEST)
-    spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+    spark.conf.set("spark.sql.shuffle.partitions", str(_tasks(rows, ROWS_PER_PARTITION)))
     for name, value in (LIGHT if rows < LIGHT_ROWS else HEAVY).items():
         spark.conf.set(name, value)
 
@@ -192,14 +193,22 @@ def compute(
         params, days = job_inputs.params, options.days
         if name == FINDINGS and (is_complete or not _has_before(options)):
             params, days = replace(params, from_ms=None), Days()
+        table, is_parquet = TABLES[name], options.format == "parquet"
         if name == CONSUMER_LAG.name and params.in_driver:  # to plan this job would take longest of all
-            rows = spark.createDataFrame(lag_of_run(events.path, job_inputs.files, params))
+            few = lag_of_run(events.path, job_inputs.files, params)
+            if is_parquet:
+                write_few(few, table, options.out, days)
+            else:
+                write_table(spark.createDataFrame(few), table, options.out, days, options.format)
+        elif name == CONSUMER_LAG.name and is_parquet:  # it has most rows, which take longest to pass the JVM
+            parts = job_inputs.work / name
+            tasks = _tasks(sum(count for each, count in events.rows.items() if each in LAG_INPUTS), ROWS_PER_LAG)
+            lag_to_files(wanted[name], params, parts, tasks=tasks)
+            write_parts(spark, parts, table, options.out, days)
+        elif params.in_driver and is_parquet:
+            write_few(job_of(name)(wanted[name], params).toArrow(), table, options.out, days)
         else:
-            rows = job_of(name)(wanted[name], params)
-        if params.in_driver and options.format == "parquet":
-            write_few(rows.toArrow(), TABLES[name], options.out, days)
-        else:
-            write_table(rows, TABLES[name], options.out, days, options.format)
+            write_table(job_of(name)(wanted[name], params), table, options.out, days, options.format)
         written = _written(name, options, time.monotonic() - started)
         counted = "" if written["rows"] is None else f" {written['rows']:,} rows"
         say(f"  {name}{counted} ({written['seconds']:.1f} s)")
@@ -234,8 +243,7 @@ def _folded(
         return {}
     from ottla.spark.jobs.group_fold import fold_to_files
 
-    count = sum(rows[name] for name in _GROUPS)
-    tasks = min(max(count // ROWS_PER_FOLD, PARTITIONS_LOWEST), PARTITIONS_HIGHEST)
+    tasks = _tasks(sum(rows[name] for name in _GROUPS), ROWS_PER_FOLD)
     with _timed("followed the groups", say):
         return fold_to_files(inputs, job_inputs.params, job_inputs.work / "folded", tasks=tasks)
 
@@ -248,6 +256,10 @@ def _rule_results(inputs: Mapping[str, DataFrame], job_inputs: JobInputs, say: S
         results = rule_results(inputs, job_inputs.params)
         results.write.mode("overwrite").parquet(path)
     return {RULE_RESULTS: results.sparkSession.read.parquet(path)}
+
+
+def _tasks(rows: int, at_once: int) -> int:
+    return min(max(rows // at_once, PARTITIONS_LOWEST), PARTITIONS_HIGHEST)
 
 
 @contextmanager

@@ -13,7 +13,6 @@ from ottla.spark.pipeline.event_decoder import COMMITS, ENDS, LOG_END, SAMPLES
 from ottla.spark.pipeline.events import batches_of
 from ottla.spark.pipeline.in_process import INPUT
 from ottla.spark.pipeline.tables import DAY, day_of
-from ottla.spark.records.types import arrow_schema as table_schema
 from ottla.spark.schemas import arrow_schema
 
 if TYPE_CHECKING:
@@ -46,9 +45,7 @@ def lag_in_process(events: pa.Table, files: Mapping[str, Path], params: Params) 
     """The table without the day of each row."""
     import pyarrow.parquet as pq
 
-    rows = lag_table(events, {name: pq.read_table(path) for name, path in files.items()}, params)
-    schema = table_schema(tuple(each for each in CONSUMER_LAG.columns if each.name != DAY))
-    return rows.select(schema.names).cast(schema)
+    return lag_table(events, {name: pq.read_table(path) for name, path in files.items()}, params)
 
 
 def lag_events_in(name: str, files: Sequence[Path], isolation: Isolation) -> Iterator[pa.RecordBatch]:

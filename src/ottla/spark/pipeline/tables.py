@@ -9,8 +9,9 @@ Days that an earlier version of ottla has written may lack columns. They are rea
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -19,12 +20,25 @@ from ottla.spark.records.types import Column, arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["DAY", "Days", "Format", "TableFigures", "dataset_of", "day_of", "table_path", "write_few", "write_table"]
+__all__ = [
+    "DAY",
+    "Days",
+    "Format",
+    "TableFigures",
+    "dataset_of",
+    "day_of",
+    "table_path",
+    "write_few",
+    "write_parts",
+    "write_table",
+]
 
 Format = Literal["parquet", "delta"]
 DAY: Final = "run_date"
+ROWS_IN_ORDER: Final = 1_000_000
+"""The rows of a day are sorted, and put into one file, up to about so many."""
 
 
 def day_of(ms: int) -> str:
@@ -55,22 +69,68 @@ def table_path(out: Path, name: str) -> Path:
 def write_few(rows: pa.Table, table: Table, out: Path, days: Days) -> None:
     """Write rows in memory as `write_table` does, as Parquet, without Spark."""
     import pyarrow.compute as pc
-    import pyarrow.parquet as pq
 
     path = table_path(out, table.name)
     path.mkdir(parents=True, exist_ok=True)
-    in_order = rows.sort_by([(name, "ascending") for name in (DAY, *table.key)])
     written = set(rows[DAY].unique().to_pylist())
     for day in written:
-        directory = path / f"{DAY}={day}"
-        directory.mkdir(exist_ok=True)
-        before = [*directory.iterdir()]
-        new = directory / ".part-0.parquet"
-        pq.write_table(in_order.filter(pc.equal(in_order[DAY], day)).drop_columns([DAY]), new)
-        file = new.replace(directory / "part-0.parquet")
-        for each in before:
-            if each != file:
-                each.unlink(missing_ok=True)
+        of_day = rows.filter(pc.equal(rows[DAY], day)).drop_columns([DAY])
+        _replace_day(path / f"{DAY}={day}", [of_day], table)
+    _delete_others(path, days, written)
+
+
+def write_parts(spark: SparkSession, parts: Path, table: Table, out: Path, days: Days) -> None:
+    """Write rows as `write_table` does, as Parquet. They are in files below a path, in a directory for each day. Spark
+    only gives the days to workers."""
+    path = table_path(out, table.name)
+    path.mkdir(parents=True, exist_ok=True)
+    written = {each.name for each in parts.iterdir()}
+    if written:
+        frame = spark.createDataFrame([(day,) for day in sorted(written)], f"{DAY} string").repartition(len(written))
+        frame.mapInArrow(partial(_write_days, parts=parts, path=path, table=table), f"{DAY} string").collect()
+    _delete_others(path, days, written)
+
+
+def _write_days(batches: Iterator[pa.RecordBatch], parts: Path, path: Path, table: Table) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for day in batch.column(0).to_pylist():
+            _replace_day(path / f"{DAY}={day}", _pieces(sorted((parts / day).glob("*.parquet"))), table)
+        yield batch
+
+
+def _pieces(files: Sequence[Path]) -> Iterator[pa.Table]:
+    """The rows of some files, about so many at a time as are sorted together."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    held: list[pa.Table] = []
+    for file in files:
+        held.append(pq.read_table(file))
+        if sum(each.num_rows for each in held) >= ROWS_IN_ORDER:
+            yield pa.concat_tables(held)
+            held = []
+    if held:
+        yield pa.concat_tables(held)
+
+
+def _replace_day(directory: Path, pieces: Iterable[pa.Table], table: Table) -> None:
+    """Write the rows of a day, each piece to a file, and delete the files that were there before."""
+    import pyarrow.parquet as pq
+
+    directory.mkdir(exist_ok=True)
+    before = {*directory.iterdir()}
+    written = []
+    for number, piece in enumerate(pieces):
+        new = directory / f".part-{number}.parquet"
+        pq.write_table(piece.sort_by([(name, "ascending") for name in table.key]), new)
+        written.append(new)
+    files = {each.replace(directory / each.name.removeprefix(".")) for each in written}
+    for each in before - files:
+        each.unlink(missing_ok=True)
+
+
+def _delete_others(path: Path, days: Days, written: Container[str]) -> None:
+    """Delete the days of a range that have no rows any more."""
     for day in _days_on_disk(path):
         if days.has(day) and day not in written:
             shutil.rmtree(path / f"{DAY}={day}")
