@@ -37,7 +37,7 @@ __all__ = [
 
 Format = Literal["parquet", "delta"]
 DAY: Final = "run_date"
-ROWS_IN_ORDER: Final = 1_000_000
+ROWS_IN_ORDER: Final = 250_000
 """The rows of a day are sorted, and put into one file, up to about so many."""
 
 
