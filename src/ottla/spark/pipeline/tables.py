@@ -30,6 +30,7 @@ __all__ = [
     "dataset_of",
     "day_of",
     "table_path",
+    "write_day",
     "write_few",
     "write_parts",
     "write_table",
@@ -94,8 +95,13 @@ def write_parts(spark: SparkSession, parts: Path, table: Table, out: Path, days:
 def _write_days(batches: Iterator[pa.RecordBatch], parts: Path, path: Path, table: Table) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for day in batch.column(0).to_pylist():
-            _replace_day(path / f"{DAY}={day}", _pieces(sorted((parts / day).glob("*.parquet"))), table)
+            write_day(day, parts, path, table)
         yield batch
+
+
+def write_day(day: str, parts: Path, path: Path, table: Table) -> None:
+    """Write the rows of a day, which are in files of a directory below `parts`, in place of those that were there."""
+    _replace_day(path / f"{DAY}={day}", _pieces(sorted((parts / day).glob("*.parquet"))), table)
 
 
 def _pieces(files: Sequence[Path]) -> Iterator[pa.Table]:

@@ -13,6 +13,7 @@ import pytest
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.jobs.share_configs import share_limits
 from ottla.spark.jobs.tables import Table, columns
+from ottla.spark.pipeline import tables
 from ottla.spark.pipeline.event_decoder import EVENT_COLUMNS
 from ottla.spark.pipeline.event_lookup import KnownFromEvents, configs_in, kinds_in, metadata_table, topic_names
 from ottla.spark.pipeline.run_directory import RunDirectory
@@ -99,6 +100,31 @@ def test_days_without_few_rows_go_if_they_were_computed(tmp_path: Path):
     }
     write_few(few(("c", "a", 0)).slice(1), TIMES, tmp_path, Days())
     assert rows_in(tmp_path) == {}
+
+
+def test_the_rows_of_a_day_come_into_files_that_are_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tables, "ROWS_IN_ORDER", 3)
+    parts, path = tmp_path / "parts", table_path(tmp_path, TIMES.name)
+    for day in ("1970-01-01", "1970-01-02"):
+        (parts / day).mkdir(parents=True)
+        (path / f"run_date={day}").mkdir(parents=True)
+        for number in range(3):
+            (path / f"run_date={day}" / f"part-{number}.parquet").write_bytes(b"of an earlier run")
+
+    def put(day: str, part: str, *rows: tuple[str, str, int]) -> None:
+        pq.write_table(few(*rows).drop_columns(["run_date"]), parts / day / f"{part}.parquet")
+
+    put("1970-01-01", "part-a", ("c", "z", 3), ("c", "b", 1))
+    put("1970-01-01", "part-b", ("c", "a", 2))
+    put("1970-01-01", "part-c", ("c", "y", 2), ("c", "c", 9))
+    put("1970-01-02", "part-a", ("c", "b", DAY_MS))
+    for day in ("1970-01-01", "1970-01-02"):
+        tables.write_day(day, parts, path, TIMES)
+    assert rows_in(tmp_path) == {
+        "run_date=1970-01-01/part-0.parquet": [("c", "a", 2), ("c", "b", 1), ("c", "z", 3)],
+        "run_date=1970-01-01/part-1.parquet": [("c", "c", 9), ("c", "y", 2)],
+        "run_date=1970-01-02/part-0.parquet": [("c", "b", DAY_MS)],
+    }
 
 
 @pytest.mark.parametrize(
