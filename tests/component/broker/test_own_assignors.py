@@ -121,7 +121,7 @@ def test_a_large_target_is_computed_beside_the_requests(running: RunningNode):
     assert (answer.member_epoch, answer.assignment.topic_partitions) == (1, ())
     join(running, "large", "b", topic, "uniform")
     wait_for(lambda: sorted(map(len, target(running, "large").values())) == [1_250, 1_250])
-    assert group_of(running, "large").target_job is None
+    wait_for(lambda: group_of(running, "large").target_job is None)
 
 
 @pytest.mark.parametrize(
