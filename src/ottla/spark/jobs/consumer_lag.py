@@ -113,17 +113,16 @@ def _events(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
 
 
 def _in_order(events: DataFrame, inputs: Mapping[str, DataFrame], tasks: int | None = None) -> DataFrame:
-    """Events log by log, with the ids of topics. By default, Spark takes few bytes together to one task, though a row
-    takes longer than its bytes suggest."""
+    """Events log by log, with the ids of topics."""
     from pyspark.sql import functions as F
+
+    from ottla.spark.jobs.frames import parted
 
     if TOPIC_IDS in inputs:
         ids = inputs[TOPIC_IDS].withColumnRenamed("topic_id", "newest_id")
         newest = F.when(F.col("what") == COMMIT, F.col("newest_id")).otherwise(F.col("topic_id"))
         events = events.join(F.broadcast(ids), ["cluster", "topic"], "left").withColumn("topic_id", newest)
-    events = events.select(*LAG_EVENT)
-    parted = events.repartition(*LOG) if tasks is None else events.repartition(tasks, *LOG)
-    return parted.sortWithinPartitions(*LOG)
+    return parted(events.select(*LAG_EVENT), LOG, tasks=tasks)
 
 
 def _event_frames(inputs: Mapping[str, DataFrame], params: Params) -> Iterator[DataFrame]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ottla.spark.jobs.tables import Table
     from ottla.spark.records.types import Column as TableColumn
 
-__all__ = ["as_table", "made_of", "run_date", "within", "written_ms"]
+__all__ = ["as_table", "made_of", "parted", "run_date", "within", "written_ms"]
 
 Make = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
@@ -30,6 +30,13 @@ def made_of(rows: DataFrame, make: Make, columns: tuple[TableColumn, ...], param
 
     made = pa.Table.from_batches(make(iter(rows.toArrow().to_batches())), arrow_schema(columns))
     return rows.sparkSession.createDataFrame(made, ddl(columns))
+
+
+def parted(rows: DataFrame, whose: Sequence[str], order: Sequence[str] = (), *, tasks: int | None = None) -> DataFrame:
+    """Rows with what has the same key together and in order, for so many tasks. By default, Spark takes few bytes
+    together to one task, though a row may take a worker far longer than its bytes suggest."""
+    found = rows.repartition(tasks, *whose) if tasks is not None else rows.repartition(*whose)
+    return found.sortWithinPartitions(*whose, *order)
 
 
 def run_date(ms: Column) -> Column:

@@ -25,7 +25,7 @@ from ottla.spark.jobs.folds.fold import Fold
 from ottla.spark.jobs.folds.records import GROUP_RECORDS
 from ottla.spark.jobs.folds.rows import Out, Row
 from ottla.spark.jobs.folds.samples import SAMPLES
-from ottla.spark.jobs.frames import as_table
+from ottla.spark.jobs.frames import as_table, parted
 from ottla.spark.jobs.tables import GROUP_FACTS, GROUP_TIMELINE, REBALANCES, STABILITY, TASK_MOVEMENT, Table
 from ottla.spark.notes import warn_seldom
 from ottla.spark.records.types import Column, Scalar, arrow_schema, ddl
@@ -88,11 +88,7 @@ def fold_to_files(
 
 
 def _in_order(history: DataFrame, tasks: int | None = None) -> DataFrame:
-    """By default, Spark takes few bytes together to one task. But each row takes a fold far longer than its bytes
-    suggest."""
-    whose = ("cluster", "group")
-    parted = history.repartition(tasks, *whose) if tasks is not None else history.repartition(*whose)
-    return parted.sortWithinPartitions(*whose, *_ORDER)
+    return parted(history, ("cluster", "group"), _ORDER, tasks=tasks)
 
 
 def table_of(table: Table, inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:

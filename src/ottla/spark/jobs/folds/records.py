@@ -54,8 +54,6 @@ def follow_records(group: GroupTracker, records: Iterable[Record]) -> None:
         if found is None:
             continue
         group_type, read, step, gone = found
-        if step is not _current and step is not _current_tasks:
-            group.is_settled = False
         try:
             if value is None:
                 if gone is not None and group_type == state.type:

@@ -62,7 +62,7 @@ class GroupTracker:
     """One group, up to the last step of its history."""
 
     __slots__ = (
-        "_lists", "_window_end_ms", "counted", "is_settled", "limits", "name_of", "out", "state", "told",
+        "_lists", "_window_end_ms", "counted", "limits", "name_of", "out", "state", "told",
     )  # fmt: skip
 
     def __init__(
@@ -78,8 +78,6 @@ class GroupTracker:
         """Members as the last fact tells them; those that have changed since are missing."""
         self.counted: Counted = state.counted or Counted(0)
         self._window_end_ms = self.counted.start_ms + limits.window_ms if state.counted else NOBODY
-        self.is_settled = False
-        """Whether nothing that decides about the state of the group has changed since it was noted."""
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
@@ -87,7 +85,7 @@ class GroupTracker:
         """The next steps happened at this time."""
         state = self.state
         if ts != state.ts:
-            if not self.is_settled and state.ts != NOBODY:
+            if state.ts != NOBODY:
                 self.settle()
             if ts >= self._window_end_ms:
                 self.counted = windows.roll(state, ts, self.out, self.limits.window_ms)
@@ -105,7 +103,6 @@ class GroupTracker:
 
     def settle(self) -> None:
         """Note the state of the group, after all steps of one time."""
-        self.is_settled = True
         if self.state.rebalance is not None and not self.state.reconciling:
             self._converge_or_empty()
         self.note_state()
@@ -180,7 +177,6 @@ class GroupTracker:
         if self.state.type:
             self.delete("replaced")  # makes a new state
         self.state.type = kind
-        self.is_settled = False
         self.event("created", None, None, kind, detail)
 
     def delete(self, detail: str | None = None) -> None:
@@ -219,7 +215,6 @@ class GroupTracker:
         state.members[member.id] = member
         state.reconciling += 1
         state.has_new_who = True
-        self.is_settled = False
         self.counted.members.add(member.id)
         if is_new:
             self.counted.joins += 1
@@ -415,7 +410,6 @@ class GroupTracker:
         if is_reconciled != member.is_reconciled:
             state.reconciling += -1 if is_reconciled else 1
             member.is_reconciled = is_reconciled
-            self.is_settled = False
         if not state.reconciling and state.rebalance is not None:
             self._converge_or_empty()
 
@@ -424,7 +418,6 @@ class GroupTracker:
         self.event("member_epoch", member.id, str(old), str(epoch))
         if epoch < 0 or old < 0:
             self.state.away += (epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH) - (old == LEAVE_GROUP_STATIC_MEMBER_EPOCH)
-            self.is_settled = False
 
     def _hold(self, member: TrackedMember, active: frozenset[str], pending: frozenset[str]) -> None:
         state = self.state
