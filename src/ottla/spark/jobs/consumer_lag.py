@@ -187,7 +187,7 @@ def _table_rows(rows: pa.Table, types: pa.Table, params: Params) -> pa.Table:
     for bound, is_within in ((params.from_ms, pc.greater_equal), (params.to_ms, pc.less)):
         if bound is not None:
             rows = rows.filter(is_within(rows[CONSUMER_LAG.event_time], bound))
-    schema = table_schema(tuple(each for each in CONSUMER_LAG.columns if each.name != "run_date"))
+    schema = table_schema(CONSUMER_LAG.undated)
     return rows.select(schema.names).cast(schema)
 
 

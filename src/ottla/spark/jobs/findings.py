@@ -32,7 +32,7 @@ __all__ = ["UNSEEN", "findings", "rule_result_rows", "rule_results"]
 UNSEEN: Final = "unseen"
 _RULE_RESULTS: Final = (
     *columns("what:text missing:texts"),
-    *(each for each in FINDINGS.columns if each.name != "run_date"),
+    *FINDINGS.undated,
 )
 """A finding, or a rule that could not be checked (`rule`, `missing`, and the reason in `sentence`)."""
 _FACT: Final = ("cluster", "ts", "rank", "order_text", "order_number", "kind", "error", "body", "key")

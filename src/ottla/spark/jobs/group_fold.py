@@ -50,15 +50,11 @@ _MADE: Final = (GROUP_TIMELINE, REBALANCES, STABILITY, TASK_MOVEMENT)
 _TABLES: Final = {table.name: table for table in (*_MADE, GROUP_FACTS)}
 
 
-def _columns(table: Table) -> tuple[Column, ...]:
-    return tuple(each for each in table.columns if each.name != "run_date")
-
-
 def _united() -> tuple[Column, ...]:
     """The columns of all tables, each once."""
     found = {"table": Column("table", Scalar("string"))}
     for table in _TABLES.values():
-        found |= {each.name: each for each in _columns(table)}
+        found |= {each.name: each for each in table.undated}
     return tuple(found.values())
 
 
@@ -80,9 +76,9 @@ def fold_to_files(
     write_by_workers(frame, partial(_tables, params=params), path, in_driver=params.in_driver)
     spark = frame.sparkSession
     return {
-        table.name: spark.read.schema(ddl(_columns(table))).parquet(*files)
+        table.name: spark.read.schema(ddl(table.undated)).parquet(*files)
         if (files := [str(file) for file in (path / table.name).glob("*.parquet")])
-        else spark.createDataFrame([], ddl(_columns(table)))
+        else spark.createDataFrame([], ddl(table.undated))
         for table in _TABLES.values()
     }
 
@@ -168,7 +164,7 @@ class _Rows:
         self._begin()
 
     def _begin(self) -> None:
-        self._columns = {name: {each.name: [] for each in _columns(table)} for name, table in _TABLES.items()}
+        self._columns = {name: {each.name: [] for each in table.undated} for name, table in _TABLES.items()}
         self.count = 0
 
     def add(self, cluster: str, group: str, source: str, out: Out) -> None:
@@ -256,6 +252,6 @@ def _arrow(rows: _Rows) -> Iterator[tuple[str, pa.RecordBatch]]:
     import pyarrow as pa
 
     for name, columns, _ in rows.take():
-        schema = arrow_schema(_columns(_TABLES[name]))
+        schema = arrow_schema(_TABLES[name].undated)
         arrays = [pa.array(columns[field.name], field.type) for field in schema]
         yield name, pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["quorum_lag"]
 
-_FOLDED: Final = tuple(each for each in QUORUM_LAG.columns if each.name != "run_date")
+_FOLDED: Final = QUORUM_LAG.undated
 
 
 def quorum_lag(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:

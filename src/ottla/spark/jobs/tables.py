@@ -55,6 +55,11 @@ class Table(NamedTuple):
     def names(self) -> tuple[str, ...]:
         return tuple(each.name for each in self.columns)
 
+    @property
+    def undated(self) -> tuple[Column, ...]:
+        """The columns without the day, which the event time tells."""
+        return tuple(each for each in self.columns if each.name != "run_date")
+
 
 _LAST: Final = "source:text run_date:text"
 

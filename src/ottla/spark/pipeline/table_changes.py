@@ -197,7 +197,7 @@ def _replace(file: Path, table: Table, rows: Sequence[Cells], kept: pa.Table | N
 
 def _schema(table: Table) -> pa.Schema:
     """The columns of a table's files."""
-    return arrow_schema(tuple(each for each in table.columns if each.name != DAY))
+    return arrow_schema(table.undated)
 
 
 def _group(row: Cells) -> Key:
